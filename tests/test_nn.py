@@ -598,6 +598,30 @@ def test_shares_of_many_rows(axis: int, dtype: Any) -> None:
         np.testing.assert_allclose(functional.softmax(masked, axis), want, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128])
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 7, 1), (7,), (1,), (1, 300)])
+def test_shares_of_one_row(dtype: Any, shape: tuple[int, ...]) -> None:
+    row = np.random.default_rng(1).normal(size=shape).astype(dtype)
+    axis = int(np.argmax(shape))
+    rows = [row]
+    for number in (np.inf, -np.inf, np.nan):
+        rows.append(row.copy())
+        rows[-1].flat[0] = number
+    rows.append(np.full_like(row, -np.inf))
+    rows.append(row * 1e4)
+    for name in ("softmax", "log_softmax"):
+        for x in rows if dtype is not np.complex128 else rows[:1]:
+            with np.errstate(all="ignore"):
+                want = getattr(scipy.special, name)(x, axis)
+                found = getattr(functional, name)(x, axis).numpy()
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, want, rtol=20 * np.finfo(dtype).eps)
+        ct = np.cos(np.arange(row.size)).reshape(shape).astype(dtype)
+        pulled = wg.vjp(lambda x: getattr(functional, name)(x, axis), row)[1](ct)[0]  # noqa: B023 - called here
+        exact = wg.vjp(lambda x: getattr(special, name)(x, axis), row)[1](ct)[0]  # noqa: B023 - likewise
+        np.testing.assert_allclose(pulled, exact, rtol=1e-12, atol=50 * np.finfo(dtype).eps)
+
+
 def test_softmax_of_integers_is_of_floats() -> None:
     for name in ("softmax", "log_softmax"):
         want = getattr(scipy.special, name)([1, 2, 4])

@@ -342,7 +342,7 @@ class Opaque(Primitive):
         self.rules = tuple(vjp) if isinstance(vjp, Sequence) else None
         self.rule = None if isinstance(vjp, Sequence) else vjp
         self.leading = 2 if self.rules is None else 3
-        count = self.rules and len(self.rules)
+        count = None if self.rules is None else len(self.rules)
         signed = [rule and Signature(name, rule, self.leading, count) for rule in self.rules or (self.rule,)]
         self.signatures: Sequence[Signature | None] = signed
         self.jvp = jvp

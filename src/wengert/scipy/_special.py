@@ -114,7 +114,8 @@ def softplus(x: Any, **options: Any) -> Any:
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Return the logarithm of the sum of exponentials, with weights; see `scipy.special.logsumexp`."""
     a = array("logsumexp", a)
-    a = np.atleast_1d(a if a.dtype.kind in "fc" else a * 1.0)
+    a = a if a.dtype.kind in "fc" else a * 1.0
+    a = a if a.ndim else a.reshape(1)
     if b is None and not return_sign:
         params = {"axis": axes(axis, a.ndim), "keepdims": bool(keepdims)}
         return sum_exponentials(a, params) if a.size else sp.logsumexp(np.empty(a.shape), **params)
