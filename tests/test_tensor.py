@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.optimize
 import scipy.signal
@@ -474,6 +475,63 @@ def test_errors_that_c_code_goes_on_after_are_told() -> None:
     for transformation in (wg.grad, wg.jit):
         with pytest.raises(GraphError, match=r"^float: a Tensor that a transformation is|^jit\(.*were asked for"):
             transformation(lambda k: scipy.optimize.brentq(lambda x: x * x - k, 0.0, 3.0))(2.0)
+
+
+def test_errors_of_any_class_that_c_code_raises_after_ours_give_way() -> None:
+    knots = scipy.interpolate.splrep(np.arange(6.0), np.arange(6.0) ** 2)
+    for f in (
+        lambda a: scipy.interpolate.splint(a, 2.0, knots),  # raises an IndexError
+        lambda a: scipy.optimize.milp(np.ones(1), bounds=scipy.optimize.Bounds(a, 5.0)).x,  # a TypeError of pybind11's
+        lambda a: scipy.signal.sosfilt(np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]]) * a, np.ones(3)),
+    ):
+        for transformation in (wg.grad, wg.jit):
+            with pytest.raises(GraphError, match=r"^(float|asarray): a Tensor|^jit\(.*were asked for"):
+                transformation(f)(0.5)
+
+
+C_CODE = {
+    "fsolve": lambda a: scipy.optimize.fsolve(lambda x: x**2 - a, np.ones(1)),
+    "leastsq": lambda a: scipy.optimize.leastsq(lambda x: x**2 - a, np.ones(1)),
+    "root": lambda a: scipy.optimize.root(lambda x: x**2 - a, np.ones(1)),
+    "milp": lambda a: scipy.optimize.milp(a * np.ones(2)),
+    "lfilter": lambda a: scipy.signal.lfilter([1.0], [1.0, a], np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", C_CODE)
+def test_what_scipys_c_code_would_refuse_in_its_own_words_is_refused_in_ours(name: str) -> None:
+    written = (
+        "Use wengert.scipy.signal.lfilter" if name == "lfilter" else "Write what is minimised with NumPy's functions"
+    )
+    with pytest.raises(GraphError, match=f"^asarray: a Tensor of shape .* {written}"):
+        C_CODE[name](leaf(0.5)[0])
+    with pytest.raises(GraphError, match=f"asarray: a Tensor of shape .* {written}"):
+        wg.jit(C_CODE[name])(0.5)
+
+
+def test_integers_that_scipy_draws_keep_no_gradient_silently() -> None:
+    text = r"^rvs: a Tensor of shape \(.*\) .* as loc; .* Add loc to what rvs draws without it\.$"
+    for size in (None, 3):
+
+        def draw(loc: Any, size: Any = size) -> Any:
+            return scipy.stats.poisson.rvs(3.0, loc=loc, size=size, random_state=0)
+
+        for call in (draw, wg.grad(draw), wg.jit(draw)):
+            with pytest.raises(GraphError, match=text):
+                call(leaf(2.0)[0] if call is draw else 2.0)
+        np.testing.assert_array_equal(draw(wg.tensor(2.0)), draw(2.0))
+    moved = wg.grad(lambda loc: loc + scipy.stats.poisson.rvs(3.0, random_state=0))(2.0)
+    assert moved == 1.0
+    assert int(leaf(2.0)[0]) == 2
+    assert leaf(2.0).astype(int).tolist() == [2]
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrices_of_matrices_are_made_by_block() -> None:
+    with pytest.raises(
+        GraphError, match=r"^bmat: a Tensor of shape \(2, 4\) .* Write wengert\.numpy\.block, which takes"
+    ):
+        np.bmat([[leaf([1.0, 2.0], [3.0, 4.0]), np.eye(2)]])
 
 
 def test_errors_that_the_function_drops_before_it_raises_another_are_told() -> None:

@@ -15,12 +15,23 @@ import numpy as np
 
 from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
-__all__ = ["Asked", "asked_for_array", "asked_for_product", "library_that_asks", "remedy_by_source"]
+__all__ = [
+    "Asked",
+    "asked_for_array",
+    "asked_for_product",
+    "is_bound_for_c",
+    "is_drawing",
+    "library_that_asks",
+    "remedy_by_source",
+]
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 CREATORS = ("arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros")
 INDEXED = ("r_", "c_")
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
+RENAMED = {"bmat": "block"}
+TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
+"""Functions of SciPy's, those of `fsolve`, `leastsq` and `milp`, that make arrays by `atleast_1d` for C code."""
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
 SOLVE = (
     "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
@@ -172,6 +183,25 @@ def library_that_asks(frame: FrameType | None) -> str | None:
     return asked.action if asked is not None and asked.by_library else None
 
 
+def is_drawing(frame: FrameType | None) -> bool:
+    """Tell whether it is `rvs` of a distribution of SciPy's that asks, which makes integers of draws and `loc`."""
+    asks = beyond_own(frame)
+    return asks is not None and asks.f_code.co_qualname == "rv_generic.rvs"
+
+
+def is_bound_for_c(frame: FrameType | None) -> bool:
+    """Tell whether a function of SciPy's asks that hands arrays to C code, which says nothing of our errors."""
+    asks = beyond_own(frame)
+    return asks is not None and asks.f_code.co_name in TO_C and str(asks.f_globals.get("__name__")).startswith("scipy.")
+
+
+def beyond_own(frame: FrameType | None) -> FrameType | None:
+    """Return the first frame that is neither the library's nor NumPy's."""
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
     """Return likewise what the user's own line calls, if that is NumPy's and asked by itself."""
     code, offset = frame.f_code, frame.f_lasti
@@ -181,7 +211,7 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
             if called in CREATORS:
                 return Asked(called, f"Write wengert.numpy.{path}{called}", position)
             more = MORE if called in BUILDERS else LISTS
-            return Asked(called, f"Write wengert.numpy.{path}{called}, {more}", position)
+            return Asked(called, f"Write wengert.numpy.{path}{RENAMED.get(called, called)}, {more}", position)
     expression = expression_at(code, offset)
     name = next((x for x in INDEXED if f"{x}[" in expression), None)
     return None if name is None else Asked(name, f"Write wengert.numpy.{name}", position)

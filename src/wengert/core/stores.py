@@ -44,6 +44,8 @@ ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UP
 LOSES = "an ndarray would silently lose the gradient"
 DROPPED = "Error setting single item of array."
 """What NumPy says in place of every error of a value stored through `.flat`."""
+NUMPYS = (AttributeError, RuntimeError, SystemError, ValueError)
+"""Errors that NumPy and Python raise from ours."""
 
 
 def is_assigning(frame: FrameType) -> bool:
@@ -99,7 +101,8 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
     ValueError raised from it, and C code that goes on after an error (SciPy's `brentq`) ends in another: a SystemError
-    from it, or one that knows nothing of it, since what is called with an error pending may drop that. The traceback
+    from it, or one that knows nothing of it (`fsolve`, `milp`), since what is called with an error pending may drop
+    that. The traceback
     leads through the user's line in any case. Warnings name it, too.
 
     Raises:
@@ -113,11 +116,10 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         if noted:
             raise caught(noted[0])
         return found
-    except TypeError as error:
-        say_parameter(error)
-        raise
-    except (AttributeError, RuntimeError, SystemError, ValueError) as error:
-        if isinstance(error.__cause__, WengertError):
+    except Exception as error:  # C code raises errors of any class, its own among them
+        if isinstance(error, TypeError):
+            say_parameter(error)
+        if isinstance(error, NUMPYS) and isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
         if str(error) == DROPPED:
             raise stored_in_ndarray("a value that is not a number").with_traceback(error.__traceback__) from None

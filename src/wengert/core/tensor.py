@@ -14,7 +14,15 @@ import numpy as np
 
 from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
-from wengert.core.asking import Asked, asked_for_array, asked_for_product, library_that_asks, remedy_by_source
+from wengert.core.asking import (
+    Asked,
+    asked_for_array,
+    asked_for_product,
+    is_bound_for_c,
+    is_drawing,
+    library_that_asks,
+    remedy_by_source,
+)
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ours
 from wengert.core.members import ArrayLike, Members
@@ -289,6 +297,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
         return bool(self._concrete("bool", DECIDED_BY))
 
     def __int__(self) -> int:
+        self._refuse_draws()
         return int(self._concrete("int"))
 
     def __index__(self) -> int:
@@ -350,6 +359,17 @@ class Tensor(Members, metaclass=MadeByFunctions):
                     library_that_asks(sys._getframe(2)) or PLAIN_NUMBERS,
                 )
             )
+
+    def _refuse_c_code(self) -> None:
+        """Refuse to be handed on by functions of SciPy's whose C code would tell another error than ours."""
+        if innermost_trace(self) is not None and is_bound_for_c(frame := sys._getframe(1)):
+            self._require_plain("asarray", asked_for_array(frame))
+
+    def _refuse_draws(self) -> None:
+        """Refuse to be made an integer by SciPy's `rvs`, which adds `loc` first."""
+        if innermost_trace(self) is not None and is_differentiable(self.dtype) and is_drawing(sys._getframe(1)):
+            needed = "a plain value is needed, because draws are made integers, which silently lose the gradient"
+            raise GraphError(describe("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it"))
 
     def __hash__(self) -> int:
         """Return the hash of the identity; of a scalar inside of a transformation that of its number, as NumPy's is."""

@@ -59,6 +59,8 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
                 "Pass casting='unsafe'",
             )
         )
+    if x._trace is not None and np.dtype(dtype).kind in "iu":
+        x._refuse_draws()
     result = astype(x, dtype, copy=copy)
     return laid_out("astype", result, order)
 

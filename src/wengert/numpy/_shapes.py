@@ -282,6 +282,9 @@ def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
     """Return arrays with at least one axis; see `numpy.atleast_1d`."""
+    for array in arys:
+        if type(array) is Tensor and array._trace is not None:
+            array._refuse_c_code()
     return at_least("atleast_1d", arys, 1)
 
 
