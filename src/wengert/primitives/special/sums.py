@@ -27,7 +27,7 @@ ONES = {kind: np.ones(1 << 8, kind) for kind in "fd"}
 
 def is_row(x: Any, axis: int) -> bool:
     """Tell whether all elements, some real numbers, lie along one axis."""
-    return x.size == x.shape[axis] > 0 and x.dtype.char in "fd"
+    return bool(x.size == x.shape[axis] > 0 and x.dtype.char in "fd")
 
 
 def largest_along(x: Any, axis: int | Axes) -> Any:
