@@ -239,6 +239,8 @@ def test_rules_of_operands_run_where_cotangents_are_wanted() -> None:
     finally:
         for name in ("test.apart", "test.wrong"):
             PRIMITIVES.pop(name, None)
+    with pytest.raises(RegistrationError, match="no vjp was given"):
+        extend.opaque("test_extend.new", np.multiply, (None, None))
     with pytest.raises(RegistrationError, match=re.escape("a rule takes 2 positional arguments; 3 + 2 are needed")):
         extend.opaque("test_extend.new", np.multiply, (lambda ct, aval: ct, None))
 

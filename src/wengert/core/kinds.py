@@ -335,7 +335,7 @@ class Opaque(Primitive):
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
-        if vjp is None:
+        if vjp is None or (isinstance(vjp, Sequence) and all(rule is None for rule in vjp)):
             raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:
             raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
@@ -343,8 +343,8 @@ class Opaque(Primitive):
         self.rule = None if isinstance(vjp, Sequence) else vjp
         self.leading = 2 if self.rules is None else 3
         count = None if self.rules is None else len(self.rules)
-        signed = [rule and Signature(name, rule, self.leading, count) for rule in self.rules or (self.rule,)]
-        self.signatures: Sequence[Signature | None] = signed
+        given = (self.rule,) if self.rules is None else self.rules
+        self.signatures = [None if rule is None else Signature(name, rule, self.leading, count) for rule in given]
         self.jvp = jvp
         self.piecewise = piecewise
         self.fresh = fresh
