@@ -1,17 +1,14 @@
 """Fit the nonlinear regression problems that the National Institute of Standards and Technology certifies.
 
-    python examples/certified_regression.py [FOLDER] [--jit]
-
-The `.dat` files of a folder (https://www.itl.nist.gov/div898/strd/nls/nls_main.shtml; six of them lie in `data/nist`)
-hold data, two starting points, the parameters to eleven digits, and their standard deviations. A model is written once,
-as its formula: `wengert.jacfwd` gives SciPy's solver the Jacobian, and the standard deviations at the solution.
+The `.dat` files (https://www.itl.nist.gov/div898/strd/nls/nls_main.shtml; six of them lie in `data/nist`) hold data,
+two starting points, the parameters to eleven digits, and their standard deviations. A model is written once, as its
+formula: `wengert.jacfwd` gives SciPy's solver the Jacobian, and the standard deviations at the solution.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +17,7 @@ import scipy.linalg
 import scipy.optimize
 
 import wengert as wg
-
-DATA = Path(__file__).parent / "data" / "nist"
-
-
-Array = np.ndarray[Any, Any]
+from examples._program import DATA, Array, on_files
 
 
 def saturation(b: Any, x: Any) -> Any:
@@ -82,14 +75,6 @@ class Problem(NamedTuple):
         return self.y - MODELS[self.name](b, self.x)
 
 
-class Fit(NamedTuple):
-    """Hold parameters, their standard deviations, and how often residuals and Jacobian were computed."""
-
-    parameters: Array
-    deviations: Array
-    evaluations: tuple[int, int]
-
-
 def read(path: Path) -> Problem:
     """Read a file as it is published."""
     text = path.read_text()
@@ -97,45 +82,39 @@ def read(path: Path) -> Problem:
     first, second, certified, deviations = np.array([row.split() for row in rows], float).T
     table = np.array([line.split() for line in text[text.rindex("Data:") :].splitlines()[1:] if line.strip()], float)
     y, *x = table.T
-    response = np.log(y) if "log[y]" in text else y
-    return Problem(path.stem, np.array([first, second]), certified, deviations, np.array(x).squeeze(), response)
+    y = np.log(y) if "log[y]" in text else y
+    return Problem(path.stem, np.array([first, second]), certified, deviations, np.array(x).squeeze(), y)
 
 
-def deviations(problem: Problem, b: Array, jacobian: Callable[[Any], Any]) -> Array:
+def deviations(problem: Problem, b: Array, jacobian: Callable[[Any], Any]) -> Any:
     """Return the standard deviations of parameters, by the triangular factor of a Jacobian with columns of length 1."""
     matrix, r = jacobian(b), problem.residuals(b)
     lengths = np.linalg.norm(matrix, axis=0)
     inverse = scipy.linalg.solve_triangular(np.linalg.qr(matrix / lengths)[1], np.eye(len(b)))
-    found: Array = np.linalg.norm(inverse, axis=1) / lengths * np.sqrt(r @ r / (len(r) - len(b)))
-    return found
+    return np.linalg.norm(inverse, axis=1) / lengths * np.sqrt(r @ r / (len(r) - len(b)))
 
 
-def fit(problem: Problem, start: Array, jacobian: Callable[[Any], Any]) -> Fit:
+def fit(problem: Problem, start: Array, jacobian: Callable[[Any], Any]) -> Any:
     """Minimise the sum of squares by the method of Levenberg and Marquardt, in units of the starting point."""
-    tight = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-15)
+    options = {"method": "lm", "x_scale": np.abs(start), "max_nfev": 20000, "ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
     with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long, which the method takes back
-        found = scipy.optimize.least_squares(
-            problem.residuals, start, jacobian, method="lm", x_scale=np.abs(start), max_nfev=20000, **tight
-        )
-    return Fit(found.x, deviations(problem, found.x, jacobian), (found.nfev, found.njev))
+        return scipy.optimize.least_squares(problem.residuals, start, jacobian, **options)
 
 
-def main(folder: Path = DATA, jit: bool = False) -> dict[str, list[Fit]]:
-    """Fit the problems of a folder from both starting points, print how near that comes, and return the fits."""
-    fits = {}
+def main(paths: Sequence[Path] = tuple(sorted(DATA.glob("nist/*.dat"))), jit: bool = False) -> dict[str, float]:
+    """Fit problems from both starting points, print how near that comes, and return the errors of parameters."""
+    errors: dict[str, float] = {}
     print("largest relative errors of   parameters  deviations   evaluations")
-    for problem in map(read, sorted(folder.glob("*.dat"))):
+    for problem in map(read, paths):
         jacobian = wg.jit(wg.jacfwd(problem.residuals)) if jit else wg.jacfwd(problem.residuals)
-        fits[problem.name] = [fit(problem, start, jacobian) for start in problem.starts]
-        for number, found in enumerate(fits[problem.name], 1):
-            far = np.max(np.abs(found.parameters / problem.certified - 1))
-            wide = np.max(np.abs(found.deviations / problem.deviations - 1))
-            print(f"{problem.name:10} from start {number:7}  {far:10.1e}  {wide:10.1e}   {found.evaluations}")
-    return fits
+        for number, start in enumerate(problem.starts, 1):
+            found = fit(problem, start, jacobian)
+            far = np.max(np.abs(found.x / problem.certified - 1))
+            wide = np.max(np.abs(deviations(problem, found.x, jacobian) / problem.deviations - 1))
+            print(f"{problem.name:10} from start {number:7}  {far:10.1e}  {wide:10.1e}   {found.nfev, found.njev}")
+            errors[problem.name] = max(errors.get(problem.name, 0.0), far)
+    return errors
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=DATA)
-    parser.add_argument("--jit", action="store_true", help="compile the Jacobians")
-    main(**vars(parser.parse_args()))
+    on_files(main)

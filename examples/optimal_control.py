@@ -1,8 +1,7 @@
 """Optimal control: a pendulum is swung up by a weak motor, by the iterative linear quadratic regulator.
 
-States x and controls u follow x' = f(x, u) in discrete time; the cost sum_t l(x_t, u_t) + m(x_N) shall be least. Along
-a trajectory, f is made linear and the costs quadratic; the best small changes then are du = k + K dx, with the
-quadratic value V(x) of a state found backwards in time:
+States x and controls u follow x' = f(x, u); the cost sum_t l(x_t, u_t) + m(x_N) shall be least. Along a trajectory f is
+made linear and the costs quadratic; the best changes then are du = k + K dx, with V(x), found backwards:
 
     Q_x = l_x + f_x^T V_x,      Q_u = l_u + f_u^T V_x,
     Q_xx = l_xx + f_x^T V_xx f_x,  Q_ux = l_ux + f_u^T V_xx f_x,  Q_uu = l_uu + f_u^T V_xx f_u,
@@ -25,6 +24,7 @@ import wengert as wg
 from examples._program import Array, command, figure
 
 STEP = 0.05  # seconds between two controls
+Problem = tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], Callable[[Any], Any]]  # f, l and m
 
 
 class Result(NamedTuple):
@@ -33,22 +33,14 @@ class Result(NamedTuple):
     states: Array  # shape (steps + 1, 2): angle, 0 being upright, and its speed
     controls: Array  # shape (steps, 1): the motor's torque
     costs: Array  # of the trajectories on the way
-    end: Array  # the last state
-
-
-class Problem(NamedTuple):
-    """Hold what is to be controlled."""
-
-    dynamics: Callable[[Any, Any], Any]
-    cost: Callable[[Any, Any], Any]
-    final: Callable[[Any], Any]
 
 
 def regulated(problem: Problem, start: Array, controls: Array, iterations: int) -> tuple[Array, Array, Array, Array]:
     """Return the states, controls, gains and costs of the iterative linear quadratic regulator."""
     follow = wg.jit(lambda *arguments: followed(problem, *arguments))
-    expand = wg.jit(wg.vmap(lambda x, u: expanded(problem, x, u)))
-    end = wg.jit(lambda x: (wg.grad(problem.final)(x), wg.hessian(problem.final)(x)))
+    dynamics, cost_of, final = problem
+    expand = wg.jit(wg.vmap(lambda x, u: (wg.jacobian(dynamics, (0, 1))(x, u), *quadratic(cost_of, (0, 1))(x, u))))
+    end = wg.jit(quadratic(final))
     states, gains = np.zeros((len(controls) + 1, len(start))), np.zeros((*controls.shape, len(start)))
     states, controls, cost = follow(start, states, controls, 0.0 * controls, gains, 0.0)
     costs = [float(cost)]
@@ -65,21 +57,21 @@ def regulated(problem: Problem, start: Array, controls: Array, iterations: int) 
 
 def followed(problem: Problem, start: Any, states: Any, controls: Any, changes: Any, gains: Any, share: Any) -> Any:
     """Return the states, controls and cost with a share of the changes, and feedback to the states before."""
+    dynamics, cost_of, final = problem
 
     def step(carried: Any, given: Any) -> Any:
         x, cost = carried
         before, u, change, gain = given
         u = u + share * change + gain @ (x - before)
-        return (problem.dynamics(x, u), cost + problem.cost(x, u)), (x, u)
+        return (dynamics(x, u), cost + cost_of(x, u)), (x, u)
 
     (last, cost), (found, new) = wg.scan(step, (start, 0.0), (states[:-1], controls, changes, gains))
-    return np.vstack([found, last]), new, cost + problem.final(last)
+    return np.vstack([found, last]), new, cost + final(last)
 
 
-def expanded(problem: Problem, x: Any, u: Any) -> Any:
-    """Return the derivatives of dynamics and cost at one time."""
-    slopes = wg.jacobian(problem.dynamics, (0, 1))(x, u)
-    return slopes, wg.grad(problem.cost, (0, 1))(x, u), wg.hessian(problem.cost, (0, 1))(x, u)
+def quadratic(cost: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """Return the function that gives gradient and Hessian of a cost."""
+    return lambda *args: (wg.grad(cost, argnums)(*args), wg.hessian(cost, argnums)(*args))
 
 
 @wg.jit
@@ -105,10 +97,10 @@ def pendulum(x: Any, u: Any) -> Any:
 
 def main(steps: int = 100, iterations: int = 60, weight: float = 0.1) -> Result:
     """Swing the pendulum up from hanging still; the weight of the torque in the cost makes the motor weak."""
-    problem = Problem(pendulum, lambda x, u: STEP * weight * u[0] ** 2, lambda x: 100 * x[0] ** 2 + 10 * x[1] ** 2)
-    controls = 0.1 * np.sin(np.arange(steps) * STEP)[:, None]
-    states, controls, _, costs = regulated(problem, np.array([np.pi, 0.0]), controls, iterations)
-    return Result(states, controls, costs, states[-1])
+    problem = pendulum, lambda x, u: STEP * weight * u[0] ** 2, lambda x: 100 * x[0] ** 2 + 10 * x[1] ** 2
+    begin = 0.1 * np.sin(np.arange(steps) * STEP)[:, None]
+    states, controls, _, costs = regulated(problem, np.array([np.pi, 0.0]), begin, iterations)
+    return Result(states, controls, costs)
 
 
 def draw(result: Result) -> object:
