@@ -465,6 +465,11 @@ def test_predicates_are_one_value(wrap):
         wrap(lambda x: wg.cond(x > 0, lambda: 1.0, lambda: 2.0))(np.ones(2))
     with pytest.raises(ShapeError, match=r"while_loop: cond_fun returned shape \(2,\); one boolean"):
         wrap(lambda x: wg.while_loop(lambda x: x > 0, lambda x: x - 1, x))(np.ones(2))
+    with pytest.raises(
+        DtypeError, match=r"while_loop: cond_fun returned dtype float64; one boolean .* the first function"
+    ):
+        wrap(lambda x: wg.while_loop(lambda x: x * 2, lambda x: x < 9, x))(1.0)  # swapped: it would never end
+    assert wrap(lambda n: wg.while_loop(lambda n: n, lambda n: n - 1, n))(5) == 0
     with pytest.raises(DtypeError, match="switch: an index of dtype float64; an integer"):
         wrap(lambda x: wg.switch(x, [lambda: 1.0]))(1.0)
     with pytest.raises(DtypeError, match="fori_loop: a bound of dtype float64; an integer"):

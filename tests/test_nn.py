@@ -420,7 +420,8 @@ def test_targets_are_classes_or_probabilities() -> None:
             ):
                 f(logits, np.ones((3, 1), int))
             for target in (np.array([0, -1, 2]), np.array([0, 1, -3], np.int8), np.array([0, 1, 3], np.uint8)):
-                with pytest.raises(IndexError, match="out of bounds for axis 1 with size 3"):
+                told = "classes from 0 to 2 are needed" if f is loss else "out of bounds for axis 1 with size 3"
+                with pytest.raises(IndexError, match=told):
                     f(logits, target)
         found = loss(logits, np.array([0, -1, 2]), ignore_index=-1)
         np.testing.assert_array_equal(found, loss(logits[[0, 2]], np.array([0, 2], np.int8)))
@@ -849,6 +850,12 @@ WRONG_NUMBERS: list[tuple[Any, type[Exception], str]] = [
     (lambda: functional.conv_transpose2d(SQUARE, SQUARE, padding=9), ShapeError, "windows that fit are needed"),
     (lambda: functional.one_hot([0, 5], 3), UsageError, "one_hot: 5 among indices; less than num_classes=3 is needed"),
     (lambda: functional.embedding([-1], np.ones((3, 2))), IndexError, "out of bounds"),
+    (lambda: functional.conv2d(SQUARE, SQUARE, padding="SAME"), UsageError, "'SAME'; 'same', 'valid' or numbers are"),
+    (
+        lambda: functional.batch_norm(np.ones((2, 1)), [0.0], [1.0], training=True),
+        DtypeError,
+        "running statistics of type list; arrays that can be written to are needed",
+    ),
 ]
 
 

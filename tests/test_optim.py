@@ -413,7 +413,11 @@ def test_damaged_files_are_refused() -> None:
             "optim.sgd: 1 leaves, 1 in the gradients and a state for 1 leaves; gradients and a state of the",
         ),
         (lambda: optim.Optimizer([1.0], optim.sgd(0.1)), UsageError, "optim.Optimizer: 1.0 among the parameters; leaf"),
-        (lambda: optim.Optimizer([wg.tensor(1.0)], optim.sgd(0.1)), UsageError, "optim.Optimizer: a Tensor that is no"),
+        (
+            lambda: optim.Optimizer([wg.tensor(1.0)], optim.sgd(0.1)),
+            UsageError,
+            "Optimizer: a Tensor that does not require",
+        ),
         (lambda: optim.Optimizer([], optim.sgd(0.1)), UsageError, "optim.Optimizer: no parameter; leaf Tensors"),
         (lambda: optim.save(io.BytesIO(), {"a": {1}}), DtypeError, r"optim.save: a value of type set at tree\['a'\];"),
         (lambda: optim.save(io.BytesIO(), np.array([None])), DtypeError, "optim.save: an array of objects; arrays"),
@@ -641,6 +645,21 @@ def test_complex_numbers_are_not_cut(call: Any, label: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("xdata", [[1.0, np.nan], np.array([np.inf, 1.0]), {"t": np.array([1.0, np.nan])}])
+def test_points_that_are_not_finite_are_refused_as_scipy_refuses_them(xdata: Any) -> None:
+    def model(x: Any, slope: Any) -> Any:
+        return slope * np.nan_to_num(x["t"] if isinstance(x, dict) else x, posinf=0.0)
+
+    with pytest.raises(UsageError, match=r"curve_fit: NaN or infinite numbers in xdata; finite ones are needed"):
+        optim.curve_fit(model, xdata, np.ones(2))
+    assert optim.curve_fit(model, xdata, np.ones(2), check_finite=False)[0] == pytest.approx([1.0])
+
+
+def test_settings_of_methods_say_where_they_go() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'maxiter'; write options=\{"):
+        optim.minimize(lambda x: x**2, 1.0, maxiter=3)  # type: ignore[call-arg]
+
+
 def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
     optimizer = optim.Optimizer([wg.tensor(1.0, requires_grad=True)], optim.sgd(0.1))
     with pytest.raises(AttributeError, match=r"'Optimizer' object has .* 'state_dict'; write optimizer.steps"):
@@ -672,6 +691,11 @@ def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
             "4 values of the model for 3 of ydata",
         ),
         (lambda: optim.Optimizer([wg.tensor(1.0, requires_grad=True)] * 2, optim.sgd(0.1)), UsageError, "there twice"),
+        (
+            lambda: optim.Optimizer([2 * wg.tensor(1.0, requires_grad=True)], optim.sgd(0.1)),
+            UsageError,
+            "a Tensor that is no leaf",
+        ),
     ],
 )
 def test_states_of_others_and_integers_are_refused(call: Any, error: type[Exception], text: str) -> None:

@@ -149,6 +149,15 @@ def test_argnums() -> None:
     assert wg.grad(f)(2.0, 3.0, z=10.0) == 90.0
 
 
+@pytest.mark.parametrize(
+    "transform", [wg.grad, wg.value_and_grad, wg.elementwise_grad, wg.jacobian, wg.jacfwd, wg.jacrev, wg.hessian]
+)
+@pytest.mark.parametrize("point", [2.0, X, wg.tensor(X), "x", None])
+def test_points_in_the_place_of_argnums_are_refused_before_the_call(transform: Any, point: Any) -> None:
+    with pytest.raises(UsageError, match=rf"{transform.__name__}\(f\) is a function, to be called with arguments"):
+        transform(np.sum, point)
+
+
 @pytest.mark.parametrize("transform", [wg.grad, wg.value_and_grad, wg.elementwise_grad])
 def test_argnums_must_name_positional_arguments(transform: Any) -> None:
     with pytest.raises(UsageError) as error:
@@ -167,7 +176,8 @@ def test_argnums_must_name_positional_arguments(transform: Any) -> None:
             transform(lambda x: x, argnums=name)(2.0)
         assert str(error.value) == (
             f"{transform.__name__}: argnums={name!r}; the position of an argument, or several of them, is needed. "
-            "Pass argnums=0 or argnums=(0, 1), for instance."
+            f"Pass argnums=0 or argnums=(0, 1), for instance; {transform.__name__}(f) is a function, to be called with "
+            "arguments."
         )
     with pytest.raises(UsageError):
         transform(lambda x: x)(x=2.0)

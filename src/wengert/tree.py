@@ -35,6 +35,11 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 __all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structure"]
 
 OTHERWISE = {
+    "tree_flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
+    "tree_leaves": "wengert.tree.leaves",
+    "tree_map": "wengert.tree.map",
+    "tree_structure": "wengert.tree.structure",
+    "tree_unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
     "all": "all(wengert.tree.leaves(x))",
     "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
     "map_with_path": "wengert.tree.map; errors about a leaf say where it stands",

@@ -64,7 +64,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     Raises:
         UsageError: `body_fun` returned other containers.
         ShapeError: it changed a shape, or the condition is not one value.
-        DtypeError: it changed a dtype.
+        DtypeError: it changed a dtype, or the condition is a float.
 
     >>> import wengert as wg
     >>> def root(a):
@@ -118,9 +118,11 @@ def checked_condition(value: Any) -> Any:
                 "Reduce it, with .any() or .all() for instance",
             )
         )
-    if aval.dtype.kind == "b":
-        return value
-    return value != 0
+    if aval.dtype.kind in "fc":  # what a step gives, if the two functions were swapped: such a loop may never end
+        given = f"cond_fun returned dtype {aval.dtype}"
+        remedy = "Compare it, with x != 0 for instance; the condition is the first function, the step the second"
+        raise DtypeError(describe("while_loop", given, "one boolean is needed", remedy))
+    return value if aval.dtype.kind == "b" else value != 0
 
 
 def weakness(leaves: Sequence[Any]) -> list[bool]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from wengert._otherwise import telling
+from wengert.core.aval import aval_of
 from wengert.core.requirements import require_callable, require_flag
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.optim.vectors import VectorProblem, as_example, as_float
+from wengert.tree import leaves
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 
@@ -23,10 +25,11 @@ WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})
 DERIVATIVES = dict.fromkeys(
     ("jac", "hess", "hessp", "fprime", "Dfun"), "nothing, for derivatives are filled in; scipy.optimize takes your own"
 )
-"""What is written here for parameters of SciPy's functions."""
+SETTINGS = dict.fromkeys(("maxiter", "maxfev", "gtol", "ftol", "xtol"), "options={...}, SciPy's settings of the method")
+"""What is written here for parameters of SciPy's and others' functions."""
 
 
-@telling(**DERIVATIVES)
+@telling(**DERIVATIVES, **SETTINGS)
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
@@ -253,6 +256,7 @@ def curve_fit(
 
     Raises:
         UsageError: the number of parameters cannot be known, or bounds do not fit.
+        UsageError: there are NaN or infinite numbers in `xdata`, unless options say so.
         ShapeError: the model gives another number of values than there are in `ydata`.
         DtypeError: `f` cannot be called.
         RuntimeError: no minimum was found.
@@ -277,6 +281,7 @@ def curve_fit(
     limits = problem.limits(bounds)
     if hasattr(limits, "lb"):
         limits = (limits.lb, limits.ub)
+    require_finite(name, xdata, options)
     places, ydata = np.arange(np.size(ydata)), np.asarray(ydata)
     if options.get("nan_policy") is not None and isinstance(xdata, np.ndarray | list | tuple):
         ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
@@ -301,6 +306,16 @@ def curve_fit(
         **options,
     )
     return (problem.back(found), covariance, *more)
+
+
+def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
+    """Raise a UsageError where SciPy, which is given places in place of `xdata`, would refuse it."""
+    asked = options.get("check_finite")
+    if asked is None:
+        asked = options.get("nan_policy") is None
+    if asked and not all(np.all(np.isfinite(leaf)) for leaf in leaves(xdata) if aval_of(leaf).dtype.kind in "fc"):
+        remedy = "Leave those points out, or pass nan_policy='omit'"
+        raise UsageError(describe(name, "NaN or infinite numbers in xdata", "finite ones are needed", remedy))
 
 
 def parameter_count(name: str, model: Callable[..., Any]) -> int:

@@ -53,9 +53,7 @@ class Optimizer:
             if isinstance(p, dict):
                 raise refused("groups of parameters", "Make an Optimizer for each, with a rule of its own")
             if type(p) is not Tensor or not p.requires_grad or not p.is_leaf:
-                raise refused(
-                    f"{shown(p)} among the parameters" if type(p) is not Tensor else "a Tensor that is no leaf"
-                )
+                raise refused(f"{not_trained(p)} among the parameters")
         if len(set(map(id, self.parameters))) < len(self.parameters):  # each step would be made twice
             raise refused("a Tensor that is there twice", "Leave it out once")
         if not self.parameters:
@@ -99,6 +97,13 @@ class Optimizer:
             if i in group:
                 self.parameters[i][...] = value
                 self.steps[i] = State(state.step, [kept])
+
+
+def not_trained(value: Any) -> str:
+    """Return what to call something that cannot be a parameter."""
+    if type(value) is not Tensor:
+        return shown(value)
+    return "a Tensor that does not require grad" if value.is_leaf else "a Tensor that is no leaf"
 
 
 def ascent_of(parameter: Tensor) -> Tensor:

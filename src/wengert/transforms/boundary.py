@@ -37,6 +37,7 @@ __all__ = [
     "positions",
     "require_argument",
     "require_complex",
+    "require_positions",
     "require_sequences",
     "result_below",
     "result_example",
@@ -67,16 +68,7 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
     """Return the positions that `argnums` names, counted from the front."""
     if type(argnums) is int and 0 <= argnums < count:
         return (argnums,)
-    wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
-    if not all(isinstance(position, int | np.integer) for position in wanted):
-        raise UsageError(
-            describe(
-                name,
-                f"argnums={argnums!r:.80}",
-                "the position of an argument, or several of them, is needed",
-                "Pass argnums=0 or argnums=(0, 1), for instance",
-            )
-        )
+    wanted = require_positions(name, argnums)
     for position in wanted:
         if not -count <= position < count:
             raise UsageError(
@@ -93,6 +85,23 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
             describe(name, f"argnums={argnums}", "each position once is needed", "Leave out the repeated one")
         )
     return chosen
+
+
+def require_positions(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the positions in `argnums`; a UsageError tells who passed the arguments of the function in their place."""
+    if type(argnums) is int:
+        return (argnums,)
+    wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
+    if not all(isinstance(position, int | np.integer) for position in wanted):
+        raise UsageError(
+            describe(
+                name,
+                f"argnums={argnums!r:.80}",
+                "the position of an argument, or several of them, is needed",
+                f"Pass argnums=0 or argnums=(0, 1), for instance; {name}(f) is a function, to be called with arguments",
+            )
+        )
+    return wanted
 
 
 def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]) -> None:

@@ -20,6 +20,7 @@ from wengert.transforms.boundary import (
     as_given,
     positions,
     require_complex,
+    require_positions,
     require_sequences,
     result_example,
     selected_arguments,
@@ -140,6 +141,7 @@ def jacrev(
     """
     require_callable("jacrev", fun)
     require_flag("jacrev", holomorphic=holomorphic, has_aux=has_aux)
+    require_positions("jacrev", argnums)
     return transformed("jacrev", reverse_jacobian_at, fun, argnums, holomorphic, has_aux)
 
 
@@ -226,6 +228,7 @@ def forward_jacobian(
     """Return what `jacfwd` does, under the name of a transformation that uses it."""
     require_callable(name, fun)
     require_flag(name, holomorphic=holomorphic, has_aux=has_aux)
+    require_positions(name, argnums)
     return transformed(name, forward_jacobian_at, fun, name, argnums, holomorphic, has_aux)
 
 
@@ -311,6 +314,7 @@ def jacobian(
     """
     require_callable("jacobian", fun)
     require_flag("jacobian", holomorphic=holomorphic, has_aux=has_aux)
+    require_positions("jacobian", argnums)
     if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
         raise UsageError(
             describe("jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")

@@ -17,6 +17,7 @@ from wengert.primitives.barriers import barrier
 from wengert.transforms.boundary import (
     inner_value,
     positions,
+    require_positions,
 )
 from wengert.transforms.captured import Standing, captured_tensors
 from wengert.transforms.recording import Recording, ones_for, require_kind, scalar_output, single_output
@@ -99,6 +100,7 @@ def value_and_grad(
     """
     require_callable("value_and_grad", fun)
     require_flag("value_and_grad", has_aux=has_aux, holomorphic=holomorphic)
+    require_positions("value_and_grad", argnums)
     return transformed("value_and_grad", value_and_gradient_at, fun, argnums, has_aux, holomorphic, captured)
 
 
@@ -230,6 +232,7 @@ def gradient_function(
     """Return what `grad` does, under the name of a transformation that uses it."""
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux, holomorphic=holomorphic)
+    require_positions(name, argnums)
     return transformed(name, gradient_at, fun, name, argnums, has_aux, holomorphic, captured)
 
 
@@ -281,6 +284,7 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphi
     """
     require_callable("elementwise_grad", fun)
     require_flag("elementwise_grad", holomorphic=holomorphic)
+    require_positions("elementwise_grad", argnums)
     return transformed("elementwise_grad", elementwise_gradient_at, fun, argnums, holomorphic)
 
 

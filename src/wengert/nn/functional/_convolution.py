@@ -27,6 +27,9 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
     """Return the numbers of zeros before and behind images."""
     if padding == "valid":
         return (0,) * len(spans), (0,) * len(spans)
+    if isinstance(padding, str) and padding != "same":
+        needed = "'same', 'valid' or numbers are needed"
+        raise UsageError(describe(name, f"padding={padding!r}", needed, "Pass one of these"))
     if padding != "same":
         found = each(name, "padding", padding, len(spans), 0)
         return found, found

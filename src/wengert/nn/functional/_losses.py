@@ -222,8 +222,13 @@ def of_classes(name: str, x: Any, target: Any) -> Any:
     """Return the elements that classes name along the second axis, or along the only one; none counts from the end."""
     axis = min(1, x.ndim - 1)
     require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
-    target = from_the_front(target, x.shape[axis])
-    return np.squeeze(np.take_along_axis(x, np.expand_dims(target, axis), axis), axis)
+    count = x.shape[axis]
+    try:
+        return np.squeeze(np.take_along_axis(x, np.expand_dims(from_the_front(target, count), axis), axis), axis)
+    except IndexError:
+        needed = f"classes from 0 to {count - 1} are needed"
+        remedy = "Correct it, or pass as ignore_index the one that does not count"
+        raise IndexError(describe(name, "a target with other classes than the input", needed, remedy)) from None
 
 
 def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.core.requirements import as_whole
+from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import of_shape, require_setting
@@ -134,7 +135,10 @@ def by_channel(value: Any, rank: int) -> Any:
 def move(running: Any, found: Any, momentum: float) -> None:
     """Let means or variances that are kept, if they are, move towards those of a batch."""
     if running is not None:
-        if getattr(running, "dtype", found.dtype).kind not in "fc":  # writing would round every step away
+        if not isinstance(running, np.ndarray | Tensor):
+            given, needed = f"running statistics of type {type(running).__name__}", "arrays that can be written to"
+            raise DtypeError(describe("batch_norm", given, f"{needed} are needed", "Make them with np.zeros(channels)"))
+        if running.dtype.kind not in "fc":  # writing would round every step away
             given = f"running statistics of dtype {running.dtype}"
             raise DtypeError(describe("batch_norm", given, "floats are needed", "Convert them with .astype(float)"))
         running[...] = (1 - momentum) * running + momentum * stop_gradient(found)

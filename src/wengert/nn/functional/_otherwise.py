@@ -21,6 +21,7 @@ elsewhere = telling(
 )
 """Let errors about PyTorch's parameters that a function has not tell what to write."""
 
+GATES = "its gates, by linear, sigmoid and tanh, for one step; wengert.scan goes over the steps"
 POOLED = "np.max(x, axis=(-2, -1), keepdims=True) for size 1, max_pool2d for others"
 ADDED = "np.mean(np.maximum(0, {}))"
 OTHERWISE = {
@@ -49,6 +50,7 @@ OTHERWISE = {
     "flatten": "x.reshape(len(x), -1)",
     "fold": "np.add.at(image, places, columns), which writes into image",
     "gaussian_nll_loss": "-wengert.scipy.stats.norm.logpdf(target, mean, deviation)",
+    "gru_cell": GATES,
     "gumbel_softmax": "softmax(x - np.log(-np.log(wengert.random.uniform(key, size=x.shape))))",
     "hard_sigmoid": "relu6(x + 3) / 6",
     "hard_silu": "x * relu6(x + 3) / 6",
@@ -67,6 +69,7 @@ OTHERWISE = {
     "log_sigmoid": "logsigmoid(x)",
     "logmeanexp": "wengert.scipy.special.logsumexp(x, axis) - np.log(n)",
     "logsumexp": "wengert.scipy.special.logsumexp(x, axis)",
+    "lstm_cell": GATES,
     "lp_pool1d": "(avg_pool1d(x**p, size) * size) ** (1 / p)",
     "lp_pool2d": "(avg_pool2d(x**p, size) * size**2) ** (1 / p)",
     "lp_pool3d": "(avg_pool3d(x**p, size) * size**3) ** (1 / p)",
