@@ -775,6 +775,26 @@ def test_counts_of_all_lanes_are_taken_at_once() -> None:
     np.testing.assert_allclose(slopes, [3 * row[n] ** 2 for n, row in zip(numbers, found, strict=True)])
 
 
+def test_counts_of_lanes_in_lanes_are_taken_at_once() -> None:
+    rng = np.random.default_rng(0)
+    numbers, weights = rng.integers(0, 5, (2, 3, 9)), rng.normal(size=(2, 3, 9))
+
+    def counts(n: Any, w: Any = None) -> Any:
+        return wg.numpy.bincount(n, w, 5)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none says that it runs lane by lane
+        found = wg.vmap(wg.vmap(counts))(numbers, weights)
+        times = wg.vmap(wg.vmap(counts))(numbers)
+        slopes = wg.vmap(wg.vmap(wg.grad(lambda w, n: np.sum(counts(n, w) ** 3))))(weights, numbers)
+        outer = wg.vmap(lambda n: wg.vmap(lambda w: counts(n, w))(weights[0]))(numbers[:, 0])
+    for i, j in np.ndindex(2, 3):
+        np.testing.assert_array_equal(found[i, j], np.bincount(numbers[i, j], weights[i, j], 5))
+        np.testing.assert_array_equal(times[i, j], np.bincount(numbers[i, j], None, 5))
+        np.testing.assert_allclose(slopes[i, j], 3 * found[i, j][numbers[i, j]] ** 2)
+        np.testing.assert_array_equal(outer[i, j], np.bincount(numbers[i, 0], weights[0, j], 5))
+
+
 def test_counts_of_lanes_refuse_what_numpy_refuses() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,6 +16,7 @@ from wengert.core.declare import constant, elementwise, linear
 from wengert.core.dispatch import ARRAYS, apply
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
+from wengert.core.tensor import seen
 from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(
@@ -162,13 +163,14 @@ class Counting(Selection):
     ) -> Any:
         """Count all lanes at once; lane by lane where they have several lengths, or NumPy refuses a number."""
         given = operands[-1]
-        if not isinstance(given, np.ndarray) or given.size == 0 or given.min() < 0:
+        known = seen(given)  # of all lanes, also of those that it has further out
+        if known is None or known.size == 0 or known.min() < 0:
             return NotImplemented
-        lanes = given if batched[-1] else np.broadcast_to(given, (size, *given.shape))
-        lengths = np.maximum(lanes.max(axis=1) + 1, params["minlength"])
-        if (lengths != lengths[0]).any():
+        lengths = np.maximum(known.max(axis=-1) + 1, params["minlength"])
+        if (lengths != lengths.flat[0]).any():
             return NotImplemented
-        length = int(lengths[0])
+        length = int(lengths.flat[0])
+        lanes: Any = lead(given, batched[-1], size)
         places = lanes + length * np.arange(size)[:, None]
         flat = [lead(x, flag, size).reshape(-1) for x, flag in zip(operands[:-1], batched[:-1], strict=True)]
         found = apply(primitive, *flat, places.reshape(-1), minlength=size * length)
