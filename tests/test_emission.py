@@ -15,7 +15,7 @@ import pytest
 
 from tests.kernels import inputs_for, random_program
 from wengert import emission, kernel
-from wengert.emission import ahead, plans, sharing
+from wengert.emission import ahead, plans, programs, sharing
 from wengert.emission.executable import Executable
 from wengert.emission.outside import function_named
 from wengert.kernel.checking import require_sound
@@ -272,6 +272,37 @@ def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPa
     for seed in range(part, 45, 3):
         made = without_functions(random_program(seed))
         require_equal(made, halves(inputs_for(made, seed)), target)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_what_is_written_quickly_has_the_same_bits(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(200, 215):
+        made = random_program(seed)
+        inputs = inputs_for(made, seed)
+        with np.errstate(all="ignore"):
+            expected = Executable(made, target)(inputs)
+            monkeypatch.setattr(programs, "LITTLE", 2)
+            brief = Executable(made, target)
+            monkeypatch.undo()
+            found = brief(inputs)
+        assert "optnone" in brief.text
+        assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
+
+
+def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
+    n = 1_000_000
+    square = load("x", 0, 1), real("multiply", 0, 0)
+    total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+    long = Kernel(1, (Stage((1, n), square, (), (total,), 1),))
+    root = load("value", 0), real("sqrt", 0)
+    short = Kernel(1, (Stage((1,), root, (Store("root", Affine(0, (0,)), 1),)),))
+    buffers = {"x": ("input", (n,)), "value": ("output", ()), "root": ("output", ())}
+    together, alone = program([long, short], **buffers), program([short], value=("input", ()), root=("output", ()))
+    run = Executable(together)
+    assert run.text.count("optnone") == 1
+    assert "optnone" not in Executable(alone).text
+    value, found = run([np.ones(n)])
+    assert (value, found) == (n, 1e3)
 
 
 @pytest.mark.parametrize("part", range(2))

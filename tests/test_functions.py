@@ -1,5 +1,6 @@
 """The functions of kernels, evaluated in NumPy: errors, special values, and how they are written."""
 
+import itertools
 import zlib
 
 import mpmath
@@ -111,6 +112,15 @@ def test_bits_are_what_they_were():
                 digest = zlib.crc32(np.where(np.isnan(results), 0, results).astype(dtype).tobytes(), digest)
             found.append(digest)
     assert found == [121585041, 1746126004, 2645222026, 3814047670]
+
+
+def test_nothing_is_computed_that_no_result_needs():
+    for name, fma, scaling, dtype in itertools.product(FUNCTIONS, (True, False), (True, False), "fd"):
+        expression = expression_of_results(name, np.dtype(dtype), Features(fma, scaling))
+        needed = {*expression.results, *(place for operation in expression.operations for place in operation.operands)}
+        needed |= {place for rare in expression.rare for place in (rare.condition, *rare.operands)}
+        unused = set(range(expression.arity, len(expression.operations))) - needed
+        assert not unused, (name, fma, scaling, dtype)
 
 
 def test_sine_and_cosine_are_one_expression():

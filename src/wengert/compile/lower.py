@@ -8,7 +8,7 @@ rule does not name are refused, not ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -124,13 +124,12 @@ class Lowering:
         values = list(map(self.value, equation.inputs))
         rule = rule_of(equation.primitive)
         args = [value for value in values if isinstance(value, Access)]
+        given = self.nodes, equation.primitive, equation.params, equation.inputs, args, avals
         results: list[Value] = []
         for k, out in enumerate(equation.outputs):
-            call = Call(self.nodes, equation.primitive, equation.params, equation.inputs, (), avals, out.aval, alone, k)
-            if is_complex(out.aval) or len(args) < len(values):
-                found = complex_call(call, values, rule)
-            else:
-                found = rule(replace(call, args=args))
+            call = Call(*given, out.aval, alone, k)
+            with_pairs = is_complex(out.aval) or len(args) < len(values)
+            found = complex_call(call, values, rule) if with_pairs else rule(call)
             if isinstance(found, Refused):
                 return found
             results.append(found)
@@ -167,22 +166,24 @@ def uses_of(graph: Graph) -> dict[Variable, int]:
 
 def is_native(aval: Aval) -> bool:
     """Tell whether kernels have values of a type."""
-    return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
+    return (aval.dtype in DTYPES or is_complex(aval)) and 0 not in aval.shape
 
 
 def reason_refused(equation: Equation) -> Refused | None:
     """Return why an equation is refused whatever its rule says; None if it is not."""
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
-        if min(aval.shape, default=1) < 1:
+        if 0 in aval.shape:
             return Refused("arrays without elements")
         if not is_native(aval):
             return Refused(f"values of dtype {aval.dtype}")
+    integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
+    if not integers:
+        return None
     if any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :]):
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")
-    integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
     if any(map(is_whole_number, equation.inputs)) and integers != {LONG}:
         return Refused("a whole number of Python's, which an array of small integers may not hold")
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ __all__ = [
 Dtype = np.dtype[np.generic]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """For what an opcode is written.
 
     Attributes:
@@ -51,12 +50,16 @@ Write = Callable[..., Value]
 """A function that writes an operation: (builder, case, operands...) -> result."""
 
 
+INTEGERS = {1: I8, 2: Integer(16), 4: I32, 8: I64}
+"""By their bytes: always the same objects, which are compared sooner."""
+
+
 def in_register(dtype: Dtype) -> Scalar:
     """Return what an element of an array is while it is computed with; conditions have one bit."""
     if dtype.kind == "b":
         return BOOL
     if dtype.kind in "iu":
-        return Integer(8 * dtype.itemsize)
+        return INTEGERS[dtype.itemsize]
     if dtype.kind == "f" and dtype.itemsize in (4, 8):
         return F32 if dtype.itemsize == 4 else F64
     raise TypeError(f"kernels have no {dtype}")

@@ -65,12 +65,13 @@ def function_named(name: str, target: Target) -> Function:
 
 
 def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
-    """Do all parts of a job, on the threads of a team if there is one and it is free."""
+    """Do all parts of a job, one at a time, on the threads of a team if there is one and it is free."""
     with b.when(team.differs(None)):
         raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
         with b.when(raised.differs(REFUSED)):
             b.give()
-    b.do(job, table, 0, parts)
+    with b.loop(parts, certain=True) as each:
+        b.do(job, table, each.index, each.index + 1)
 
 
 SHARE = "share"

@@ -49,7 +49,7 @@ def write_kernel(
 
 
 def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
-    """Return the job that does parts of a kernel: of its rows, or of the outermost loop of its only stage.
+    """Return the job that does one part of a kernel: of its rows, or of the outermost loop of its only stage.
 
     Args:
         name: of the function.
@@ -60,13 +60,15 @@ def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], fo
     """
     apart = [module.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order]
 
-    def body(b: Builder, table: Value, first: Value, stop: Value) -> None:
+    def body(b: Builder, table: Value, part: Value, _next: Value) -> None:
         places = found(b, table.to(POINTER))
-        with b.loop(stop, first) as parts:
-            own = [place.at(parts.index * far) if far else place for place, far in zip(places, apart, strict=True)]
-            start = parts.index * step.each
-            end = b.least(start + step.each, step.extent)
-            write_rows(frame_of(b, module, step.kernel, order, own), step.kernel, Span(start, end, step.each))
+        offsets = {far: part * far for far in dict.fromkeys(apart) if far}
+        own = [place.at(offsets[far]) if far else place for place, far in zip(places, apart, strict=True)]
+        start = part * step.each
+        end = start + step.each
+        if step.extent % step.each:
+            end = b.least(end, step.extent)
+        write_rows(frame_of(b, module, step.kernel, order, own), step.kernel, Span(start, end, step.each))
 
     return Function(name, JOB, body)
 
@@ -94,7 +96,7 @@ def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
     first, stop, _ = span
     b, tile = frame.b, kernel.tile
     last = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
-    with b.loop(last, first, step=tile) as loop:
+    with b.loop(last, first, step=tile, certain=last is stop and isinstance(stop, Value)) as loop:  # no part is empty
         write_tile(frame, kernel, [loop.index, *(loop.index + row for row in range(1, tile))])
     if last is not stop:
         with b.loop(stop, last) as loop:

@@ -81,7 +81,8 @@ class StageWriter(Values):
         """Write a loop that takes one step at a time."""
         dimension = self.plan.nest[depth]
         first, stop = self.range_of(depth)
-        with self.scope(), self.b.loop(stop, first, carry=self.carried()) as loop:
+        is_part = not isinstance(stop, int)  # none is empty
+        with self.scope(), self.b.loop(stop, first, carry=self.carried(), certain=is_part) as loop:
             self.carry_on(loop.values)
             self.enter(dimension, loop.index)
             self.compute(depth + 1)
@@ -106,8 +107,10 @@ class StageWriter(Values):
         whole = isinstance(stop, int) or (self.span is not None and self.span.each % step == 0)
         all_clean = extent % step == 0 and not plan.clean and some_clean and whole
         some_clean = some_clean and (all_clean or not plan.masked_alone)
-        limit = high - step if isinstance(stop, int) else b.least(stop, high) - step
-        with b.loop(stop, first, carry=self.carried()) as loop:
+        limit: Index = 0
+        if some_clean and not all_clean:
+            limit = high - step if isinstance(stop, int) else b.least(stop, high) - step
+        with b.loop(stop, first, carry=self.carried(), certain=not isinstance(stop, int)) as loop:
             self.carry_on(loop.values)
             j = loop.index
 

@@ -352,14 +352,9 @@ class Values:
     def compute(self, level: int) -> None:
         """Write the operations that stand in so many loops."""
         plan, stage = self.plan, self.stage
-        live = plan.live[not self.lanes.masked]
+        live = plan.live[not self.lanes.masked] - plan.fused - plan.counted
         for n, operation in enumerate(stage.operations):
-            if (
-                plan.level[n] != level
-                or n not in live
-                or n in plan.fused | plan.counted
-                or operation.name == "constant"
-            ):
+            if plan.level[n] != level or n not in live or operation.name == "constant":
                 continue
             wide = plan.wide[n]
             units = self.lanes.units if wide else 1

@@ -101,6 +101,8 @@ class Builder:
 
     def operand(self, value: Operand, kind: Type) -> Value:
         """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
+        if type(value) is Value and value.type is kind and value.b is self:
+            return value
         if isinstance(value, Function):
             self.called[value] = None
             value = Value(self, Pointer(value.signature), f"@{value.name}")
@@ -283,7 +285,9 @@ class Builder:
     # ---------------------------------------------------------------- control
 
     @contextmanager
-    def loop(self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = (), step: int = 1) -> Iterator[Loop]:
+    def loop(
+        self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = (), step: int = 1, certain: bool = False
+    ) -> Iterator[Loop]:
         """Repeat what follows for each number from `start` up to `stop`, which is not among them.
 
         Args:
@@ -291,11 +295,12 @@ class Builder:
             start: where to start.
             carry: values that a round hands to the next one, as they are at the start; Python's numbers are I64.
             step: from one number to the next.
+            certain: whether there is a first round, where numbers do not say so: a block and a jump less.
         """
         first, last = self.operand(start, I64), self.operand(stop, I64)
         carried = [self.operand(value, value.type if isinstance(value, Value) else I64) for value in carry]
         head, out = self.label("loop"), self.label("done")
-        certain = isinstance(start, int) and isinstance(stop, int) and start < stop
+        certain = certain or (isinstance(start, int) and isinstance(stop, int) and start < stop)
         before = self.end(f"br label %{head}") if certain else self.branch(first < last, head, out)
         self.begin(head)
         at = len(self.lines)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wengert._cached import cached
 from wengert.native.structs import Scalar, Signature, Type, Void, suffix
 
 __all__ = ["BEGIN", "MARK", "Function", "Table", "Template", "argument", "external", "intrinsic", "listed", "native"]
@@ -26,6 +27,7 @@ class Function:
         body: what writes its body; none if the system has it.
         parameters: their names, if they are not those of the Python function that writes the body.
         rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
+        brief: whether it takes so little of a program's time that LLVM is to write it quickly, however slow it is.
         convention: LLVM's name of how it is called, which says what registers it leaves alone; none for the usual one.
         features: what its processor can do, as LLVM lists it, if that is not what is said for the whole program.
     """
@@ -35,10 +37,11 @@ class Function:
     body: Callable[..., None] | None = None
     parameters: tuple[str, ...] = ()
     rare: bool = False
+    brief: bool = False
     convention: str = ""
     features: str = ""
 
-    @property
+    @cached
     def head(self) -> str:
         """Its convention, type and name, as definitions and calls have them."""
         return f"{self.convention} {self.signature.returns} @{self.name}".lstrip()
@@ -46,8 +49,8 @@ class Function:
     @property
     def attributes(self) -> str:
         """What stands behind its parameters in definitions."""
-        rare = " cold noinline" if self.rare else ""
-        return f'{rare} "target-features"="{self.features}"' if self.features else rare
+        found = " cold noinline" if self.rare else " noinline optnone" if self.brief else ""
+        return f'{found} "target-features"="{self.features}"' if self.features else found
 
 
 @dataclass(frozen=True)

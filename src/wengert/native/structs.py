@@ -250,7 +250,7 @@ def integer(kind: Type) -> Integer:
 
 def numeric(kind: Type) -> Scalar:
     """Return a type that must be one of numbers."""
-    if not isinstance(kind, Integer | Float):
+    if not isinstance(kind, Scalar):
         raise TypeError(f"{kind!r} is no number")
     return kind
 
@@ -275,7 +275,7 @@ def like(kind: Type, scalar: Scalar) -> Type:
 def size(kind: Type) -> int:
     """Return the bytes of a number or an address, or of a vector's element: its alignment."""
     kind = element(kind)
-    return kind.bits // 8 if isinstance(kind, Integer | Float) else 8
+    return kind.bits // 8 if isinstance(kind, Scalar) else 8
 
 
 def suffix(kind: Type) -> str:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Operand", "Order", "Value"]
 
+Stored = Integer | Float | Pointer | Vector
+"""The types of what is loaded and stored."""
+
 Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
 """How an atomic operation is ordered among others of its thread: LLVM's names, which are those of C11."""
 
@@ -126,6 +129,8 @@ class Value:
 
     def at(self, index: Operand) -> Value:
         """Return the address of an element, counted from the one that this is the address of."""
+        if type(index) is int and index == 0:
+            return self
         return self.b.new(self.type, f"getelementptr {self.pointee()}, {self}, {self.b.operand(index, I64)}")
 
     def get(self, name: str) -> Value:
@@ -219,10 +224,10 @@ class Value:
             raise TypeError(f"{self.type!r} is no address")
         return self.type.to
 
-    def stored(self) -> Integer | Float | Pointer | Vector:
+    def stored(self) -> Stored:
         """Return the type of the number, the address or the vector that this is the address of."""
         kind = self.pointee()
-        if not isinstance(kind, Integer | Float | Pointer | Vector):
+        if not isinstance(kind, Stored):
             raise TypeError(f"{kind!r} is no number and no address")
         return kind
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -401,7 +401,26 @@ def written(body: Body, arguments: Sequence[Float], features: Features) -> Expre
         Rare(condition.place, tuple(x.place for x in operands), written(other, [x.dtype for x in operands], features))
         for condition, operands, other in b.rare
     )
-    return Expression(tuple(b.operations), tuple(result.place for result in results), rare)
+    return needed_alone(Expression(tuple(b.operations), tuple(result.place for result in results), rare))
+
+
+def needed_alone(expression: Expression) -> Expression:
+    """Return an expression without what its results do not need; its arguments stay."""
+    needed = {*expression.results, *(place for rare in expression.rare for place in (rare.condition, *rare.operands))}
+    for place, operation in reversed(list(enumerate(expression.operations))):
+        if place in needed:
+            needed.update(operation.operands)
+    kept = [n for n, operation in enumerate(expression.operations) if n in needed or operation.name == "argument"]
+    new = {place: n for n, place in enumerate(kept)}
+    operations = [expression.operations[n] for n in kept]
+    return Expression(
+        tuple(replace(o, operands=tuple(new[place] for place in o.operands)) for o in operations),
+        tuple(new[place] for place in expression.results),
+        tuple(
+            Rare(new[rare.condition], tuple(new[place] for place in rare.operands), rare.expression)
+            for rare in expression.rare
+        ),
+    )
 
 
 def evaluated(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
