@@ -125,6 +125,20 @@ def test_links_of_pages(page):
     assert [target for target in outside if not re.fullmatch(r"https://[a-z0-9.-]+\.[a-z]+(/[^\s<>]*)?", target)] == []
 
 
+WRITTEN = {f"docs/{name}.md" for name in ("benchmarks", "left-out", "public-names", "special-functions", "supported")}
+"""Pages that tools write, an entry a line."""
+
+
+def test_lines_of_pages_are_short():
+    apart = ("|", "!", "<", "    ")  # tables, pictures, code
+    long = []
+    for page in sorted({*PAGES} - WRITTEN):
+        blocks = (ROOT / page).read_text().split("```")[::2]
+        lines = [line for block in blocks for line in block.splitlines()]
+        long += [f"{page}: {line:.60}" for line in lines if len(line) > 120 and not line.startswith(apart)]
+    assert not long
+
+
 @together("module", public_names.MODULES)
 def test_the_reference_has_every_public_name(module):
     page = reference.page(module)
