@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 
+import wengert as wg
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy import integrate
 from wengert.testing import check_grads
@@ -38,6 +39,14 @@ def test_other_quadratures_are_scipys() -> None:
     found, nothing = integrate.fixed_quad(np.exp, 0.0, 2.0, n=4)
     np.testing.assert_allclose(found, scipy.integrate.fixed_quad(np.exp, 0.0, 2.0, n=4)[0], rtol=1e-14)
     assert nothing is None
+
+
+@pytest.mark.parametrize("limits", [(0.0, np.inf), (-np.inf, 0.0), (np.zeros(2), np.array([1.0, np.inf]))])
+def test_infinite_limits_are_refused_as_scipy_refuses_them(limits: Any) -> None:
+    with pytest.raises(UsageError, match="fixed_quad: an infinite limit; finite ones are needed"):
+        integrate.fixed_quad(np.exp, *limits)
+    with pytest.raises(UsageError, match="fixed_quad: an infinite limit"):
+        wg.grad(lambda a, b: np.sum(integrate.fixed_quad(lambda t: np.exp(t) * a, *b)[0]))(1.0, limits)
 
 
 def test_gradients() -> None:

@@ -38,6 +38,7 @@ def test_filters_are_scipys(mode: str) -> None:
         ("gaussian_filter1d", (0.8,), {"axis": 0, "order": 2}),
         ("gaussian_filter", ((0.6, 1.1),), {"order": (1, 0)}),
         ("gaussian_filter", (1.0,), {"radius": 2, "axes": (1,)}),
+        *[("gaussian_filter", (sigma,), {}) for sigma in (0, 0.0, (1.0, 0.0), (0.0, 1.0))],
         ("uniform_filter1d", (3,), {}),
         ("uniform_filter", ((2, 3),), {}),
         *[("sobel", (), {"axis": 0}), ("prewitt", (), {}), ("laplace", (), {})],
@@ -47,6 +48,16 @@ def test_filters_are_scipys(mode: str) -> None:
     for name, arguments, more in calls:
         want = getattr(scipy.ndimage, name)(X, *arguments, **options, **more)
         close(getattr(ndimage, name)(X, *arguments, **options, **more), want)
+
+
+def test_an_axis_that_is_not_smoothed_is_copied() -> None:
+    image = np.eye(3)
+    found: Any = ndimage.gaussian_filter(image, 0.0)
+    found[0, 0] = 5.0
+    assert image[0, 0] == 1.0
+    slope = wg.grad(lambda x, s: np.sum(ndimage.gaussian_filter(x, [s, 0.0]) ** 2), argnums=(0, 1))
+    for f in (slope, wg.jit(slope, static_argnums=1)):
+        np.testing.assert_array_equal(f(image, 0.0)[0], 2 * image)
 
 
 MODES = ["reflect", "grid-mirror", "constant", "grid-constant", "nearest", "mirror", "wrap", "grid-wrap"]

@@ -655,6 +655,22 @@ def test_points_that_are_not_finite_are_refused_as_scipy_refuses_them(xdata: Any
     assert optim.curve_fit(model, xdata, np.ones(2), check_finite=False)[0] == pytest.approx([1.0])
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: optim.minimize(lambda p: p**2, None), "minimize: None for x0; one number or more is needed"),
+        (lambda: optim.root(lambda p: p, []), "root: a value of type list for x0"),
+        (lambda: optim.minimize(lambda p: (p**2, p), 1.0), "minimize: a function that returned a value of type tuple"),
+        (lambda: optim.minimize(lambda p: [p**2], 1.0, method="powell"), "returned a value of type list; one number"),
+        (lambda: optim.minimize(lambda p: None, 1.0, jit=False), "minimize: a function that returned None; numbers"),
+        (lambda: optim.least_squares(lambda p: None, 1.0), "least_squares: a function that returned None; numbers"),
+    ],
+)
+def test_what_gives_no_numbers_is_refused_by_the_driver(call: Any, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        call()
+
+
 def test_settings_of_methods_say_where_they_go() -> None:
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'maxiter'; write options=\{"):
         optim.minimize(lambda x: x**2, 1.0, maxiter=3)  # type: ignore[call-arg]

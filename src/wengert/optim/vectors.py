@@ -43,8 +43,11 @@ class VectorProblem:
         self.example = as_example(start)
         vector, self.back = tree.raveled(name, "x0", self.example)
         require_real(name, "x0", vector)
+        if not vector.size:
+            given = f"{shown(start)} for x0"
+            raise UsageError(describe(name, given, "one number or more is needed", "Pass where to start"))
         self.start: Vector = np.array(vector, dtype=float)
-        self.scalar = as_scalar(function, self.back)
+        self.scalar = as_scalar(name, function, self.back)
         self.residuals = as_residuals(name, function, self.back)
 
     def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
@@ -212,12 +215,16 @@ def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def as_scalar(function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function of a vector that calls the user's, whose result is one number."""
 
     @functools.wraps(function, updated=())
     def scalar(vector: Any, *args: Any) -> Any:
-        found = function(back(vector), *args)
+        found = require_result(name, function(back(vector), *args))
+        if flatten(found)[1] is not None:
+            given = f"a function that returned {shown(found)}"
+            remedy = "Return the value alone, and compute the rest from x when that is found"
+            raise UsageError(describe(name, given, "one number is needed", remedy))
         return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
 
     return scalar
@@ -228,7 +235,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
 
     @functools.wraps(function, updated=())
     def residuals(vector: Any, *args: Any) -> Any:
-        found = function(back(vector), *args)
+        found = require_result(name, function(back(vector), *args))
         if isinstance(found, np.ndarray | Tensor):
             vector = found if found.ndim == 1 else np.reshape(found, (-1,))
         else:
@@ -237,6 +244,15 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
         return vector
 
     return residuals
+
+
+def require_result(name: str, found: Any) -> Any:
+    """Return what the user's function returned, which is not None."""
+    if found is None:
+        raise UsageError(
+            describe(name, "a function that returned None", "numbers are needed", "Return what it computes")
+        )
+    return found
 
 
 def require_real(name: str, label: str, vector: Any) -> None:

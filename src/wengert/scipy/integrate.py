@@ -18,6 +18,7 @@ import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._differences import trapezoid
 from wengert.numpy._left_out import named_on_demand
@@ -171,11 +172,17 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
         args: further arguments of the function.
         n: the number of places.
 
+    Raises:
+        UsageError: a limit is infinite.
+
     >>> fixed_quad(lambda x: x**2, 0.0, 3.0)[0]
     tensor(9.)
     """
     places, weights = scipy.special.roots_legendre(n)
     low, high = as_tensor(a), as_tensor(b)
+    if any(is_concrete(end) and np.any(np.isinf(raw(end))) for end in (low, high)):
+        needed, remedy = "finite ones are needed", "Substitute a variable that stays finite, as t / (1 - t)"
+        raise UsageError(describe("fixed_quad", "an infinite limit", needed, remedy))
     values = func((high - low) * (places + 1) / 2.0 + low, *args)
     return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
 

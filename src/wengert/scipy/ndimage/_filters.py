@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.tensor import is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
 from wengert.transforms.reverse import stop_gradient
@@ -197,7 +198,8 @@ def gaussian_filter(
 
     Args:
         input: the image.
-        sigma: the standard deviation, for all axes or for each; so are the next ones.
+        sigma: the standard deviation, for all axes or for each; so are the next ones. Along axes for which it is known
+            to be 0, nothing is smoothed.
         order: of which derivative of the Gaussian the weights are.
         mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
         cval: the value there, where the mode is "constant".
@@ -208,12 +210,20 @@ def gaussian_filter(
     >>> gaussian_filter([[0.0, 1.0, 0.0]], 1.0, radius=1, axes=1)
     tensor([[0.27406862, 0.45186276, 0.27406862]])
     """
-    x = as_tensor(input)
-    chosen = tuple(range(x.ndim)) if axes is None else normalize_axis_tuple(axes, x.ndim)
+    image = as_tensor(input)
+    x = image
+    chosen = tuple(range(image.ndim)) if axes is None else normalize_axis_tuple(axes, image.ndim)
     settings = [each(value, len(chosen)) for value in (sigma, order, mode, radius)]
     for axis, width, derivative, around, end in zip(chosen, *settings, strict=True):
-        x = gaussian_filter1d(x, width, axis, derivative, around, cval, truncate, end)
-    return x
+        if not vanishes(width):
+            x = gaussian_filter1d(x, width, axis, derivative, around, cval, truncate, end)
+    return np.copy(x) if x is image else x
+
+
+def vanishes(sigma: Any) -> bool:
+    """Tell whether a standard deviation is known to be so small that SciPy leaves the axis as it is."""
+    known: Any = stop_gradient(sigma)
+    return is_concrete(known) and float(np.asarray(known)) <= 1e-15
 
 
 def uniform_filter1d(
