@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from wengert.emission.plans import accesses
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
+from wengert.native.builder import Builder
+from wengert.native.functions import Template
+from wengert.native.program import template
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 from wengert.native.values import Value
 
@@ -295,11 +299,7 @@ class StageWriter(Values):
         (found,) = sums
         if not isinstance(found.type, Vector):
             return found
-        width = self.plan.width
-        while width > 2:
-            width //= 2
-            found = self.combine(reduction, *(self.b.shuffled(found, range(k, k + width)) for k in (0, width)))
-        return self.combine(reduction, self.b.extract(found, 0), self.b.extract(found, 1))
+        return self.b.paste(across(reduction.combine, self.case(reduction), found.type), found)[0]
 
     def finish(self, reduction: Reduction, sums: Sums) -> None:
         """Use what a reduction gave for each row of the tile: numbers, or vectors of which each lane is a result."""
@@ -340,6 +340,21 @@ class StageWriter(Values):
         assert reduction.at is not None
         item = Operation("load", (), self.dtype(reduction), reduction.into, reduction.at)
         return self.fetched(item, reduction.at, 0, unit, wide, there)
+
+
+@functools.cache
+def across(name: str, case: Case, kind: Vector) -> Template:
+    """Return what combines the numbers of a vector to one, half by half: each row of a tile does it."""
+    combine = instructions_of(name)
+
+    def write(b: Builder, found: Value) -> list[Value]:
+        width = kind.count
+        while width > 2:
+            width //= 2
+            found = combine(b, case, *(b.shuffled(found, range(k, k + width)) for k in (0, width)))
+        return [combine(b, case, b.extract(found, 0), b.extract(found, 1))]
+
+    return template([kind], write)
 
 
 def neutral(combine: str, dtype: np.dtype[np.generic]) -> float | int:
