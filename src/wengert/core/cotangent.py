@@ -27,6 +27,11 @@ __all__ = [
 ]
 
 FEW = 16
+BLOCK, FEWEST = 64, 8
+LARGEST_BLOCK = 8192
+"""Elements of a matrix whose product with a vector OpenBLAS does not share among threads, which wait for each other."""
+ONES = {char: np.ones(BLOCK, char) for char in "fd"}
+LEADING = (0,)
 DOUBLE = np.dtype(np.float64)
 SINGLE = np.dtype(np.float32)
 SHARED_BY_BLAS = 10_000
@@ -70,7 +75,9 @@ def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
     """
     if type(x) is Tensor:
         return apply(PRIMITIVES["sum"], x, axis=axis, keepdims=False, accurate=True)
-    if math.prod([x.shape[i] for i in axis]) <= FEW or x.dtype.kind not in "fc":
+    if axis == LEADING and x.ndim == 2 and len(x) <= BLOCK and is_multiplied(x):  # as for the bias of a layer
+        return ONES[x.dtype.char][: len(x)].dot(x)
+    if math.prod([x.shape[i] for i in axis]) <= FEW or x.dtype.kind not in "fc" or not x.size:
         return x.sum(axis=axis)
     for first, last in reversed(neighbours(axis)):
         if x.flags.c_contiguous:
@@ -99,6 +106,9 @@ def sum_along(x: Any, axis: int) -> Any:
         return x[*before, 0] * length
     if axis == x.ndim - 1:
         return x.sum(axis=axis)
+    if is_multiplied(x) and (width := math.prod(x.shape[axis + 1 :])) and (block := LARGEST_BLOCK // width) >= FEWEST:
+        found = sum_by_products(x.reshape(math.prod(x.shape[:axis]), length, width), min(block, BLOCK))
+        return found.reshape(*x.shape[:axis], *x.shape[axis + 1 :])
     rows = x
     while length > FEW:
         half = length // 2
@@ -108,6 +118,26 @@ def sum_along(x: Any, axis: int) -> Any:
             halved[*before, 0] += rows[*before, -1]
         rows, length = halved, half
     return rows.sum(axis=axis)
+
+
+def is_multiplied(x: Any) -> bool:
+    """Tell whether an ndarray is one that BLAS multiplies as it lies in memory."""
+    return x.dtype.char in ONES and x.flags.c_contiguous
+
+
+def sum_by_products(stack: Any, block: int) -> Any:
+    """Return the sums of the rows of each matrix of a stack, by products with ones: blocks of rows, and then of sums.
+
+    That is as accurate as adding pairwise, in half of NumPy's time for summing along such an axis.
+    """
+    ones = ONES[stack.dtype.char]
+    while (length := stack.shape[1]) > block:
+        split = length - length % block
+        sums = np.matmul(ones[:block], stack[:, :split].reshape(len(stack), -1, block, stack.shape[2]))
+        if split < length:
+            sums = np.concatenate([sums, np.matmul(ones[: length - split], stack[:, split:])[:, None]], 1)
+        stack = sums
+    return np.matmul(ones[:length], stack)
 
 
 def added(x: Any, y: Any, out: Any) -> Any:
