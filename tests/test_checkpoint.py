@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+import wengert.numpy
 from tests.samples.base import normal
 from wengert.autograd import saved_tensors_hooks
 from wengert.errors import GraphError
@@ -442,6 +443,15 @@ def test_empty_arrays_are_the_same_each_time():
 
     x = np.array([0.5, 0.6, 0.7])
     np.testing.assert_allclose(wg.jit(wg.grad(wg.checkpoint(loss)))(x), wg.grad(loss)(x), rtol=1e-14)
+
+
+def test_filled_arrays_are_the_same_each_time():
+    def loss(x, n):
+        (np.ones(2) * np.nan).sum()  # leaves memory that is not zero to whoever asks next
+        return np.sum(x * wg.checkpoint(lambda x: np.sin(x) * wengert.numpy.full(2, n, np.uint8))(x))
+
+    x = np.array([0.5, 0.6])
+    np.testing.assert_allclose(wg.jit(wg.grad(loss))(x, 3), wg.grad(loss)(x, 3), rtol=1e-14)
 
 
 def test_control_flow_over_traced_values_runs_again_alike():

@@ -508,3 +508,15 @@ def test_parts_of_complex_arrays_are_views_in_every_mode(function):
     second = [(wg.grad(function)(x + s) - wg.grad(function)(x - s)) / 2e-6 for s in step]
     for hessian in (wg.hessian(function), wg.jit(wg.hessian(function)), wg.jacrev(wg.grad(function))):
         np.testing.assert_allclose(hessian(x), second, rtol=1e-6, atol=1e-8)
+
+
+def test_interp_refuses_complex_operands_as_numpy_does():
+    xp, fp = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 5.0])
+    for operands in ((0.5 + 1j, xp, fp), (np.array([0.5]), xp + 0j, fp), (0.5, xp, fp, 1j), (0.5, xp, fp, 0.0, 1j)):
+        with pytest.raises(TypeError):
+            np.interp(*operands)
+        for function in (wg.jit(np.interp), lambda *xs: np.interp(wg.asarray(xs[0]), *xs[1:])):
+            with pytest.raises(TypeError, match=r"real number|Cannot cast"):
+                function(*operands)
+    expected = np.interp([-1.0, 0.5], xp, fp + 1j, 2j)
+    np.testing.assert_array_equal(wg.jit(np.interp)(np.array([-1.0, 0.5]), xp, fp + 1j, 2j), expected)

@@ -427,6 +427,21 @@ def test_what_computes_little_brings_nothing_ahead() -> None:
     assert ahead.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers}) == [[], []]
 
 
+@pytest.mark.parametrize("lane", [0, 1])
+@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_numbers_beyond_64_bits_become_what_numpy_makes_of_them(target: Target, code: str, lane: int) -> None:
+    x = np.array([1e30, -1e30, np.nan, np.inf, -np.inf, -1.5, 2.0**63, 2.0**64, 1e19, 0.7, 1e3], code)
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(np.uint64)
+    kind, unsigned = np.dtype(code), np.dtype(np.uint64)
+    operations = load("x", 0, 1, dtype=kind), Operation("convert", (0,), unsigned)
+    stage = Stage((1, len(x)), operations, (Store("y", Affine(0, (0, 1)), 1),), lane=lane)
+    buffers = Buffer("x", x.shape, kind, "input"), Buffer("y", x.shape, unsigned, "output")
+    made = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
+    np.testing.assert_array_equal(Executable(made, target)([x])[0], expected)
+
+
 def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
     def lines(*names: str) -> int:
         return len(Executable(functions_of(names, DOUBLE, 8, 1)).text.splitlines())

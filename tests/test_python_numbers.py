@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+import wengert.numpy
 from tests.cases import together
 from tests.samples.calls import same_traced
 from wengert.core.aval import aval_of
@@ -500,6 +501,55 @@ def test_numbers_without_room_are_refused_where_they_are_written_as_numpy_does(v
         with pytest.raises(expected.type, match=str(expected.value)):
             function(given)
     assert wg.jit(lambda x: written(x * 1.0))(given).tolist() == written(given * 1.0).tolist() or value != value
+
+
+def in_a_row(xp: Any, x: Any, n: Any) -> Any:
+    y = xp.zeros(3, np.uint8)
+    y[0] = n
+    return np.sum(x * x)
+
+
+def in_a_branch(xp: Any, x: Any, n: Any) -> Any:
+    y = xp.zeros(3, np.uint8)
+    if x[0] > 0:
+        y[0] = n
+    return np.sum(x * x)
+
+
+def in_a_loop(xp: Any, x: Any, n: Any) -> Any:
+    i = 0
+    while i < x[0]:
+        xp.full(2, n, dtype=np.uint8)
+        i = i + 1
+    return np.sum(x * x)
+
+
+@pytest.mark.parametrize("function", [in_a_row, in_a_branch, in_a_loop])
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_what_has_no_room_is_refused_though_nobody_uses_the_result(
+    function: Any, native: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wengert._config.AT_ONCE", native == "1")
+
+    def loss(x: Any, n: Any) -> Any:
+        return function(wengert.numpy, x, n)
+
+    x = np.array([1.0, 2.0])
+    for mode in (wg.jit(loss), wg.jit(wg.grad(loss)), wg.grad(wg.jit(loss)), wg.jit(wg.hessian(loss))):
+        with pytest.raises(OverflowError, match="300 out of bounds for uint8"):
+            mode(x, 300)
+    np.testing.assert_array_equal(wg.grad(wg.jit(loss))(x, 30), 2 * x)
+    np.testing.assert_array_equal(wg.jit(wg.grad(loss))(x, 30), 2 * x)
+
+
+def test_a_whole_number_of_nan_is_refused_though_nobody_uses_it() -> None:
+    def loss(x: Any) -> Any:
+        int(x[1])
+        return np.sum(x * x)
+
+    assert wg.jit(loss)(np.array([1.0, 2.0])) == 5.0
+    with pytest.raises(RangeError, match="a number that is not finite"):
+        wg.jit(loss)(np.array([1.0, np.nan]))
 
 
 def test_a_number_is_taken_as_one_element():

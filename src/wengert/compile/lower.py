@@ -171,6 +171,8 @@ def is_native(aval: Aval) -> bool:
 
 def reason_refused(equation: Equation) -> Refused | None:
     """Return why an equation is refused whatever its rule says; None if it is not."""
+    if not equation.outputs:
+        return Refused("what only checks numbers")
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
         if 0 in aval.shape:

@@ -82,7 +82,7 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
     least = SMALL if fixed is None else 0
     steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
     saved = [v for v in outside if v not in direct and v not in steady]
-    again = [equation for equation in early if steady.issuperset(equation.outputs)]
+    again = [equation for equation in early if equation.outputs and steady.issuperset(equation.outputs)]
     recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
     used = set(outside).union(*(variables(e.inputs) for e in recomputed))
     read = tuple(i for i, v in enumerate(values) if v in direct and v in used)
@@ -96,7 +96,7 @@ def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variab
     found: set[Variable] = set()
     known = needed | given
     for equation in equations:
-        value = equation.outputs[0]
+        value = equation.outputs[0] if equation.outputs else None  # a check alone
         if value in needed and variables(equation.inputs) <= known and size_of(value) >= least and is_cheap(equation):
             found.add(value)
     return found

@@ -212,7 +212,7 @@ def convert(b: Builder, case: Case, x: Value) -> Value:
             return b.select(x, b.constant(kind, 1), b.constant(kind, 0))
         return b.convert("zext", x, scalar)
     if given.kind == "f":
-        return from_floating(b, given, wanted, scalar, x)
+        return from_floating(b, case, scalar, x)
     if wanted.kind == "f":
         return b.convert("sitofp" if signed(given) else "uitofp", x, scalar)
     if given.itemsize == wanted.itemsize:
@@ -222,12 +222,17 @@ def convert(b: Builder, case: Case, x: Value) -> Value:
     return b.convert("sext" if signed(given) else "zext", x, scalar)
 
 
-def from_floating(b: Builder, given: Dtype, wanted: Dtype, scalar: Scalar, x: Value) -> Value:
+def from_floating(b: Builder, case: Case, scalar: Scalar, x: Value) -> Value:
     """Write a floating-point number as one of another dtype; small integers come from larger ones, as in C."""
+    given, wanted, target = case.given, case.wanted, case.target
     if wanted.kind == "f":
         return b.convert("fptrunc" if given.itemsize > wanted.itemsize else "fpext", x, scalar)
     if wanted.itemsize == 8:
-        return b.convert("fptosi" if signed(wanted) else "fptoui", x, scalar)
+        if signed(wanted) or not target.is_x86:
+            return b.convert("fptosi" if signed(wanted) else "fptoui", x, scalar)
+        half = b.constant(x.type, 2.0**63)  # as compilers of C do, whose results NumPy has beyond 64 bits, too
+        low, high = b.convert("fptosi", x, scalar), b.convert("fptosi", x - half, scalar)
+        return b.select(b.compare("oge", x, half), b.binary("xor", high, -(1 << 63)), low)
     if wanted == np.int32:
         return b.convert("fptosi", x, scalar)
     through = I64 if wanted.itemsize == 4 else I32

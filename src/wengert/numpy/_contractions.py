@@ -15,7 +15,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, raw
 from wengert.core.views import is_window, window_on
 from wengert.core.watch import WATCHES
-from wengert.errors import UsageError, describe
+from wengert.errors import DtypeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out
 from wengert.numpy._sparse import or_sparse
@@ -335,6 +335,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         x, xp, fp = periodic(x, xp, fp, period)
         left = right = None
+    else:
+        limits = {} if fp.dtype.kind == "c" else {"left": left, "right": right}
+        require_real({"x": x, "xp": xp, **limits})
     follows = type(xp) is Tensor or type(fp) is Tensor
     result = apply(interpolation.interp if follows else interpolation.interp_at, x, xp, fp)
     if left is not None:
@@ -342,6 +345,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if right is not None:
         result = np.where(x > xp[-1], right, result)
     return result
+
+
+def require_real(given: dict[str, Any]) -> None:
+    """Refuse complex numbers for operands of `interp` by name; those that are left out are None."""
+    for name, value in given.items():
+        if value is not None and as_tensor(value).dtype.kind == "c":
+            raise DtypeError(describe("interp", f"{name} is complex", "real numbers are needed", "Pass its .real"))
 
 
 def periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

@@ -169,7 +169,9 @@ def full(
 ) -> Any:
     """Return a Tensor filled with a value; see `numpy.full`."""
     value = stacked_lists(fill_value)
-    value = as_tensor(value) if dtype is None else full_like(np.empty(np.shape(value), dtype), value)
+    value = (
+        as_tensor(value) if dtype is None else full_like(np.zeros(np.shape(value), dtype), value)
+    )  # a graph keeps them
     return np.broadcast_to(value, as_shape(shape)).copy()
 
 

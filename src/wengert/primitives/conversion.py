@@ -83,6 +83,7 @@ imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is m
 
 whole = constant("whole", to_whole, form=Pointwise())
 fitted = constant("fitted", to_room, form=Pointwise(), firm=False)
+whole.must_run = fitted.must_run = True  # what has no room is refused whether or not it is used
 round_ = constant("round", np.round, form=Pointwise())
 
 
