@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import dataclasses
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from wengert.emission.outside import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
-from wengert.kernel.kernel import Affine, Buffer, Keep, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduction, Stage, Store
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.team import team_of
 
@@ -266,6 +267,7 @@ def halves(arrays: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize("part", range(3))
 def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "FEW", (0, 1, 4)[part])  # so that loops of few vectors are loops, too
+    monkeypatch.setattr(plans, "PIECE", (1, 8, 512)[part])
     if part == 1:  # everything is far away
         for module, name, value in ((plans, "FAR", 0), (ahead, "SHORT", 0), (ahead, "WORTH", 1e-9)):
             monkeypatch.setattr(module, name, value)
@@ -310,6 +312,7 @@ def test_parts_have_the_same_bits_for_every_number_of_threads(part: int, monkeyp
     for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items():
         monkeypatch.setattr(sharing, name, value)
     monkeypatch.setattr(plans, "FEW", (0, 4)[part])
+    monkeypatch.setattr(plans, "PIECE", 1)
     team = team_of(2).address
     for seed in range(100 + part, 130, 2):
         made = without_functions(random_program(seed))
@@ -415,6 +418,33 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
     assert of_second == [ahead.Ahead("x", along, 1, False), ahead.Ahead("y", along, 0, True)] * long
     assert ("@llvm.prefetch" in Executable(made, target).text) == long
     require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
+
+
+@pytest.mark.parametrize("size", [100, 600, 40_003])
+@pytest.mark.parametrize("along", [0, 1])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, along: int, size: int) -> None:
+    """The squares of an array, three times the array, and its sums with 1, one after the other."""
+    extents = (3 * 5, size) if along == 0 else (1, 3 * size)
+    each = 5 if along == 0 else size
+    steps = (size, 1) if along == 0 else (0, 1)
+    guards = [(Bound(along, k * each, (k + 1) * each),) for k in range(3)]
+    loads = [
+        Operation("load", (), DOUBLE, "x", Affine(-k * each * steps[along], steps), guard)
+        for k, guard in enumerate(guards)
+    ]
+    ones = real("constant", value=3.0), real("constant", value=1.0)
+    values = real("multiply", 0, 0), real("multiply", 1, 3), real("add", 2, 4)
+    picks = real("pick", 6, 7, guard=guards[1]), real("pick", 5, 8, guard=guards[0])
+    stage = Stage(extents, (*loads, *ones, *values, *picks), (Store("y", Affine(0, steps), 9),), lane=1)
+    shape = (each, size) if along == 0 else (size,)
+    made = program([Kernel(extents[0], (stage,))], x=("input", shape), y=("output", (3 * math.prod(shape),)))
+    require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
+    bodies = (
+        len(re.findall(r"\n *store <\d+ x double>", Executable(made, target).text))
+        / plans.Plan(stage, {b.name: b for b in made.buffers}, target, 1).units
+    )
+    assert bodies == (3 if math.prod(shape) >= plans.PIECE else 1)
 
 
 def test_what_computes_little_brings_nothing_ahead() -> None:

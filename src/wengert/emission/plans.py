@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,6 +32,12 @@ LARGE = 600
 REGISTERS = 12
 """Accumulators of a loop within the lanes."""
 
+PIECE = 512
+"""Points of a range where guards are decided from which on it has a body of its own, beside the longest one."""
+
+MOST = 3
+"""Ranges with bodies of their own, at most."""
+
 HEAVY = 40
 """Cycles of a vector from which on there is enough to do at once in one."""
 
@@ -56,7 +64,8 @@ class Plan:
         starts: for each reduction the place in the nest from which on all loops are its own; none if there is no such.
         masked_alone: whether the loop over the lanes has no body without masks, which would take as long: code that
             is half as long is compiled in two thirds of the time.
-        clean: for each dimension that something is guarded along the range where all guards are decided.
+        clean: for each dimension that something is guarded along the longest range where all guards are decided.
+        pieces: the same, with another range of one dimension that is long enough for a body of its own.
         fused: products that are added to a sum at once.
         counted: conditions as numbers whose sum is one number: their bits are counted, lane by lane nothing is added.
         twins, stored_twins: the loads and the stores of which there is another of what lies beside, as of the parts of
@@ -71,7 +80,7 @@ class Plan:
         self.lane = stage.lane
         self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
         self.starts = [self.start(reduction) for reduction in stage.reductions]
-        self.clean = clean_ranges(stage)
+        self.clean, *self.pieces = pieces(stage)
         self.once = {n for n, uses in Counter(used(stage)).items() if uses == 1}
         sums = [r for r in stage.reductions if r.combine == "add" and r.kind != "scan"]
         self.fused = {r.value for r in sums if self.is_product(r.value)}
@@ -171,6 +180,13 @@ class Plan:
     def decided(self, guard: Guard) -> bool:
         """Return whether a guard holds in the clean ranges, where it holds for all or for none."""
         return all(b.low <= self.clean[b.dimension][0] and self.clean[b.dimension][1] <= b.high for b in guard)
+
+    def within(self, piece: dict[int, tuple[int, int]]) -> Plan:
+        """Return the same for other ranges where all guards are decided."""
+        found = copy.copy(self)
+        found.clean = piece
+        found.live = {**self.live, True: found.reached(True)}
+        return found
 
     def reached(self, clean: bool) -> set[int]:
         """Return the operations that are needed; in the clean ranges not those that guards exclude."""
@@ -287,8 +303,20 @@ def guards(stage: Stage) -> Iterable[Guard]:
     return [*(o.guard for o in stage.operations if o.guard), *(s.guard for s in stage.stores if s.guard)]
 
 
-def clean_ranges(stage: Stage) -> dict[int, tuple[int, int]]:
-    """Return for each dimension that something is guarded along the longest range where all guards are decided."""
+def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
+    """Return ranges of dimensions where all guards are decided: the longest of each, then others of one dimension."""
+    ranges = decided_ranges(stage)
+    longest = {dimension: found[0] for dimension, found in ranges.items()}
+    points = math.prod(stage.extents[1:])
+    found = [longest]
+    for dimension, (_, *others) in ranges.items():
+        each = points // stage.extents[dimension] if dimension else points
+        found += [{**longest, dimension: other} for other in others if (other[1] - other[0]) * each >= PIECE]
+    return found[:MOST]
+
+
+def decided_ranges(stage: Stage) -> dict[int, list[tuple[int, int]]]:
+    """Return for each dimension that something is guarded along where all guards are decided, longest first."""
     cuts: dict[int, set[int]] = {}
     for guard in guards(stage):
         for bound in guard:
@@ -297,5 +325,5 @@ def clean_ranges(stage: Stage) -> dict[int, tuple[int, int]]:
     for dimension, places in cuts.items():
         extent = stage.extents[dimension]
         ordered = sorted({0, extent, *(place for place in places if 0 < place < extent)})
-        found[dimension] = max(itertools.pairwise(ordered), key=lambda part: part[1] - part[0])
+        found[dimension] = sorted(itertools.pairwise(ordered), key=lambda part: part[0] - part[1])
     return found

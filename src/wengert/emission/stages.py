@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert.emission.ahead import Ahead
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
-from wengert.emission.plans import accesses
+from wengert.emission.plans import Plan, accesses
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
@@ -103,23 +103,22 @@ class StageWriter(Values):
             self.body(depth, WrittenOut(0, plan.width, plan.vectors, b))
             return
         step = plan.units * plan.width
-        low, high = plan.clean.get(plan.lane, (0, extent))
-        inside = self.in_clean_ranges()
-        some_clean = inside is not False and (
-            (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
-        )
         whole = isinstance(stop, int) or (self.span is not None and self.span.each % step == 0)
-        all_clean = extent % step == 0 and not plan.clean and some_clean and whole
-        some_clean = some_clean and (all_clean or not plan.masked_alone)
-        limit: Index = 0
-        if some_clean and not all_clean:
-            limit = high - step if isinstance(stop, int) else b.least(stop, high) - step
+        worth = [part for part in (plan, *map(plan.within, plan.pieces)) if self.has_steps(part)]
+        parts = [(part, inside) for part in worth if (inside := self.in_clean_ranges(part)) is not False]
+        all_clean = extent % step == 0 and not plan.clean and bool(parts) and whole
+        if plan.masked_alone or all_clean:
+            parts = []
+        ranges = [part.clean.get(plan.lane, (0, extent)) for part, _ in parts]
+        limits = [high - step if isinstance(stop, int) else b.least(stop, high) - step for _, high in ranges]
         with b.loop(stop, first, carry=self.carried(), certain=not isinstance(stop, int)) as loop:
-            self.carry_on(loop.values)
             j = loop.index
 
-            def clean() -> list[Value]:
+            def clean(part: Plan) -> list[Value]:
+                self.carry_on(loop.values)
+                self.plan = part
                 self.body(depth, Clean(j, plan.width, plan.units))
+                self.plan = plan
                 return [*self.carried(), b.constant(I64, step)]
 
             def masked() -> list[Value]:
@@ -128,16 +127,23 @@ class StageWriter(Values):
                 self.body(depth, Masked(j, plan.width, units, extent))
                 return [*self.carried(), b.constant(I64, units * plan.width)]
 
-            if all_clean:
-                *sums, loop.step = clean()
-            elif some_clean:
-                fits = all_of(all_of(j <= limit, j >= low if low > 0 else True), inside)
+            def first_that_fits(n: int) -> list[Value]:
+                if n == len(parts):
+                    return masked()
+                (part, inside), (low, _) = parts[n], ranges[n]
+                fits = all_of(all_of(j <= limits[n], j >= low if low > 0 else True), inside)
                 assert isinstance(fits, Value)
-                *sums, loop.step = b.either(fits, clean, masked)
-            else:
-                *sums, loop.step = masked()
+                return b.either(fits, lambda: clean(part), lambda: first_that_fits(n + 1))
+
+            *sums, loop.step = clean(plan) if all_clean else first_that_fits(0)
             loop.next(*sums)
         self.carry_on(loop.results)
+
+    def has_steps(self, part: Plan) -> bool:
+        """Whether there are enough whole steps of the lanes where a part of the plan has all guards decided."""
+        extent, step = self.stage.extents[part.lane], part.units * part.width
+        low, high = part.clean.get(part.lane, (0, extent))
+        return (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
 
     def range_of(self, depth: int) -> tuple[Index, Index]:
         """Return where a loop starts and stops."""
@@ -145,11 +151,11 @@ class StageWriter(Values):
             return self.span.start, self.span.stop
         return 0, self.stage.extents[self.plan.nest[depth]]
 
-    def in_clean_ranges(self) -> Condition:
+    def in_clean_ranges(self, part: Plan) -> Condition:
         """Return whether all dimensions but the lanes are where guards are decided; of loops within none is."""
         found: Condition = True
-        for dimension, (low, high) in self.plan.clean.items():
-            if dimension == self.plan.lane:
+        for dimension, (low, high) in part.clean.items():
+            if dimension == part.lane:
                 continue
             if dimension and dimension not in self.index:
                 return False
