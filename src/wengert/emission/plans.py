@@ -35,6 +35,9 @@ REGISTERS = 12
 PIECE = 512
 """Points of a range where guards are decided from which on it has a body of its own, beside the longest one."""
 
+SHARE = 16
+"""Ranges of such a body are at least this part of their dimension: one over it."""
+
 MOST = 3
 """Ranges with bodies of their own, at most."""
 
@@ -310,8 +313,10 @@ def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
     points = math.prod(stage.extents[1:])
     found = [longest]
     for dimension, (_, *others) in ranges.items():
-        each = points // stage.extents[dimension] if dimension else points
-        found += [{**longest, dimension: other} for other in others if (other[1] - other[0]) * each >= PIECE]
+        extent = stage.extents[dimension]
+        each = points // extent if dimension else points
+        long = [(low, high) for low, high in others if SHARE * (high - low) >= extent and (high - low) * each >= PIECE]
+        found += [{**longest, dimension: other} for other in long]
     return found[:MOST]
 
 
