@@ -5,8 +5,8 @@ channels, images and places); along the outer axis they need not be: rows that f
 where kernels are small, `gathered` multiplies them by views of k rows at once, and `scattered` multiplies each row by
 all k and adds the products where they belong, which takes less where rows are fewer than those of the result. Where
 kernels are fewer than channels, `folded` does so along all axes, without windows. Where results are small and
-kernels large (these are cotangents of kernels), `summed` multiplies rows, and `overlaid` images as they are by kernels
-that are as wide.
+kernels large (these are cotangents of kernels), `summed` multiplies rows, `overlaid` images as they are by kernels
+that are as wide, and `covered` by those that are as large.
 
 Products are small enough for BLAS not to copy operands into an order of its own: OpenBLAS takes 0.6 to 0.9 of the time
 then (float32, and float64 likewise, on AVX-512).
@@ -43,14 +43,11 @@ WIDE = 16
 OFTEN = 32
 """How often rows of windows are multiplied, so that copying them costs nothing beside it."""
 
-TOGETHER = 256
-"""Windows that are one operand of a product; with twice as many a product is no longer small."""
-
 LOW = 8
 """Rows of images that are multiplied by taps at least: the sums of products with them have some more."""
 
 SHORT = 64
-"""Elements in a row of sums below which steps of NumPy take longer than they do."""
+"""Elements in a row below which steps of NumPy take longer than they do."""
 
 BACKWARDS = [(..., *[slice(None, None, -1)] * rank) for rank in range(32)]
 """Indices that turn kernels round, for each number of axes of space."""
@@ -265,6 +262,8 @@ def add_products(found: Array, x: Array, turned: Array, space: Geometry) -> None
 def of_large_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply images by kernels; elements that do not count are multiplied by 0 unless they are infinite."""
     x = surrounded(x, space.low, space.high, space.spread)
+    if x.shape[3:] == w.shape[3:]:
+        return covered(x, w)
     uses = w.shape[1] * w.shape[3] * lengths[0]  # of each row of windows, nearly
     if max(space.dilation) == 1 and x.shape[1] >= WIDE and uses <= OFTEN * x.shape[3]:
         with np.errstate(invalid="ignore"):
@@ -272,6 +271,15 @@ def of_large_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> A
         if not np.isnan(found).any():
             return found
     return summed(x, w, lengths, space)
+
+
+def covered(x: Array, w: Array) -> Array:
+    """Multiply images by kernels that cover them, channel by channel or all at once."""
+    (groups, count, channels), outs = x.shape[:3], w.shape[1]
+    x, w = x.reshape(groups, count, channels, -1), w.reshape(groups, outs, channels, -1)
+    if x.shape[3] < SHORT or channels * count * outs > MANY:
+        return np.matmul(x.reshape(groups, count, -1), w.reshape(groups, outs, -1).swapaxes(1, 2))
+    return np.add.reduce(np.matmul(x.swapaxes(1, 2), w.transpose(0, 2, 3, 1)), 1)
 
 
 def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
@@ -325,7 +333,7 @@ def summed(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
 def sum_of_products(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Return the sum of the products of rows of windows and rows of kernels.
 
-    Few windows are multiplied together with those some rows on, which lie behind them.
+    Windows of all rows of the result are multiplied at once where they lie behind each other.
     """
     groups, count, channels, rows = x.shape[:4]
     outs, kernel, places = w.shape[1], w.shape[3:], math.prod(lengths[1:])
@@ -337,21 +345,19 @@ def sum_of_products(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Ar
     )
     windows = np.ascontiguousarray(found.reshape(groups, rows, places * count, -1))
     length, item = windows.shape[3], x.itemsize
-    at_once = lengths[0] if space.stride[0] == 1 and lengths[0] * places * count <= TOGETHER else 1
+    at_once = lengths[0] if space.stride[0] == 1 else 1
     height = at_once * places * count
     split = largest_divisor(outs, NARROW // height)
-    size = largest_divisor(length, SMALL // (height * split))
-    pieces = (kernel[0], length // size)
     by_group, by_row, by_window, _ = windows.strides
     left = np.ndarray(
-        (groups, lengths[0] // at_once, *pieces, 1, height, size),
+        (groups, lengths[0] // at_once, kernel[0], 1, height, length),
         x.dtype,
         windows,
         0,
-        (by_group, space.stride[0] * by_row, space.dilation[0] * by_row, size * item, 0, by_window, item),
+        (by_group, space.stride[0] * by_row, space.dilation[0] * by_row, 0, by_window, item),
     )
-    right = np.moveaxis(w, 3, 1).reshape(groups, 1, kernel[0], outs // split, split, length // size, size)
-    products = np.matmul(left, right.transpose(0, 1, 2, 5, 3, 6, 4))
-    found = np.add.reduce(products, (2, 3)) if pieces != (1, 1) else products[:, :, 0, 0]
+    right = np.moveaxis(w, 3, 1).reshape(groups, 1, kernel[0], outs // split, split, length)
+    products = np.matmul(left, right.swapaxes(-1, -2))
+    found = np.add.reduce(products, 2) if kernel[0] > 1 else products[:, :, 0]
     found = found.reshape(groups, -1, outs // split, at_once, places, count, split)
     return found.transpose(0, 5, 2, 6, 1, 3, 4)
