@@ -105,3 +105,11 @@ def test_errors() -> None:
     with pytest.raises(ShapeError) as caught:
         distance.pdist(W)
     assert str(caught.value) == "pdist: points of shape (3,); rows, one a point, are needed. Reshape them."
+
+
+@pytest.mark.parametrize("p", [0, -1.0])
+def test_orders_of_minkowski_are_above_0(p: float) -> None:
+    with pytest.raises(ValueError, match=f"minkowski: p={p}; an order above 0 is needed"):
+        distance.minkowski([1.0, 2.0], [0.0, 1.0], p)
+    with pytest.raises(ValueError, match="an order above 0"):
+        distance.cdist(np.eye(2), np.eye(2), "minkowski", p=p)

@@ -397,6 +397,11 @@ def test_scipys_functions_do_not_lose_gradients() -> None:
             "solve_sylvester: shapes (2, 2), (2, 2), ",
         ),
         (lambda: wsl.solve_banded((1, 1), np.eye(2), np.ones(2)), "solve_banded: shape (2, 2) for 1 diagonals below "),
+        (
+            lambda: wsl.solve_banded(np.ones((3, 2)), (1, 1), np.ones(2)),
+            "solve_banded: a value of type ndarray as the first",
+        ),
+        (lambda: wsl.solve_banded((1.5, 1), np.ones((3, 2)), np.ones(2)), "solve_banded: 1.5 for diagonals; a whole"),
         (lambda: wsl.polar(np.eye(2), "up"), "polar: side='up'; 'right' or 'left' is needed. Leave it out."),
         (lambda: wnp.linalg.eigh(np.eye(2), "X"), "eigh: UPLO='X'; 'L' or 'U' is needed. Leave it out for 'L'."),
         (lambda: wnp.linalg.qr(np.eye(2), "raw"), "qr: mode='raw'; 'reduced', 'complete' or 'r' is needed."),

@@ -60,6 +60,19 @@ def test_an_axis_that_is_not_smoothed_is_copied() -> None:
         np.testing.assert_array_equal(f(image, 0.0)[0], 2 * image)
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: ndimage.gaussian_filter(X, 1.0, order=-1), "gaussian_filter: -1 for order; a whole number, 0 or more"),
+        (lambda: ndimage.gaussian_filter(X, 1.0, radius=1.5), "gaussian_filter: 1.5 for radius; a whole number"),
+        (lambda: ndimage.zoom(X, -1.0), "zoom: zoom=.* numbers, 0 or more, are needed"),
+    ],
+)
+def test_numbers_that_scipy_refuses_are_refused(call: Any, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        call()
+
+
 MODES = ["reflect", "grid-mirror", "constant", "grid-constant", "nearest", "mirror", "wrap", "grid-wrap"]
 LARGE = RNG.normal(size=(19, 17))
 PLACES = np.concatenate([RNG.uniform(-30, 40, (2, 20, 2)), RNG.uniform(0, 16, (2, 20, 2))], axis=1)

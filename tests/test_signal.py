@@ -213,3 +213,9 @@ def test_refusals_of_these() -> None:
     assert str(short.value) == (
         "savgol_filter: 3 elements along the axis for windows of 5; a window at least is needed. Pass another mode."
     )
+
+
+@pytest.mark.parametrize(("up", "down", "text"), [(0, 1, "0 for up"), (1, -1, "-1 for down"), (1.5, 1, "1.5 for up")])
+def test_rates_of_upfirdn_are_whole_numbers_above_0(up: Any, down: Any, text: str) -> None:
+    with pytest.raises(UsageError, match=f"upfirdn: {text}; a whole number, 1 or more, is needed"):
+        signal.upfirdn([1.0, 2.0], np.ones(4), up, down)

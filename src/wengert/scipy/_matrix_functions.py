@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from wengert.core.dispatch import apply, implements
+from wengert.core.requirements import as_whole, shown
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives import matrix_equations, matrix_functions
 from wengert.scipy._decompositions import solve
@@ -143,7 +144,10 @@ def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Return the solution of a system with a banded matrix; see `scipy.linalg.solve_banded`."""
-    below, above = map(int, l_and_u)
+    if np.shape(l_and_u) != (2,):
+        given, needed = f"{shown(l_and_u)} as the first argument", "a pair (diagonals below, above) is needed"
+        raise UsageError(describe("solve_banded", given, needed, "Pass it before the diagonals"))
+    below, above = (as_whole("solve_banded", "diagonals", count, 0) for count in l_and_u)
     bands = array("solve_banded", ab)
     if bands.ndim < 2 or bands.shape[-2] != below + above + 1:
         given = f"shape {bands.shape} for {below} diagonals below and {above} above"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.requirements import as_whole
 from wengert.core.tensor import is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
@@ -179,6 +180,7 @@ def gaussian_filter1d(
     tensor([0.27406862, 0.45186276, 0.27406862])
     """
     width = int(truncate * float(np.asarray(stop_gradient(sigma))) + 0.5) if radius is None else radius
+    width, order = as_whole("gaussian_filter", "radius", width, 0), as_whole("gaussian_filter", "order", order, 0)
     weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
     return along("gaussian_filter1d", as_tensor(input), weights, axis, mode, cval, 0)
 

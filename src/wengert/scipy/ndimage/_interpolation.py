@@ -248,13 +248,16 @@ def zoom(
         grid_mode: whether elements have an extent, so that lengths are those of all, not those between their centers.
 
     Raises:
-        UsageError: the degree or mode is unknown.
+        UsageError: the degree or mode is unknown, or a factor is negative.
 
     >>> zoom([1.0, 2.0, 4.0], 5 / 3, order=1)
     tensor([1. , 1.5, 2. , 3. , 4. ])
     """
     x = image("zoom", input, order, mode)
     factors = [float(np.asarray(factor)) for factor in each(zoom, x.ndim)]
+    if not all(0 <= factor < np.inf for factor in factors):
+        needed = "numbers, 0 or more, are needed"
+        raise UsageError(describe("zoom", f"zoom={tuple(factors)}", needed, "Use numpy.flip to turn an axis round"))
     shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
     if all(factor == 1 for factor in factors) and prefilter:
         return of_dtype(x, x, output)

@@ -10,6 +10,7 @@ import scipy.signal
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.requirements import as_whole
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
 
@@ -122,11 +123,12 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
 
     Raises:
         ShapeError: the coefficients are no row.
-        UsageError: the signal is to go on in another way.
+        UsageError: the signal is to go on in another way, or a factor is no whole number above 0.
 
     >>> upfirdn([1.0, 1.0], [1.0, 2.0], 2)
     tensor([1., 1., 2., 2.])
     """
+    up, down = as_whole("upfirdn", "up", up, 1), as_whole("upfirdn", "down", down, 1)
     kernel: Any = as_tensor(h)
     signal: Any = as_tensor(x)
     if kernel.ndim != 1 or not len(kernel):

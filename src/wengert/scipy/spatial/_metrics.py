@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert.errors import UsageError, describe
+
 __all__ = ["METRICS", "Metric", "root"]
 
 Metric = Callable[[Any, Any], Any]
@@ -41,6 +43,8 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
 
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+    if isinstance(p, int | float) and not p > 0:
+        raise UsageError(describe("minkowski", f"p={p}", "an order above 0 is needed", "Pass 1 or 2, for instance"))
     difference = u - v if w is None else (u - v) * w ** (1 / p)
     return np.linalg.norm(difference, ord=p, axis=-1)
 
