@@ -16,9 +16,11 @@ from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
+from wengert.compile.lower import is_native
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments
+from wengert.core.aval import Aval
 from wengert.core.graph import Graph
 from wengert.errors import GraphError
 from wengert.kernel.checking import findings
@@ -634,3 +636,8 @@ def test_what_kernels_do_not_know_is_refused_with_a_reason(case: str) -> None:
     segments = require_same(trace(function)(*args), args)
     reasons = [r for part in segments.parts for r in part.reasons]
     assert any(found.startswith(reason) for found in reasons), reasons
+
+
+@pytest.mark.parametrize("shape", [(0,), (-1, 2), (3, -1)])
+def test_what_has_no_elements_or_no_known_length_is_not_native(shape: tuple[int, ...]) -> None:
+    assert not is_native(Aval(shape, np.dtype(float)))

@@ -165,8 +165,8 @@ def uses_of(graph: Graph) -> dict[Variable, int]:
 
 
 def is_native(aval: Aval) -> bool:
-    """Tell whether kernels have values of a type."""
-    return (aval.dtype in DTYPES or is_complex(aval)) and 0 not in aval.shape
+    """Tell whether kernels have values of a type; lengths that are not known are negative."""
+    return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
 
 
 def reason_refused(equation: Equation) -> Refused | None:
@@ -175,7 +175,7 @@ def reason_refused(equation: Equation) -> Refused | None:
         return Refused("what only checks numbers")
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
-        if 0 in aval.shape:
+        if min(aval.shape, default=1) < 1:
             return Refused("arrays without elements")
         if not is_native(aval):
             return Refused(f"values of dtype {aval.dtype}")
