@@ -266,12 +266,14 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     tensor([0.46881749, 0.42614584, 0.3629817 ])
     """
     low, high = unlike_shape("uniform", "low", low), number(high)
-    shape, lowest, highest = sized(size, low, high), elements(low), elements(high)
+    found = units("uniform", key, sized(size, low, high), floating("uniform", dtype))
+    if is_number(low) and is_number(high) and (low, high) == (0, 1):
+        return found
+    lowest, highest = elements(low), elements(high)
     if lowest is not None and highest is not None:
         span = np.subtract(highest, lowest, dtype=np.float64)
         refused("uniform", "high - low", span, ~((span >= 0) & (span < np.inf)), "0 or more, and finite, is needed")
-    found = units("uniform", key, shape, floating("uniform", dtype))
-    return found if is_number(low) and is_number(high) and (low, high) == (0, 1) else low + (high - low) * found
+    return low + (high - low) * found
 
 
 @telling(**SIZED)

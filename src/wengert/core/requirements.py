@@ -152,6 +152,8 @@ def refused(name: str, what: str, known: Any, wrong: Any, needed: str) -> None:
 
 def positive(name: str, what: str, value: Any, zero: bool = True) -> Any:
     """Return a parameter whose numbers are positive, or 0 if that may be; NaN for others, if these are not known."""
+    if is_number(value) and value > 0:  # as most are: what follows takes 5 us
+        return value
     known = elements(value)
     if known is None:
         return np.where(value >= 0 if zero else value > 0, value, np.nan)

@@ -22,7 +22,7 @@ from wengert.errors import UsageError, describe
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient
 
-__all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either", "numbers"]
+__all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either", "numbers", "vanishing"]
 
 
 Formula = Callable[..., Any]
@@ -85,6 +85,14 @@ def either(condition: Any, x: Any, y: Any) -> Any:
     chosen = x if which else y
     shape = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     return chosen if np.shape(chosen) == shape else np.broadcast_to(chosen, shape)
+
+
+def vanishing(x: Any, logarithm: Formula) -> Any:
+    """Return the logarithm of a density that falls as a power of x: at infinity minus infinity, without a slope."""
+    if is_concrete(x) and not np.isinf(raw(x)).any():
+        return logarithm(x)
+    far = np.isinf(x)
+    return np.where(far, -np.inf, logarithm(np.where(far, 1.0, x)))
 
 
 def all_of(*conditions: Any) -> Any:
@@ -292,9 +300,11 @@ class Continuous(Distribution):
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it."""
         found = self.logpdf(x, *args, **kwds)
+        if is_concrete(found) and np.isfinite(raw(found)).all():  # as most are
+            return np.exp(found)
         unbounded = is_infinite(self.lower) and is_infinite(self.upper)
         there = found > -np.inf if unbounded else ~np.isinf(numbers(self.name, x)[0])
-        return np.exp(found if known(there) is True else np.where(there, found, stop_gradient(found)))
+        return np.exp(np.where(there, found, stop_gradient(found)))
 
     def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability of no more than x."""
