@@ -475,3 +475,34 @@ def test_what_a_jitted_function_computes_while_it_is_traced_is_not_counted():
     loss = lambda x: inner(x * x) * x[0]
     x = np.array([0.9, 0.5])
     np.testing.assert_allclose(wg.grad(wg.checkpoint(loss))(x), wg.grad(loss)(x), rtol=1e-14)
+
+
+def rows_in_lanes(x):
+    return np.sum(wg.vmap(wg.checkpoint(lambda row: np.sum(np.sin(row) * row)))(np.outer(x, x)))
+
+
+def two_deep(x):
+    def middle(y):
+        factor = np.exp(y[1:])
+        inner = wg.checkpoint(lambda both: np.sum(both["a"] * both["b"][0] * factor))
+        return inner({"a": y[1:] * 2.0, "b": [y[:1]]})
+
+    return wg.checkpoint(middle)(x * x)
+
+
+def written_inside(x):
+    def inner(y):
+        y[0] = y[1] * y[0]
+        return np.sum(y * y)
+
+    return wg.checkpoint(inner)(np.sin(x))
+
+
+@pytest.mark.parametrize("function", [rows_in_lanes, two_deep, written_inside])
+def test_traced_checkpoints_inside_of_checkpoints(function):
+    x, v = np.array([0.5, 0.7, 0.2]), np.array([1.0, -0.5, 0.3])
+    slope = wg.grad(wg.checkpoint(function))
+    np.testing.assert_allclose(wg.jit(slope)(x), wg.grad(function)(x), rtol=1e-14)
+    curvature = wg.jvp(wg.grad(function), (x,), (v,))[1]
+    np.testing.assert_allclose(wg.jit(lambda x: wg.jvp(slope, (x,), (v,))[1])(x), curvature, rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.grad(lambda x: np.sum(slope(x) * v)))(x), curvature, rtol=1e-13)

@@ -1928,3 +1928,42 @@ def test_bytes_changed_where_a_traced_value_decides_are_refused_and_put_back(kin
             wg.jit(function)(POINT)
         assert __file__ in str(info.value)
         assert bytes(data) == bytes(2)
+
+
+def doubled_in_place(x):
+    y = x * 1.0
+    y += x
+    return np.sum(y * y)
+
+
+def negated_in_place(x):
+    y = -x
+    y *= 2.0 - x
+    return np.sum(y * y)
+
+
+@pytest.mark.parametrize("function", [doubled_in_place, negated_in_place])
+def test_transformations_in_traced_branches_and_loops_of_functions_that_write(function):
+    """What a tape makes while a piece is traced belongs to the piece."""
+    v = np.array([0.5, 0.3])
+    slope, linear = lambda x: np.sum(wg.grad(function)(x) * v), lambda x: wg.linearize(function, x)[1](v)
+
+    def branch(x, f):
+        if x[0] > 0:
+            return f(x)
+        return f(2.0 * x)
+
+    def loop(x, f):
+        total = 0.0
+        while total < 30.0:
+            total = total + abs(f(x)) + 1.0
+        return total
+
+    def scanned(x, f):
+        return wg.scan(lambda total, row: (total + f(x) * row, None), 0.0 * x[0], x)[0]
+
+    x = np.array([1.0, 2.0])
+    for program in (branch, loop, scanned):
+        for f in (slope, linear):
+            compiled = wg.jit(program, static_argnums=1)
+            np.testing.assert_allclose(compiled(x, f), program(x, f), rtol=1e-14)

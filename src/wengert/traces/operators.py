@@ -121,7 +121,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             result._trace = result._node = None
             result._kept = False
             return result
-        if SPECIAL or not trace.fast:
+        if SPECIAL or WATCHES or not trace.fast:
             if (
                 type(trace) is Batch
                 and (of_complex is None or is_double(a, b))
@@ -254,7 +254,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
             result._trace = result._node = None
             result._kept = False
             return result
-        if SPECIAL or not trace.fast:
+        if SPECIAL or WATCHES or not trace.fast:
             if type(trace) is Batch and (of_complex is None or is_double(a, b)):
                 return trace.process(primitive, (b, a), {})
             return resolved(operate, a, b) if trace is ALIAS else general(a, b)
@@ -355,7 +355,7 @@ def unary_function(
             result._trace = result._node = None
             result._kept = False
             return result
-        if SPECIAL or not trace.fast:
+        if SPECIAL or WATCHES or not trace.fast:
             if type(trace) is Batch and (of_complex is None or is_double(a)):
                 return trace.process(primitive, (a,), {})
             return resolved(operate, a) if trace is ALIAS else general(a)

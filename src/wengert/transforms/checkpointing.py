@@ -7,7 +7,7 @@ get their gradients as ever, because the recorded graph is the ordinary one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
 from wengert.traces.calls import InGraph
+from wengert.traces.dual import Dual
 from wengert.traces.modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
@@ -50,6 +51,7 @@ class _Frame:
         self.packing = settings().packing[-1] if settings().packing else None
         self.floor = settings().floor
         self.level = next_level()  # newer than the traces that its sweep may find ended
+        self.variables: list[Variable] = []
         self.arguments = map_leaves(self.snapshot, (args, kwargs))
         self.running = True
         self.count = 0
@@ -66,6 +68,7 @@ class _Frame:
             return leaf
         found = lasting(leaf)
         lend(found)
+        self.variables += variables_of(found)
         return _Kept(found, self.packing)
 
     def pack(self, tensor: Tensor) -> int:
@@ -100,7 +103,16 @@ class _Frame:
             found.append(tensor)
             return len(found) - 1
 
-        args, kwargs = map_leaves(lambda leaf: leaf.restore() if type(leaf) is _Kept else leaf, self.arguments)
+        variables: list[Variable] = []
+
+        def restored(leaf: Any) -> Any:
+            if type(leaf) is not _Kept:
+                return leaf
+            argument = leaf.restore()
+            variables.extend(variables_of(argument))
+            return argument
+
+        args, kwargs = map_leaves(restored, self.arguments)
         start = 0 if self.traced is None else len(self.traced)
         with recording_from(self.floor), reviving(self.level), saved_tensors_hooks(collect, found.__getitem__):
             result = self.function(*args, **kwargs)
@@ -108,15 +120,19 @@ class _Frame:
             raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")
         if not same_prints(self.prints, fingerprints(result)):
             raise self.changed("returned something else when run again")
-        if self.traced is not None and not self.traced_alike(self.traced[start:]):
+        if self.traced is not None and not self.traced_alike(self.traced[start:], variables):
             raise self.changed("computed from other values when run again, or did something else")
         self.values = dict(enumerate(found))
 
-    def traced_alike(self, again: list[Equation]) -> bool:
-        """Tell whether equations traced when it ran again are those that its first run ended with."""
+    def traced_alike(self, again: list[Equation], variables: Sequence[Variable]) -> bool:
+        """Tell whether equations traced when it ran again are those that its first run ended with.
+
+        Arguments may have other variables then: those of a checkpoint inside another are computed again, too.
+        """
         assert self.traced is not None
         first = self.traced[max(0, self.end - len(again)) : self.end]
-        return work_of(first) == work_of(again)
+        names = arguments_named(self.variables)
+        return work_of(first, names) == work_of(again, names | arguments_named(variables))
 
     @staticmethod
     def changed(what: str) -> GraphError:
@@ -147,25 +163,45 @@ def fingerprints(result: Any) -> list[tuple[Any, ...]]:
 def equations_of(result: Any) -> list[Equation] | None:
     """Return the equations of the trace that a result belongs to, as they grow; None if it is not being traced."""
     for leaf in flatten(result)[0]:
-        value = leaf
-        while type(value) is Tensor and value._trace is not None:
-            if isinstance(value._trace, Staging):
-                return value._trace.equations
-            value = value._trace.below(value)
+        for trace, _ in traced_parts(leaf):
+            return trace.equations
     return None
 
 
-def work_of(equations: list[Equation]) -> list[Any]:
-    """Return what equations do: operations, parameters and operands, those from outside by the variable itself."""
-    numbers: dict[Variable, int] = {}
+def traced_parts(value: Any) -> Iterator[tuple[Staging, Variable]]:
+    """Yield the variables that a value, and what moves with it, are made of while traced, each with its trace."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if type(part) is not Tensor or part._trace is None:
+            continue
+        if isinstance(part._trace, Staging):
+            yield part._trace, part._value
+            continue
+        if isinstance(part._trace, Dual):
+            pending.append(part._node.tangent)
+        pending.append(part._trace.below(part))
+
+
+def variables_of(value: Any) -> list[Variable]:
+    """Return the variables that a value is made of."""
+    return [variable for _, variable in traced_parts(value)]
+
+
+def arguments_named(variables: Sequence[Variable]) -> dict[Variable, tuple[str, int]]:
+    """Return names for the variables of arguments, by their places."""
+    return {x: ("argument", place) for place, x in enumerate(variables)}
+
+
+def work_of(equations: list[Equation], names: Mapping[Variable, tuple[str, int]]) -> list[Any]:
+    """Return what equations do: operations, parameters and operands, those without a name by the variable itself."""
+    known = dict(names)
     steps = []
     for equation in equations:
-        operands = [
-            ("step", numbers[x]) if type(x) is Variable and x in numbers else identity(x) for x in equation.inputs
-        ]
+        operands = [known[x] if type(x) is Variable and x in known else identity(x) for x in equation.inputs]
         steps.append((what_it_does(equation.primitive), identity_of_params(equation.params), operands))
-        for variable in equation.outputs:
-            numbers[variable] = len(numbers)
+        for place, variable in enumerate(equation.outputs):
+            known[variable] = (f"result of {len(steps)}", place)
     return steps
 
 
