@@ -232,7 +232,7 @@ class Plan(NamedTuple):
 def to_lanes(x: Any, axis: Axes) -> Any:
     """Return an array that is not empty with the reduced axes as one last axis and the others as one first."""
     last = tuple(range(x.ndim - len(axis), x.ndim))
-    moved = np.moveaxis(x, axis, last)
+    moved = x if axis == last else np.moveaxis(x, axis, last)  # which takes 4 us
     length = count_along(x.shape, axis)
     return moved.reshape(-1, length)
 
@@ -240,8 +240,9 @@ def to_lanes(x: Any, axis: Axes) -> Any:
 def from_lanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
     """Return an array from its lanes."""
     kept = tuple(n for i, n in enumerate(shape) if i not in axis)
+    last = tuple(range(len(kept), len(shape)))
     moved = lanes.reshape(kept + tuple(shape[i] for i in axis))
-    found = np.moveaxis(moved, tuple(range(len(kept), len(shape))), axis)
+    found = moved if axis == last else np.moveaxis(moved, last, axis)
     return found if found.ndim else found[()]
 
 
@@ -282,7 +283,7 @@ def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: b
     else:
         value = QUANTILES[percent, skipna](x, q, axis=axis, method=method, weights=weights)
         found = np.sum(ordered[:, None, :] < np.reshape(value, (q.size, -1)).T[:, :, None], axis=2)
-    lower = np.clip(np.floor(found), 0, max(length - 2, 0)).astype(np.intp)
+    lower = np.minimum(np.maximum(np.floor(found), 0), max(length - 2, 0)).astype(np.intp)
     gap = found - lower
     if part == "slope":
         slope = slope_of(counts, q / 100 if percent else q, method) / (100 if percent else 1)
