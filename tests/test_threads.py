@@ -297,6 +297,6 @@ def test_a_fork_while_another_thread_loads_what_compiles(library: str) -> None:
     use = "[run(np.ones(3)) for run in [wg.jit(lambda x: np.sin(x))] for _ in range(3)]"
     text = LOADING.format(library=library, use=use) + FORKING
     switches = {**os.environ, "WENGERT_NATIVE": "1", "WENGERT_CACHE": "0"}
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text]  # Python 3.12 warns of forks beside threads
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text]  # 3.12 warns of forks beside threads
     done = subprocess.run(command, capture_output=True, text=True, env=switches, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n0\n", "")
