@@ -191,7 +191,8 @@ def test_errors() -> None:
     with pytest.raises(UsageError) as caught:
         ndimage.correlate(X, X, mode="far")
     assert str(caught.value) == (
-        "correlate: mode='far'; one of reflect, constant, nearest, mirror, wrap is needed. Pass one of them."
+        "correlate: mode='far'; one of reflect, grid-mirror, constant, grid-constant, nearest, mirror, wrap, grid-wrap "
+        "is needed. Pass one of them."
     )
     with pytest.raises(ShapeError) as refused:
         ndimage.correlate(X, [1.0])

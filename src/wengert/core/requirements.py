@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import require_plain
 from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
 __all__ = [
     "as_dtype",
@@ -21,8 +21,11 @@ __all__ = [
     "positive",
     "refused",
     "require_callable",
+    "require_finite",
     "require_flag",
     "require_number",
+    "require_one_number",
+    "require_real",
     "shown",
 ]
 
@@ -128,6 +131,32 @@ def require_number(name: str, what: str, value: Any) -> Aval:
             )
         )
     return aval
+
+
+def require_real(name: str, what: str, dtype: np.dtype[Any]) -> None:
+    """Raise a DtypeError about complex numbers where real ones are meant."""
+    if dtype.kind == "c":
+        needed = "real numbers are needed"
+        raise DtypeError(describe(name, f"{what} of dtype {dtype}", needed, "Pass their real part, or their size"))
+
+
+def require_one_number(name: str, parameter: str, value: Any, real: bool = True) -> None:
+    """Raise an error unless an argument is one number, known or not, and a real one if that is needed."""
+    if isinstance(value, float | int):
+        return
+    aval = require_number(name, parameter, value)
+    if aval.shape:
+        given = f"{parameter} of shape {aval.shape}"
+        raise ShapeError(describe(name, given, "one number is needed", "Pass one of its elements"))
+    if real:
+        require_real(name, parameter, aval.dtype)
+
+
+def require_finite(name: str, what: str, value: Any) -> None:
+    """Raise a UsageError about NaN or infinity among numbers that are known."""
+    known = elements(value)
+    if known is not None and not np.all(np.isfinite(known)):
+        raise UsageError(describe(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out"))
 
 
 def elements(value: Any) -> Any:

@@ -12,6 +12,7 @@ from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
+from wengert.errors import UsageError, describe
 from wengert.primitives.matrices import adjoint, conj, lower_triangle, over_stacks, upper_triangle
 from wengert.primitives.triangular import triangular_solution
 
@@ -148,6 +149,11 @@ lu_factor = opaque(
 def evaluate_lu_solve(packed: Any, b: Any, pivots: Any, *, trans: int, check_finite: bool) -> Any:
     """Evaluate `scipy.linalg.lu_solve`, of matrices on the right."""
     from scipy import linalg
+
+    rows = packed.shape[-1]
+    if pivots.shape[-1] != rows or not np.all((pivots >= 0) & (pivots < rows)):  # LAPACK would write elsewhere
+        needed = f"{rows} of them, each from 0 to {rows - 1}, are needed"
+        raise UsageError(describe("lu_solve", f"pivots {pivots.tolist()!s:.40}", needed, "Pass what lu_factor gave"))
 
     def solve(packed: Any, b: Any, pivots: Any) -> Any:
         return linalg.lu_solve((packed, pivots), b, trans=trans, check_finite=check_finite)

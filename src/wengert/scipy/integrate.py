@@ -18,6 +18,7 @@ import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import require_one_number
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._differences import trapezoid
@@ -43,6 +44,12 @@ def widths(name: str, y: Any, x: Any, axis: int) -> Any:
     return np.diff(places, axis=axis)
 
 
+def distance(name: str, dx: Any) -> Any:
+    """Return the distance between samples, which is one number."""
+    require_one_number(name, "dx", dx)
+    return dx
+
+
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
     """Return the integrals up to each sample by the trapezoidal rule; see `scipy.integrate.cumulative_trapezoid`.
 
@@ -65,7 +72,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     if not heights.shape[at]:
         given = f"samples of shape {heights.shape}"
         raise ShapeError(describe("cumulative_trapezoid", given, "a sample at least is needed", "Pass some"))
-    distances = dx if x is None else widths("cumulative_trapezoid", heights, x, at)
+    distances = distance("cumulative_trapezoid", dx) if x is None else widths("cumulative_trapezoid", heights, x, at)
     found: Any = np.cumulative_sum(
         distances * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0, axis=at
     )
@@ -108,7 +115,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         axis: the axis to integrate along.
 
     Raises:
-        ShapeError: there are not as many places.
+        ShapeError: there are no samples, or not as many places.
 
     >>> simpson([0.0, 1.0, 4.0])
     tensor(2.66666667)
@@ -116,7 +123,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     heights: Any = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)
     count = heights.shape[at]
-    h = dx if x is None else widths("simpson", heights, x, at).astype(float)
+    if not count:
+        raise ShapeError(describe("simpson", f"samples of shape {heights.shape}", "a sample is needed", "Pass some"))
+    h = distance("simpson", dx) if x is None else widths("simpson", heights, x, at).astype(float)
     if count % 2:
         return parabolas(heights, h, at, count - 2)
     last, second, third = (np.take(heights, count - i, axis=at) if count >= i else 0.0 for i in (1, 2, 3))
@@ -150,7 +159,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     if intervals < 1 or intervals & (intervals - 1):
         given = f"{intervals + 1} samples along axis {axis}"
         raise ShapeError(describe("romb", given, "one more than a power of two is needed", "Use simpson"))
-    h = intervals * dx
+    h = intervals * distance("romb", dx)
     row = [(np.take(heights, 0, axis=at) + np.take(heights, intervals, axis=at)) / 2.0 * h]
     step = intervals
     while step > 1:

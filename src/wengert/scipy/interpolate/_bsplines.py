@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Self
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.plain import by_arrays
+from wengert.core.requirements import as_whole
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._piecewise import integral
-from wengert.scipy.interpolate._samples import beside, interval, numbers, rearranged
+from wengert.scipy.interpolate._samples import beside, interval, numbers, places_of, rearranged
 
 __all__ = ["BSpline", "basis", "knots_of"]
 
@@ -111,7 +111,7 @@ class BSpline:
     """
 
     def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
-        self.k = operator.index(k)
+        self.k = as_whole("BSpline", "k", k, 0)
         self.t = knots_of("BSpline", t, self.k)
         found = numbers(c)
         self.axis = normalize_axis_index(axis, found.ndim)
@@ -155,7 +155,7 @@ class BSpline:
             extrapolate: see the class.
         """
         beyond = self.extrapolate if extrapolate is None else extrapolate
-        return values_of(self.t, self.c, self.k, numbers(x), nu, beyond, self.axis)
+        return values_of(self.t, self.c, self.k, places_of("BSpline", x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
         """Return a derivative as a spline."""
@@ -186,7 +186,7 @@ class BSpline:
         """Return the integral from a to b of the spline, which is zero outside unless it is extrapolated."""
         beyond = self.extrapolate if extrapolate is None else extrapolate
         first, last = self.t[self.k], self.t[self.count]
-        low, high = numbers(a), numbers(b)
+        low, high = places_of("BSpline.integrate", a), places_of("BSpline.integrate", b)
         if not beyond:
             low, high = np.clip(low, first, last), np.clip(high, first, last)
         made = self.antiderivative()

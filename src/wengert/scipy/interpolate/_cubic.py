@@ -12,7 +12,7 @@ from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._piecewise import PPoly
-from wengert.scipy.interpolate._samples import beside, increasing, numbers, samples
+from wengert.scipy.interpolate._samples import beside, finite_samples, increasing, numbers
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator", "pchip_interpolate"]
 
@@ -44,6 +44,7 @@ class CubicHermiteSpline(PPoly):
 
     Raises:
         ShapeError: there are not as many samples, or slopes.
+        UsageError: they are not finite.
 
     >>> CubicHermiteSpline([0.0, 1.0], [0.0, 1.0], [0.0, 0.0])(0.5)
     tensor(0.5)
@@ -51,8 +52,8 @@ class CubicHermiteSpline(PPoly):
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
         self.x = increasing("CubicHermiteSpline", x)
-        heights, self.axis = samples("CubicHermiteSpline", y, axis, self.x.shape[0])
-        slopes, _ = samples("CubicHermiteSpline", dydx, axis, self.x.shape[0])
+        heights, self.axis = finite_samples("CubicHermiteSpline", "y", y, axis, self.x.shape[0])
+        slopes, _ = finite_samples("CubicHermiteSpline", "dydx", dydx, axis, self.x.shape[0])
         self.c = hermite(self.x, heights, slopes)
         self.extrapolate = True if extrapolate is None else extrapolate
 
@@ -102,6 +103,7 @@ class PchipInterpolator(CubicHermiteSpline):
     Raises:
         ShapeError: there are not as many samples.
         DtypeError: the samples are complex.
+        UsageError: they are not finite.
 
     >>> PchipInterpolator([0.0, 1.0, 2.0], [0.0, 1.0, 1.0])([0.5, 1.5])
     tensor([0.6875, 1.    ])
@@ -109,7 +111,7 @@ class PchipInterpolator(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
         self.x = increasing("PchipInterpolator", x)
-        heights, self.axis = samples("PchipInterpolator", y, axis, self.x.shape[0])
+        heights, self.axis = finite_samples("PchipInterpolator", "y", y, axis, self.x.shape[0])
         require_real("PchipInterpolator", heights)
         self.c = hermite(self.x, heights, monotone_slopes(self.x, heights))
         self.extrapolate = True if extrapolate is None else extrapolate
@@ -162,7 +164,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
     Raises:
         ShapeError: there are not as many samples.
         DtypeError: the samples are complex.
-        UsageError: the method is unknown.
+        UsageError: the method is unknown, or the samples are not finite.
 
     >>> Akima1DInterpolator([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 4.0])(0.5)
     tensor(0.5)
@@ -173,7 +175,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
             given = f"method={method!r:.40}"
             raise UsageError(describe("Akima1DInterpolator", given, "'akima' or 'makima' is needed", "Leave it out"))
         self.x = increasing("Akima1DInterpolator", x)
-        heights, self.axis = samples("Akima1DInterpolator", y, axis, self.x.shape[0])
+        heights, self.axis = finite_samples("Akima1DInterpolator", "y", y, axis, self.x.shape[0])
         require_real("Akima1DInterpolator", heights)
         self.c = hermite(self.x, heights, akima_slopes(self.x, heights, method))
         self.extrapolate = False if extrapolate is None else extrapolate
@@ -299,7 +301,7 @@ class CubicSpline(CubicHermiteSpline):
 
     Raises:
         ShapeError: there are not as many samples, or a derivative has another shape.
-        UsageError: the conditions are unknown.
+        UsageError: the conditions are unknown, or the samples are not finite.
 
     >>> CubicSpline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0])([0.5, 1.5])
     tensor([0.25, 2.25])
@@ -307,7 +309,7 @@ class CubicSpline(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
         self.x = increasing("CubicSpline", x)
-        heights, self.axis = samples("CubicSpline", y, axis, self.x.shape[0])
+        heights, self.axis = finite_samples("CubicSpline", "y", y, axis, self.x.shape[0])
         conditions = conditions_of(bc_type, heights)
         slopes = as_tensor(spline_slopes(self.x, heights, conditions))
         self.c = hermite(self.x, heights, slopes)

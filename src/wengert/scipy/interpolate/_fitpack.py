@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from wengert.core.requirements import as_whole, require_real, shown
 from wengert.errors import UsageError, describe
 from wengert.scipy.interpolate._bsplines import BSpline
-from wengert.scipy.interpolate._samples import beside, numbers, required_within
+from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = [
@@ -24,7 +25,22 @@ __all__ = [
 
 def spline_of(tck: Any) -> BSpline:
     """Return a spline given by knots, coefficients and degree."""
-    return tck if isinstance(tck, BSpline) else BSpline(tck[0], tck[1], tck[2])
+    if isinstance(tck, BSpline):
+        return tck
+    if not isinstance(tck, tuple | list) or len(tck) != 3:
+        given = f"{shown(tck)} as a spline"
+        raise UsageError(describe("tck", given, "knots, coefficients and degree are needed", "Pass what splrep gives"))
+    return BSpline(*tck)
+
+
+def through(name: str, x: Any, y: Any, k: Any) -> BSpline:
+    """Return the spline of a degree from 1 to 5 through real samples."""
+    degree = as_whole(name, "k", k, 1)
+    if degree > 5:
+        raise UsageError(describe(name, f"k={k}", "a degree from 1 to 5 is needed", "Use make_interp_spline"))
+    heights = numbers(y)
+    require_real(name, "samples", heights.dtype)
+    return make_interp_spline(x, heights, degree, check_finite=False)
 
 
 def padded(spline: BSpline) -> tuple[Any, Any, int]:
@@ -76,7 +92,7 @@ def splrep(
         if value is not None:
             text = f"{name}={value!r:.40}"
             raise UsageError(describe("splrep", text, "its default is needed", "Use make_interp_spline"))
-    return padded(make_interp_spline(x, y, k))
+    return padded(through("splrep", x, y, k))
 
 
 def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
@@ -94,7 +110,8 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     >>> splev([0.5, 3.0], ([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1), ext=1)
     tensor([0.5, 0. ])
     """
-    spline, places = spline_of(tck), numbers(x)
+    spline, places = spline_of(tck), places_of("splev", x)
+    der = as_whole("splev", "der", der, 0)
     first, last = spline.t[spline.k], spline.t[spline.count]
     if ext not in (0, 1, 2, 3):
         raise UsageError(describe("splev", f"ext={ext!r:.40}", "0, 1, 2 or 3 is needed", "Leave it out"))
@@ -119,6 +136,9 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     >>> splint(0.0, 1.0, ([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1))
     tensor(0.5)
     """
+    if full_output:
+        given = f"full_output={full_output!r:.40}"
+        raise UsageError(describe("splint", given, "0 is needed", "Use BSpline.basis_element for B-splines"))
     return spline_of(tck).integrate(a, b, extrapolate=False)
 
 
@@ -177,7 +197,7 @@ class InterpolatedUnivariateSpline:
         if w is not None or any(end is not None for end in bbox):
             given = "weights or bounds"
             raise UsageError(describe("InterpolatedUnivariateSpline", given, "none are needed", "Leave them out"))
-        self.spline = make_interp_spline(x, y, k)
+        self.spline = through("InterpolatedUnivariateSpline", x, y, k)
         self.ext = self.EXT.index(ext) if ext in self.EXT else ext
 
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:

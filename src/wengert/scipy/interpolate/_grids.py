@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import require_callable, require_one_number
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._bsplines import BSpline, basis
 from wengert.scipy.interpolate._cubic import PchipInterpolator
 from wengert.scipy.interpolate._piecewise import power_sum
-from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, required_within
+from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, places_of, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = ["RectBivariateSpline", "RegularGridInterpolator", "interpn"]
@@ -36,9 +37,9 @@ def coordinates(name: str, xi: Any, rank: int) -> Any:
     if isinstance(xi, tuple) and len(xi) == 1:
         xi = xi[0]
     if isinstance(xi, tuple):
-        found: Any = np.stack(np.broadcast_arrays(*[numbers(x) for x in xi]), axis=-1)
+        found: Any = np.stack(np.broadcast_arrays(*[places_of(name, x) for x in xi]), axis=-1)
     else:
-        found = numbers(xi)
+        found = places_of(name, xi)
         found = found.reshape(-1, rank) if found.ndim == 1 and found.shape[0] % rank == 0 else found
     if not found.ndim or found.shape[-1] != rank:
         given = f"places of shape {found.shape} on a grid with {rank} axes"
@@ -57,7 +58,7 @@ class RegularGridInterpolator:
         method: "linear", "nearest", "slinear", "cubic", "quintic" or "pchip".
         bounds_error: whether places outside are an error.
         fill_value: what is outside; None to continue the samples.
-        solver: not needed: systems are solved directly.
+        solver: a function, which is not needed: systems are solved directly.
         solver_args: not needed.
 
     Raises:
@@ -95,6 +96,10 @@ class RegularGridInterpolator:
                 p, heights = np.flip(p), np.flip(heights, axis)
             grid.append(increasing(name, p, 1))
         self.grid, self.values = tuple(grid), heights
+        if solver is not None:
+            require_callable(name, solver, "solver")
+        if fill_value is not None:
+            require_one_number(name, "fill_value", fill_value, real=heights.dtype.kind != "c")
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
     def __call__(self, xi: Any, method: str | None = None, *, nu: Sequence[int] | None = None) -> Any:
@@ -187,7 +192,7 @@ class TensorSpline:
         """Return the one that goes through samples on a grid."""
         knots, c = [], values
         for axis, (p, k) in enumerate(zip(grid, degrees, strict=True)):
-            made = make_interp_spline(p, c, k, axis=axis)
+            made = make_interp_spline(p, c, k, axis=axis, check_finite=False)
             knots.append(made.t)
             c = np.moveaxis(made.c, 0, axis)
         return cls(knots, c, degrees)
@@ -293,7 +298,9 @@ class RectBivariateSpline:
 
     def inside(self, x: Any, y: Any, orders: tuple[int, int]) -> list[Any]:
         """Return coordinates moved to the edge if they lie beyond, where there are no derivatives."""
-        rows = [(numbers(z), t[0], t[-1]) for z, t in zip((x, y), self.spline.knots, strict=True)]
+        rows = [
+            (places_of("RectBivariateSpline", z), t[0], t[-1]) for z, t in zip((x, y), self.spline.knots, strict=True)
+        ]
         if any(orders):
             return [required_within("RectBivariateSpline", *row) for row in rows]
         return [np.clip(*row) for row in rows]

@@ -79,7 +79,9 @@ class interp1d:  # noqa: N801 - SciPy's name
         if places.shape[0] < (self.degree or 0) + 1:
             given = f"{places.shape[0]} samples for kind={kind!r:.40}"
             raise ShapeError(describe("interp1d", given, f"{(self.degree or 0) + 1} are needed", "Pass more"))
-        self.spline = None if self.degree is None else make_interp_spline(places, moved, self.degree)
+        self.spline = (
+            None if self.degree is None else make_interp_spline(places, moved, self.degree, check_finite=False)
+        )
         self.fill_value = fill_value
         if is_extrapolated(fill_value) and bounds_error:
             given = "bounds_error=True and fill_value='extrapolate'"

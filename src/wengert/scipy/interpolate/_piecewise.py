@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.plain import by_arrays
 from wengert.errors import ShapeError, describe
-from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, rearranged
+from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, places_of, rearranged
 
 __all__ = ["PPoly", "power_sum"]
 
@@ -91,7 +91,7 @@ class PPoly:
             extrapolate: see the class.
         """
         beyond = self.extrapolate if extrapolate is None else extrapolate
-        return values_of(self.c, self.x, numbers(x), nu, beyond, self.axis)
+        return values_of(self.c, self.x, places_of(type(self).__name__, x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return a derivative as a piecewise polynomial."""

@@ -9,17 +9,35 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.plain import by_arrays
+from wengert.core.requirements import require_finite, require_real
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.primitives.interpolation import within
 
-__all__ = ["beside", "increasing", "interval", "numbers", "rearranged", "required_within", "samples"]
+__all__ = [
+    "beside",
+    "finite_samples",
+    "increasing",
+    "interval",
+    "numbers",
+    "places_of",
+    "rearranged",
+    "required_within",
+    "samples",
+]
 
 
 def numbers(value: Any) -> Any:
     """Return an array of doubles, real or complex."""
     x: Any = as_tensor(value)
     return x if x.dtype.char in "dD" else x.astype(complex if x.dtype.kind == "c" else float)
+
+
+def places_of(name: str, value: Any) -> Any:
+    """Return places, which are real, as doubles."""
+    x: Any = as_tensor(value)
+    require_real(name, "places", x.dtype)
+    return numbers(x)
 
 
 def increasing(name: str, value: Any, least: int = 2) -> Any:
@@ -44,6 +62,13 @@ def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
         given = f"{count} places for samples of shape {y.shape}"
         raise ShapeError(describe(name, given, f"as many samples along axis {axis} are needed", "Correct one of them"))
     return np.moveaxis(y, at, 0), at
+
+
+def finite_samples(name: str, what: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
+    """Return likewise samples that are finite, where they are known."""
+    found = samples(name, value, axis, count)
+    require_finite(name, what, found[0])
+    return found
 
 
 @by_arrays

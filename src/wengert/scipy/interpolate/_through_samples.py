@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.plain import by_arrays
+from wengert.core.requirements import as_whole, require_finite
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._bsplines import BSpline, basis, knots_of
-from wengert.scipy.interpolate._samples import increasing, interval, numbers, samples
+from wengert.scipy.interpolate._samples import increasing, interval, numbers, required_within, samples
 
 __all__ = ["make_interp_spline", "make_lsq_spline"]
 
@@ -77,18 +78,20 @@ def make_interp_spline(
         bc_type: what holds at the ends: "not-a-knot", "periodic", "clamped", "natural", or for each end one of the last
             two, None, or pairs of the orders of derivatives and their values.
         axis: the axis of samples.
-        check_finite: not needed: what is not finite comes out.
+        check_finite: whether it is an error if samples are not finite.
 
     Raises:
         ShapeError: there are not as many samples, or another number of conditions is needed.
-        UsageError: the conditions are unknown.
+        UsageError: the conditions are unknown, or samples are not finite.
 
     >>> make_interp_spline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0])([0.5, 2.5])
     tensor([ 0.125, 15.625])
     """
-    k = operator.index(k)
+    k = as_whole("make_interp_spline", "k", k, 0)
     places = increasing("make_interp_spline", x, 1)
     heights, at = samples("make_interp_spline", y, axis, places.shape[0])
+    if check_finite:
+        require_finite("make_interp_spline", "y", heights)
     periodic = isinstance(bc_type, str) and bc_type == "periodic"
     ends: Any = (None, None) if periodic or bc_type is None or bc_type == "not-a-knot" else bc_type
     ends = (ends, ends) if isinstance(ends, str) else tuple(ends)
@@ -189,20 +192,28 @@ def make_lsq_spline(
         k: the degree.
         w: weights of the samples, whose squares count; 1 if they are not given.
         axis: the axis of samples.
-        check_finite: not needed: what is not finite comes out.
-        method: not needed: it is the decomposition of orthogonal columns.
+        check_finite: whether it is an error if samples are not finite.
+        method: "qr" or "norm-eq"; it is the decomposition of orthogonal columns.
 
     Raises:
         ShapeError: there are not as many samples, or too few.
+        UsageError: the method is unknown, or samples are not finite.
+        ValueError: a sample lies beyond the knots.
 
     >>> make_lsq_spline([0.0, 1.0, 2.0], [0.0, 2.0, 1.0], [0.0, 0.0, 2.0, 2.0], 1)([0.0, 2.0])
     tensor([0.5, 1.5])
     """
-    k = operator.index(k)
+    k = as_whole("make_lsq_spline", "k", k, 0)
+    if method not in ("qr", "norm-eq"):
+        given = f"method={method!r:.40}"
+        raise UsageError(describe("make_lsq_spline", given, "'qr' or 'norm-eq' is needed", "Leave it out"))
     places = increasing("make_lsq_spline", x, 1)
     heights, at = samples("make_lsq_spline", y, axis, places.shape[0])
+    if check_finite:
+        require_finite("make_lsq_spline", "y", heights)
     knots = knots_of("make_lsq_spline", t, k)
     count = knots.shape[0] - k - 1
+    places = required_within("make_lsq_spline", places, knots[k], knots[count])
     if places.shape[0] < count:
         given = f"{places.shape[0]} samples for {count} coefficients"
         raise ShapeError(describe("make_lsq_spline", given, "as many are needed", "Pass fewer knots"))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_whole
+from wengert.core.requirements import as_whole, require_one_number
 from wengert.core.tensor import is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
@@ -31,7 +31,13 @@ __all__ = [
     "uniform_filter1d",
 ]
 
-PADDING = {"reflect": "symmetric", "constant": "constant", "nearest": "edge", "mirror": "reflect", "wrap": "wrap"}
+PADDING = {
+    **dict.fromkeys(("reflect", "grid-mirror"), "symmetric"),
+    **dict.fromkeys(("constant", "grid-constant"), "constant"),
+    "nearest": "edge",
+    "mirror": "reflect",
+    **dict.fromkeys(("wrap", "grid-wrap"), "wrap"),
+}
 """NumPy's names of what is beyond the edges of images, by SciPy's."""
 
 
@@ -48,11 +54,12 @@ def correlated(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequenc
     if w.ndim != x.ndim:
         given = f"weights with {w.ndim} axes for an image with {x.ndim}"
         raise ShapeError(describe(name, given, "as many axes are needed", "Reshape the weights"))
+    require_one_number(name, "cval", cval, real=x.dtype.kind != "c")
     low = [n // 2 + a for n, a in zip(w.shape, origins, strict=True)]
     if any(not 0 <= a < n for a, n in zip(low, w.shape, strict=True)):
         given = f"origin {tuple(origins)} for weights of shape {w.shape}"
         raise UsageError(describe(name, given, "a center inside of the weights is needed", "Correct it"))
-    options: dict[str, Any] = {"constant_values": cval} if mode == "constant" else {}
+    options: dict[str, Any] = {"constant_values": cval} if PADDING[mode] == "constant" else {}
     width = [(a, n - 1 - a) for a, n in zip(low, w.shape, strict=True)]
     around: Any = PADDING[mode]
     kind = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind in "fc" else (float,)))
@@ -60,7 +67,7 @@ def correlated(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequenc
     ones, none = (1,) * x.ndim, (0,) * x.ndim
     steps = {"stride": ones, "dilation": ones, "spread": ones, "low": none, "high": none}
     found = apply(correlation, framed[None, None, None], w.astype(kind)[None, None, None], **steps)[0, 0, 0]
-    return found if found.dtype == x.dtype or kind.kind == "c" else found.astype(x.dtype)
+    return found if found.dtype == x.dtype or x.dtype.kind != "c" == kind.kind else found.astype(x.dtype)
 
 
 def correlate(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
@@ -179,7 +186,13 @@ def gaussian_filter1d(
     >>> gaussian_filter1d([0.0, 1.0, 0.0], 1.0, radius=1)
     tensor([0.27406862, 0.45186276, 0.27406862])
     """
-    width = int(truncate * float(np.asarray(stop_gradient(sigma))) + 0.5) if radius is None else radius
+    require_one_number("gaussian_filter", "sigma", sigma)
+    require_one_number("gaussian_filter", "truncate", truncate)
+    known: Any = stop_gradient(sigma)
+    if is_concrete(known) and not 0 <= float(np.asarray(known)) < np.inf:
+        given = f"sigma={float(np.asarray(known))}"
+        raise UsageError(describe("gaussian_filter", given, "a finite number, 0 or more, is needed", "Correct it"))
+    width = int(truncate * float(np.asarray(known)) + 0.5) if radius is None else radius
     width, order = as_whole("gaussian_filter", "radius", width, 0), as_whole("gaussian_filter", "order", order, 0)
     weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
     return along("gaussian_filter1d", as_tensor(input), weights, axis, mode, cval, 0)
@@ -236,7 +249,8 @@ def uniform_filter1d(
     >>> uniform_filter1d([3.0, 6.0, 0.0], 3)
     tensor([4., 3., 2.])
     """
-    return along("uniform_filter1d", as_tensor(input), np.full(size, 1 / size), axis, mode, cval, origin)
+    length = as_whole("uniform_filter1d", "size", size, 1)
+    return along("uniform_filter1d", as_tensor(input), np.full(length, 1 / length), axis, mode, cval, origin)
 
 
 def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
@@ -247,6 +261,9 @@ def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any =
     """
     x = as_tensor(input)
     settings = [each(value, x.ndim) for value in (size, mode, origin)]
+    if any(len(values) != x.ndim for values in settings):
+        given = f"size={size!r:.40}, mode={mode!r:.40} and origin={origin!r:.40} for an image with {x.ndim} axes"
+        raise ShapeError(describe("uniform_filter", given, "one for each axis is needed", "Or pass one for all"))
     for axis, length, around, center in zip(range(x.ndim), *settings, strict=True):
         x = uniform_filter1d(x, length, axis, around, cval, center) if length > 1 else x
     return x
@@ -352,4 +369,5 @@ def gaussian_gradient_magnitude(
     x = as_tensor(input)
     chosen = chosen_axes("gaussian_gradient_magnitude", axes, x.ndim)
     parts = slopes(x, sigma, 1, mode, cval, chosen, range(x.ndim), kwargs)
-    return np.linalg.norm(np.stack(parts), axis=0)
+    total = np.linalg.norm(np.stack(parts), axis=0)
+    return total if total.dtype == x.dtype else total.astype(x.dtype)

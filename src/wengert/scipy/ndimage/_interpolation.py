@@ -11,8 +11,17 @@ import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import (
+    as_dtype,
+    as_items,
+    as_whole,
+    elements,
+    require_flag,
+    require_one_number,
+    require_real,
+)
 from wengert.core.tensor import is_concrete, raw
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a meaning for Tensors
 from wengert.scipy.ndimage._filters import each
 from wengert.scipy.ndimage._splines import BEYOND, between, coefficients, prepared
@@ -20,17 +29,31 @@ from wengert.scipy.ndimage._splines import BEYOND, between, coefficients, prepar
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom"]
 
 
-def image(name: str, input: Any, order: int, mode: str) -> Any:
-    """Return an image, after it was looked whether the degree and mode are known."""
-    if order not in range(6):
-        raise UsageError(describe(name, f"order={order!r:.40}", "a degree from 0 to 5 is needed", "Pass one of them"))
+def image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any = 0.0, least: int = 0) -> Any:
+    """Return an image, after it was looked whether the degree, the mode, the dtype and the value are usable."""
+    if order not in range(least, 6):
+        needed = f"a degree from {least} to 5 is needed"
+        raise UsageError(describe(name, f"order={order!r:.40}", needed, "Pass one of them"))
     if mode not in BEYOND:
         needed = f"one of {', '.join(BEYOND)} is needed"
         raise UsageError(describe(name, f"mode={mode!r:.40}", needed, "Pass one of them"))
     x: Any = as_tensor(input)
     if not x.ndim:
         raise ShapeError(describe(name, "an image without axes", "one axis at least is needed", "Reshape it"))
+    require_one_number(name, "cval", cval, real=x.dtype.kind != "c")
+    if output is not None and as_dtype(name, output).kind not in "biufc":
+        raise DtypeError(describe(name, f"output={output!r:.40}", "a numeric dtype is needed", "Leave it out"))
     return x
+
+
+def each_real(name: str, what: str, value: Any, count: int) -> Any:
+    """Return real numbers, one for each axis of an image; one alone is that of all."""
+    x: Any = as_tensor(value)
+    require_real(name, what, x.dtype)
+    if x.shape not in ((), (count,)):
+        needed = f"a number, or {count} of them, one for each axis, are needed"
+        raise ShapeError(describe(name, f"{what} of shape {x.shape}", needed, "Correct it"))
+    return np.broadcast_to(x.astype(float), (count,))
 
 
 def of_dtype(found: Any, x: Any, output: Any) -> Any:
@@ -60,7 +83,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     >>> spline_filter1d([1.0, 1.0, 1.0])
     tensor([1., 1., 1.])
     """
-    x = image("spline_filter1d", input, order, mode)
+    x = image("spline_filter1d", input, order, mode, output)
     at = normalize_axis_index(axis, x.ndim)
     found = coefficients(as_doubles(x), order, at, BEYOND[mode])
     return found if found.dtype.kind == "c" else found.astype(output)
@@ -76,7 +99,7 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
 
     Args:
         input: the image.
-        order: the degree, from 0 to 5.
+        order: the degree, from 2 to 5.
         output: the dtype of the result.
         mode: what is beyond the edges.
 
@@ -86,7 +109,7 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     >>> spline_filter([1.0, 1.0, 1.0])
     tensor([1., 1., 1.])
     """
-    x = image("spline_filter", input, order, mode)
+    x = image("spline_filter", input, order, mode, output, least=2)
     for axis in range(x.ndim):
         x = spline_filter1d(x, order, axis, output, mode)
     return x
@@ -120,11 +143,19 @@ def map_coordinates(
     >>> map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]], order=1)
     tensor([2.5])
     """
-    x = image("map_coordinates", input, order, mode)
+    x = image("map_coordinates", input, order, mode, output, cval)
     places: Any = as_tensor(coordinates)
-    if not places.ndim or len(places) != x.ndim:
+    require_real("map_coordinates", "coordinates", places.dtype)
+    if places.ndim < 2 or len(places) != x.ndim:
         given = f"coordinates of shape {places.shape} for an image with {x.ndim} axes"
-        raise ShapeError(describe("map_coordinates", given, "a row for each axis is needed", "Transpose them"))
+        raise ShapeError(
+            describe(
+                "map_coordinates",
+                given,
+                "a row for each axis is needed",
+                "Transpose them, or write a place as [[i], [j]]",
+            )
+        )
     places = places.astype(float)
     kind = BEYOND[mode]
     ready, pad = prepared(x, range(x.ndim), order, kind, cval, prefilter)
@@ -158,16 +189,23 @@ def affine_transform(
 
     Raises:
         ShapeError: the matrix has another shape.
-        UsageError: the degree or mode is unknown.
+        UsageError: the degree or mode is unknown, or the last row of homogeneous coordinates is not 0, ..., 0, 1.
 
     >>> affine_transform([1.0, 2.0, 4.0], [[1.0]], 0.5, order=1, mode="nearest")
     tensor([1.5, 3. , 4. ])
     """
-    x = image("affine_transform", input, order, mode)
-    m: Any = as_tensor(matrix).astype(float)
-    start: Any = np.broadcast_to(as_tensor(offset).astype(float), (x.ndim,))
-    shape = x.shape if output_shape is None else tuple(output_shape)
+    x = image("affine_transform", input, order, mode, output, cval)
+    m: Any = as_tensor(matrix)
+    require_real("affine_transform", "matrix", m.dtype)
+    m = m.astype(float)
+    start = each_real("affine_transform", "offset", offset, x.ndim)
+    lengths = x.shape if output_shape is None else as_items("affine_transform", "output_shape", output_shape)
+    shape = tuple(as_whole("affine_transform", "output_shape", n, 0) for n in lengths)
     if m.ndim == 2 and m.shape[1] == x.ndim + 1 and m.shape[0] in (x.ndim, x.ndim + 1):
+        last = None if elements(m) is None else elements(m)[x.ndim :]
+        if last is not None and not np.array_equal(last, np.eye(x.ndim + 1)[x.ndim : m.shape[0]]):
+            given = f"a matrix of homogeneous coordinates whose last row is {last[0].tolist()}"
+            raise UsageError(describe("affine_transform", given, "0, ..., 0, 1 is needed there", "Leave the row out"))
         m, start = m[: x.ndim, : x.ndim], m[: x.ndim, x.ndim]
     if m.shape not in ((x.ndim,), (x.ndim, len(shape))):
         given = f"a matrix of shape {m.shape} from results with {len(shape)} axes to an image with {x.ndim}"
@@ -217,8 +255,8 @@ def shift(
     >>> shift([1.0, 2.0, 4.0], 0.5, order=1, mode="nearest")
     tensor([1. , 1.5, 3. ])
     """
-    x = image("shift", input, order, mode)
-    moved: Any = np.broadcast_to(as_tensor(shift).astype(float), (x.ndim,))
+    x = image("shift", input, order, mode, output, cval)
+    moved = each_real("shift", "shift", shift, x.ndim)
     found = resampled(x, np.ones(x.ndim), -moved, x.shape, order, mode, cval, prefilter)
     return of_dtype(found, x, output)
 
@@ -253,7 +291,8 @@ def zoom(
     >>> zoom([1.0, 2.0, 4.0], 5 / 3, order=1)
     tensor([1. , 1.5, 2. , 3. , 4. ])
     """
-    x = image("zoom", input, order, mode)
+    x = image("zoom", input, order, mode, output, cval)
+    require_flag("zoom", grid_mode=grid_mode)
     factors = [float(np.asarray(factor)) for factor in each(zoom, x.ndim)]
     if not all(0 <= factor < np.inf for factor in factors):
         needed = "numbers, 0 or more, are needed"
@@ -307,7 +346,8 @@ def rotate(
     tensor([[2., 4.],
             [1., 3.]])
     """
-    x = image("rotate", input, order, mode)
+    x = image("rotate", input, order, mode, output, cval)
+    require_one_number("rotate", "angle", angle)
     plane = sorted(normalize_axis_index(axis, x.ndim) for axis in axes)
     if len(plane) != 2 or plane[0] == plane[1]:
         raise ShapeError(describe("rotate", f"axes={axes!r:.40}", "two different axes are needed", "Correct them"))

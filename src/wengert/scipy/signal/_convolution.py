@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.requirements import require_one_number
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._contractions import convolve as convolve_sequences
 from wengert.primitives.convolution import correlation
@@ -160,6 +161,8 @@ def of_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue
     if around is None:
         given = f"boundary={boundary!r}"
         raise UsageError(describe(name, given, "'fill', 'wrap' or 'symm' is needed", "Pass one of these"))
+    if boundary == "fill":
+        require_one_number(name, "fillvalue", fillvalue, real="c" not in x.dtype.kind + y.dtype.kind)
     if x.ndim != 2:
         raise ShapeError(describe(name, f"signals with {x.ndim} axes", "two are needed", "Use convolve"))
     if swapped(name, x, y, mode, (0, 1)):

@@ -9,6 +9,7 @@ import scipy.signal
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.requirements import as_whole, elements, require_real
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
@@ -38,6 +39,14 @@ def row(name: str, what: str, value: Any) -> Any:
     if x.ndim != 1 or not len(x):
         raise ShapeError(describe(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape"))
     return x
+
+
+def require_first(name: str, what: str, coefficients: Any) -> None:
+    """Raise a UsageError if the first coefficient of a filter is known to be 0."""
+    known = elements(coefficients)
+    if known is not None and not known[0]:
+        needed = "another first coefficient is needed"
+        raise UsageError(describe(name, f"{what} that begins with 0", needed, "Leave leading zeros out"))
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
@@ -110,6 +119,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     tensor([1.])
     """
     top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
+    require_first("lfilter_zi", "a", bottom)
     count = max(len(top), len(bottom))
     top, bottom = (extended(c / bottom[0], count) for c in (top, bottom))
     rest = top[1:] - bottom[1:] * top[0]
@@ -137,6 +147,7 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd"
     """
     top, bottom = row("filtfilt", "b", b), row("filtfilt", "a", a)
     wanted = 0 if padtype is None else 3 * max(len(top), len(bottom)) if padlen is None else padlen
+    wanted = as_whole("filtfilt", "padlen", wanted, 0)
     ends, edge = with_ends("filtfilt", x, axis, padtype, wanted)
     state = lfilter_zi(top, bottom)
     for _ in range(2):
@@ -172,10 +183,14 @@ def continued(name: str, x: Any, padtype: str | None, edge: int) -> Any:
 
 
 def rows_of_six(name: str, sos: Any) -> Any:
-    """Return the coefficients of filters of the second order."""
+    """Return the coefficients of filters of the second order; the fourth ones, if they are known, are 1."""
     sections: Any = as_tensor(sos)
-    if sections.ndim != 2 or sections.shape[1] != 6:
+    if sections.ndim != 2 or sections.shape[1] != 6 or not len(sections):
         raise ShapeError(describe(name, f"shape {sections.shape}", "rows of six are needed", "Reshape them"))
+    known = elements(sections)
+    if known is not None and np.any(known[:, 3] != 1):
+        needed, action = "ones are needed", "Divide each row by its fourth coefficient"
+        raise UsageError(describe(name, f"{known[:, 3].tolist()!s:.40} for sos[:, 3]", needed, action))
     return sections
 
 
@@ -208,16 +223,18 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return found if zi is None else (found, np.stack(states))
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Any:
     """Return a signal less its mean, or less the line that fits it best; see `scipy.signal.detrend`.
 
     Args:
         data: the signal.
         axis: the axis of time.
         type: "linear" or "constant".
+        bp: 0: lines that begin anew inside are not supported.
+        overwrite_data: not needed: nothing is written to.
 
     Raises:
-        UsageError: the type is unknown.
+        UsageError: the type is unknown, or there are such lines.
 
     >>> detrend([1.0, 3.0], type="constant")
     tensor([-1.,  1.])
@@ -225,8 +242,13 @@ def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
     if type not in ("linear", "constant"):
         raise UsageError(describe("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it"))
     x: Any = as_tensor(data)
+    if np.any(np.asarray(bp)):
+        needed = "one line for the whole signal, 0, is needed"
+        raise UsageError(describe("detrend", f"bp={bp!r:.40}", needed, "Detrend the parts and join them"))
+    if not x.size:
+        raise ShapeError(describe("detrend", f"shape {x.shape}", "elements are needed", "Pass a signal"))
     rest = x - np.mean(x, axis=axis, keepdims=True)
-    if type == "constant":
+    if type == "constant" or x.shape[axis] == 1:
         return rest
     times = (np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2).astype(rest.real.dtype)
     times = times.reshape((-1,) + (1,) * (x.ndim - 1 - normalize_axis_index(axis, x.ndim)))
@@ -249,6 +271,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
     tensor([1.])
     """
     top, bottom = row("lfiltic", "b", b), row("lfiltic", "a", a)
+    require_first("lfiltic", "a", bottom)
     top, bottom = top / bottom[0], bottom / bottom[0]
     count = max(len(top), len(bottom)) - 1
     after = delayed(top, np.zeros(0) if x is None else x, count)
@@ -319,7 +342,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
         UsageError: the kind of padding is unknown.
         GraphError: `padlen` is not given, and the coefficients are unknown in a trace or differ between lanes.
 
-    >>> sosfiltfilt([[1.0, 0.0, 0.0, 2.0, 0.0, 0.0]], [1.0, 2.0], padtype=None)
+    >>> sosfiltfilt([[0.5, 0.0, 0.0, 1.0, 0.0, 0.0]], [1.0, 2.0], padtype=None)
     tensor([0.25, 0.5 ])
     """
     sections = rows_of_six("sosfiltfilt", sos)
@@ -329,8 +352,10 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
             needed = "known ones are needed, because how many are zero says how far the signal goes on"
             raise GraphError(describe("sosfiltfilt", given, needed, "Pass padlen"))
         known = np.asarray(raw(sections))
-        padlen = 3 * (2 * len(known) + 1 - min(np.sum(known[:, 2] == 0), np.sum(known[:, 5] == 0)))
-    signal, edge = with_ends("sosfiltfilt", x, axis, padtype, 0 if padtype is None else int(padlen or 0))
+        padlen = int(3 * (2 * len(known) + 1 - min(np.sum(known[:, 2] == 0), np.sum(known[:, 5] == 0))))
+    signal, edge = with_ends(
+        "sosfiltfilt", x, axis, padtype, 0 if padtype is None else as_whole("sosfiltfilt", "padlen", padlen, 0)
+    )
     state = sosfilt_zi(sections)
     state = state.reshape(len(state), *(1,) * (signal.ndim - 1), 2)
     for _ in range(2):
@@ -390,7 +415,10 @@ def savgol_filter(
     tensor([ 0.,  1.,  4.,  9., 16.])
     """
     signal: Any = as_tensor(x)
+    require_real("savgol_filter", "x", signal.dtype)
     signal = signal if signal.dtype.kind == "f" else signal.astype(float)
+    window_length = as_whole("savgol_filter", "window_length", window_length, 1)
+    polyorder = as_whole("savgol_filter", "polyorder", polyorder, 0)
     weights = scipy.signal.savgol_coeffs(window_length, polyorder, deriv, delta)
     if mode != "interp":
         return convolve1d(signal, weights, axis, mode, cval)

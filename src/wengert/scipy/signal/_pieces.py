@@ -9,6 +9,7 @@ import numpy as np
 import scipy.signal
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import elements, require_one_number
 from wengert.errors import UsageError, describe
 from wengert.scipy.signal._filters import detrend as without_trend
 
@@ -20,6 +21,8 @@ __all__ = [
     "lengthened",
     "pieces",
     "require",
+    "require_rate",
+    "require_trend",
     "signal_of",
     "transformed",
     "twice_between_ends",
@@ -43,6 +46,21 @@ class Pieces(NamedTuple):
     hop: int
     nfft: int
     onesided: bool
+
+
+def require_rate(name: str, fs: Any) -> None:
+    """Raise a UsageError unless there are some elements in a unit of time."""
+    require_one_number(name, "fs", fs)
+    known = elements(fs)
+    if known is not None and not known > 0:
+        raise UsageError(describe(name, f"fs={known}", "more than 0 is needed", "Pass how many elements a second has"))
+
+
+def require_trend(name: str, detrend: Any) -> None:
+    """Raise a UsageError of what does not say what is taken from pieces."""
+    if not (callable(detrend) or detrend is False or detrend is None or detrend in ("constant", "linear")):
+        needed = "'constant', 'linear', a function or False is needed"
+        raise UsageError(describe(name, f"detrend={detrend!r:.40}", needed, "Correct it"))
 
 
 def pieces(

@@ -34,7 +34,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 
     signal: Any = as_tensor(x)
     if signal.dtype.kind == "c":
         raise UsageError(describe("hilbert", "a complex signal", "a real one is needed", "Pass its real part"))
-    count = signal.shape[axis] if N is None else N
+    count = signal.shape[axis] if N is None else as_whole("hilbert", "N", N, 1)
     weights = np.zeros(count)
     weights[0] = 1
     weights[1 : (count + 1) // 2] = 2
@@ -98,6 +98,7 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
     if window is not None or domain != "time":
         given = f"window={window!r:.40} and domain={domain!r:.40}"
         raise UsageError(describe("resample", given, "their defaults are needed", "Multiply the transform yourself"))
+    num = as_whole("resample", "num", num, 1)
     signal: Any = as_tensor(x)
     signal = np.moveaxis(signal if signal.dtype.kind in "fc" else signal.astype(float), axis, -1)
     count = signal.shape[-1]
@@ -177,6 +178,7 @@ def resample_poly(
         )
     signal: Any = as_tensor(x)
     signal = signal if signal.dtype.kind in "fc" else signal.astype(float)
+    up, down = as_whole("resample_poly", "up", up, 1), as_whole("resample_poly", "down", down, 1)
     common = math.gcd(up, down)
     up, down = up // common, down // common
     if up == down == 1:

@@ -13,6 +13,8 @@ from wengert.scipy.signal._pieces import (
     lengthened,
     pieces,
     require,
+    require_rate,
+    require_trend,
     signal_of,
     transformed,
     twice_between_ends,
@@ -82,6 +84,8 @@ def csd(
     """
     require("csd", "scaling", scaling, SCALINGS)
     require("csd", "average", average, ("mean", "median"))
+    require_rate("csd", fs)
+    require_trend("csd", detrend)
     same = y is x
     first, rank = signal_of(x), np.ndim(x)
     second = first if same else signal_of(y)

@@ -17,6 +17,8 @@ from wengert.scipy.signal._pieces import (
     lengthened,
     pieces,
     require,
+    require_rate,
+    require_trend,
     signal_of,
     transformed,
     twice_between_ends,
@@ -107,6 +109,8 @@ def spectrogram(
     """
     require("spectrogram", "mode", mode, MODES)
     require("spectrogram", "scaling", scaling, SCALINGS)
+    require_rate("spectrogram", fs)
+    require_trend("spectrogram", detrend)
     signal = signal_of(x)
     moved = np.moveaxis(signal, axis, -1)
     onesided = return_onesided and signal.dtype.kind != "c"
@@ -161,6 +165,8 @@ def stft(
     """
     require("stft", "scaling", scaling, ("spectrum", "psd"))
     require("stft", "boundary", boundary, BOUNDARIES)
+    require_rate("stft", fs)
+    require_trend("stft", detrend)
     signal = signal_of(x)
     moved = np.moveaxis(signal, axis, -1)
     onesided = return_onesided and signal.dtype.kind != "c"
@@ -209,6 +215,7 @@ def istft(
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     require("istft", "scaling", scaling, ("spectrum", "psd"))
+    require_rate("istft", fs)
     spectra: Any = as_tensor(Zxx)
     if spectra.ndim < 2 or (time_axis - freq_axis) % spectra.ndim == 0:
         given = f"shape {spectra.shape}, freq_axis={freq_axis} and time_axis={time_axis}"

@@ -39,14 +39,16 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
     difference = np.abs(u - v)
-    return np.max(difference if w is None else np.where(np.asarray(w) > 0, difference, 0.0), axis=-1)
+    return np.max(difference if w is None else np.where(w > 0, difference, 0.0), axis=-1)
 
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
-    if isinstance(p, int | float) and not p > 0:
-        raise UsageError(describe("minkowski", f"p={p}", "an order above 0 is needed", "Pass 1 or 2, for instance"))
-    difference = u - v if w is None else (u - v) * w ** (1 / p)
-    return np.linalg.norm(difference, ord=p, axis=-1)
+    if not isinstance(p, int | float | np.integer) or not p > 0:
+        raise UsageError(
+            describe("minkowski", f"p={p!r:.40}", "an order above 0 is needed", "Pass 1 or 2, for instance")
+        )
+    difference = u - v if w is None else (u - v) * (w != 0 if p == np.inf else w ** (1 / p))
+    return np.linalg.norm(difference, ord=float(p), axis=-1)
 
 
 def cosine(u: Any, v: Any, w: Any = None) -> Any:

@@ -6,6 +6,7 @@ The derivative of a distance between points at the same place is 0, as that of a
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.special
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import elements, refused, require_flag, require_real
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.spatial._metrics import METRICS, Metric, root
@@ -49,19 +51,41 @@ def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> M
         options = {"V": np.var(points, axis=0, ddof=1) if variance is None else as_tensor(variance)}
     if metric == "mahalanobis":
         inverse = options.get("VI")
+        if inverse is None and points.shape[0] <= points.shape[1]:
+            given = f"{points.shape[0]} points with {points.shape[1]} coordinates"
+            needed = f"{points.shape[1] + 1} or more are needed for a covariance that has an inverse"
+            raise UsageError(describe(name, given, needed, "Pass more, or VI="))
         options = {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T if inverse is None else as_tensor(inverse)}
     if metric not in METRICS:
         known = ", ".join(METRICS)
         raise UsageError(describe(name, f"metric {metric!r}", f"one of {known} is needed", "Or pass a function"))
-    return lambda x, y: METRICS[metric](x, y, **options)
+    checked = options_of(name, options, points.shape[-1])
+    return lambda x, y: METRICS[metric](x, y, **checked)
+
+
+def options_of(name: str, options: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return the options of a metric of points with so many coordinates, those with a number for each as arrays."""
+    shapes = {"w": (count,), "V": (count,), "VI": (count, count)}
+    found = dict(options)
+    for key in shapes.keys() & options.keys():
+        if options[key] is None:
+            continue
+        x = found[key] = floats(name, options[key], key)
+        if x.shape != shapes[key]:
+            given = f"{key} of shape {x.shape} for points with {count} coordinates"
+            raise ShapeError(describe(name, given, f"shape {shapes[key]} is needed", "Reshape it"))
+        known = elements(x) if key != "VI" else None
+        if known is not None:
+            refused(name, key, known, np.less(known, 0), "0 or more is needed")
+    return found
 
 
 def points_of(name: str, value: Any) -> Any:
     """Return points as rows of floats."""
-    x: Any = as_tensor(value)
+    x = floats(name, value)
     if x.ndim != 2:
         raise ShapeError(describe(name, f"points of shape {x.shape}", "rows, one a point, are needed", "Reshape them"))
-    return x if x.dtype.kind == "f" else x.astype(float)
+    return x.astype(float)
 
 
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - SciPy's names
@@ -126,14 +150,17 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     return metric_of("pdist", metric, x, kwargs)(x[first], x[second])
 
 
-def squareform(X: Any) -> Any:  # noqa: N803 - SciPy's name
+def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: N803 - SciPy's name
     """Return distances in one row as a symmetric matrix, and the other way; see `scipy.spatial.distance.squareform`.
 
     Args:
-        X: distances as `pdist` gives them, or a square matrix, of which the upper triangle is taken.
+        X: distances as `pdist` gives them, or a symmetric matrix with zeros on its diagonal.
+        force: "tomatrix" or "tovector", to refuse the other way; "no" to take both.
+        checks: whether it is looked whether a matrix is symmetric, and its diagonal zero, where that is known.
 
     Raises:
         ShapeError: it is neither.
+        UsageError: the matrix is not symmetric, or distances of points to themselves are not 0.
 
     >>> squareform([5.0, 1.0, 4.0])
     tensor([[0., 5., 1.],
@@ -141,43 +168,62 @@ def squareform(X: Any) -> Any:  # noqa: N803 - SciPy's name
             [1., 4., 0.]])
     """
     x: Any = as_tensor(X)
+    ranks = {"no": x.ndim, "tomatrix": 1, "tovector": 2}
+    if force not in ranks or x.ndim != ranks[force]:
+        given = f"force={force!r:.40} for shape {x.shape}"
+        raise UsageError(
+            describe("squareform", given, "'tomatrix' is needed for a row, 'tovector' for a matrix", "Leave it out")
+        )
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
+        if checks:
+            require_distances(x)
         return x[np.triu_indices(x.shape[0], 1)]
-    count = int(np.ceil(np.sqrt(2 * x.size)))
+    count = max(int(np.ceil(np.sqrt(2 * x.size))), 1)
     if x.ndim != 1 or count * (count - 1) != 2 * x.size:
         needed = "n (n - 1) / 2 distances, or a square matrix, are needed"
         raise ShapeError(describe("squareform", f"shape {x.shape}", needed, "Correct it"))
     places = np.zeros((count, count), int)
     places[np.triu_indices(count, 1)] = np.arange(x.size)
+    if not x.size:
+        return as_tensor(np.zeros((1, 1), x.dtype))
     matrix = x[places + places.T]
-    return np.where(np.eye(count, dtype=bool), 0, matrix)
+    return np.where(np.eye(count, dtype=bool), np.zeros((), x.dtype), matrix)
+
+
+def require_distances(x: Any) -> None:
+    """Raise a UsageError unless a matrix is one of distances, where its elements are known."""
+    known = elements(x)
+    if known is not None and not (np.array_equal(known, known.T) and not np.any(np.diagonal(known))):
+        needed = "a symmetric one with zeros on its diagonal is needed"
+        action = "Pass (x + x.T) / 2 if rounding is all it lacks, or checks=False"
+        raise UsageError(describe("squareform", "a matrix that is none of distances", needed, action))
 
 
 # Of two points
 
 
-def floats(value: Any) -> Any:
+def floats(name: str, value: Any, what: str = "points") -> Any:
     """Return an array of floats."""
     x: Any = as_tensor(value)
+    require_real(name, what, x.dtype)
     return x if x.dtype.kind == "f" else x.astype(float)
-
-
-def option(value: Any) -> Any:
-    """Return an option of a metric: weights as an array, numbers as they are."""
-    return value if value is None or type(value) in (int, float, bool) else as_tensor(value)
 
 
 def of_two_points(name: str, summary: str, example: str, value: str) -> Callable[..., Any]:
     """Return the function of a metric for two points, with its parameters."""
     metric = METRICS[name]
+    names = tuple(inspect.signature(metric).parameters)[2:]
 
     @functools.wraps(metric)
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        x, y = floats(u), floats(v)
+        x, y = floats(name, u), floats(name, v)
         if x.ndim != 1 or x.shape != y.shape:
             given = f"points of shapes {x.shape} and {y.shape}"
             raise ShapeError(describe(name, given, "rows of as many coordinates are needed", "Use cdist for several"))
-        return as_tensor(metric(x, y, *map(option, args), **{key: option(item) for key, item in kwargs.items()}))
+        by_place = dict(zip(names, args, strict=False))
+        if len(args) > len(names) or not by_place.keys().isdisjoint(kwargs):
+            metric(x, y, *args, **kwargs)  # which Python refuses
+        return as_tensor(metric(x, y, **options_of(name, by_place | kwargs, x.shape[0])))
 
     distance.__module__ = __name__
     distance.__doc__ = f"""Return {summary} of two points; see `scipy.spatial.distance.{name}`.
@@ -223,7 +269,8 @@ def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: 
     >>> round(float(jensenshannon([1.0, 0.0], [0.0, 1.0], 2)), 6)
     1.0
     """
-    x, y = floats(p), floats(q)
+    x, y = floats("jensenshannon", p), floats("jensenshannon", q)
+    require_flag("jensenshannon", keepdims=keepdims)
     x, y = x / np.sum(x, axis=axis, keepdims=True), y / np.sum(y, axis=axis, keepdims=True)
     middle = (x + y) / 2.0
     left, right = (np.sum(scipy.special.rel_entr(z, middle), axis=axis, keepdims=keepdims) for z in (x, y))

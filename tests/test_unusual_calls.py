@@ -1,0 +1,127 @@
+"""Calls that NumPy and SciPy refuse, or take in an unusual way: here they are refused in words, or do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.scipy import integrate, interpolate, linalg, ndimage, signal
+from wengert.scipy.spatial import distance
+
+ROW = np.arange(8.0) + 0.5
+IMAGE = np.random.default_rng(0).random((5, 6))
+WITH_NAN = np.where(ROW == 2.5, np.nan, ROW)
+PACKED = linalg.lu_factor(np.array([[4.0, 1.0], [2.0, 3.0]]))[0].numpy()
+SPLINE = interpolate.splrep(ROW, ROW)
+
+REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "CubicSpline: NaN or infinity among y; finite": (UsageError, lambda: interpolate.CubicSpline(ROW, WITH_NAN)),
+    "CubicHermiteSpline: NaN or infinity among dydx": (
+        UsageError,
+        lambda: interpolate.CubicHermiteSpline(ROW, ROW, WITH_NAN),
+    ),
+    "PchipInterpolator: NaN": (UsageError, lambda: interpolate.PchipInterpolator(ROW, WITH_NAN)),
+    "Akima1DInterpolator: NaN": (UsageError, lambda: interpolate.Akima1DInterpolator(ROW, WITH_NAN)),
+    "make_interp_spline: NaN": (UsageError, lambda: interpolate.make_interp_spline(ROW, WITH_NAN)),
+    "make_lsq_spline: NaN": (UsageError, lambda: interpolate.make_lsq_spline(ROW, WITH_NAN, SPLINE[0])),
+    "make_lsq_spline: method='far'": (
+        UsageError,
+        lambda: interpolate.make_lsq_spline(ROW, ROW, SPLINE[0], method="far"),
+    ),
+    "make_interp_spline: -1 for k; a whole number, 0": (
+        UsageError,
+        lambda: interpolate.make_interp_spline(ROW, ROW, -1),
+    ),
+    "splrep: k=6; a degree from 1 to 5": (UsageError, lambda: interpolate.splrep(ROW, ROW, k=6)),
+    "splrep: 0 for k": (UsageError, lambda: interpolate.splrep(ROW, ROW, k=0)),
+    "splev: 2.5 for der": (UsageError, lambda: interpolate.splev(ROW, SPLINE, 2.5)),
+    "splint: full_output=1; 0 is needed": (UsageError, lambda: interpolate.splint(0.5, 1.5, SPLINE, 1)),
+    "tck: a value of type tuple as a spline": (UsageError, lambda: interpolate.splev(ROW, SPLINE[:2])),
+    "CubicSpline: places of dtype complex128; real": (
+        DtypeError,
+        lambda: interpolate.CubicSpline(ROW, ROW)(ROW + 0j),
+    ),
+    "RegularGridInterpolator: 'a' as fill_value": (
+        DtypeError,
+        lambda: interpolate.RegularGridInterpolator((ROW,), ROW, fill_value="a"),
+    ),
+    "sosfilt: .2.0. for sos.:, 3.; ones are needed. Divide": (
+        UsageError,
+        lambda: signal.sosfilt([[1.0, 0, 0, 2.0, 0, 0]], ROW),
+    ),
+    "hilbert: 0 for N": (UsageError, lambda: signal.hilbert(ROW, N=0)),
+    "resample: 4.5 for num": (UsageError, lambda: signal.resample(ROW, 4.5)),
+    "resample_poly: 1.5 for up": (UsageError, lambda: signal.resample_poly(ROW, 1.5, 2)),
+    "csd: fs=0; more than 0": (UsageError, lambda: signal.periodogram(ROW, fs=0)),
+    "csd: detrend=True": (UsageError, lambda: signal.welch(ROW, detrend=True, nperseg=4)),
+    "detrend: bp=.20.; one line": (UsageError, lambda: signal.detrend(ROW, bp=[20])),
+    "filtfilt: -1 for padlen": (UsageError, lambda: signal.filtfilt([1.0], [1.0, 0.5], ROW, padlen=-1)),
+    "lfiltic: a that begins with 0": (UsageError, lambda: signal.lfiltic([1.0], [0.0, 1.0], [1.0])),
+    "savgol_filter: -1 for polyorder": (UsageError, lambda: signal.savgol_filter(ROW, 5, -1)),
+    "savgol_filter: x of dtype complex128": (DtypeError, lambda: signal.savgol_filter(ROW + 0j, 5, 1)),
+    "convolve2d: fillvalue of shape .2,.": (ShapeError, lambda: signal.convolve2d(IMAGE, IMAGE, fillvalue=[1.0, 2.0])),
+    "euclidean: -0.5 among w; 0 or more": (UsageError, lambda: distance.euclidean(ROW, ROW, -ROW)),
+    "cosine: w of shape .. for points with 8": (ShapeError, lambda: distance.cosine(ROW, ROW, 1.0)),
+    "mahalanobis: VI of shape .2, 2.": (ShapeError, lambda: distance.mahalanobis(ROW, ROW, np.eye(2))),
+    "sqeuclidean: points of dtype complex128": (DtypeError, lambda: distance.sqeuclidean(ROW + 1j, ROW)),
+    "pdist: 5 points with 6 coordinates; 7 or more": (UsageError, lambda: distance.pdist(IMAGE, "mahalanobis")),
+    "squareform: a matrix that is none of distances": (UsageError, lambda: distance.squareform(IMAGE[:, :5])),
+    "squareform: force='tovector' for shape .1,.": (UsageError, lambda: distance.squareform([1.0], "tovector")),
+    "map_coordinates: coordinates of shape .2,.": (ShapeError, lambda: ndimage.map_coordinates(IMAGE, np.ones(2))),
+    "map_coordinates: coordinates of dtype complex128": (
+        DtypeError,
+        lambda: ndimage.map_coordinates(IMAGE, np.ones((2, 1)) + 1j),
+    ),
+    "shift: shift of shape .3,.; a number, or 2": (ShapeError, lambda: ndimage.shift(IMAGE, (1, 2, 3))),
+    "spline_filter: order=1; a degree from 2": (UsageError, lambda: ndimage.spline_filter(IMAGE, 1)),
+    "zoom: output='S4'; a numeric dtype": (DtypeError, lambda: ndimage.zoom(IMAGE, 2, "S4")),
+    "affine_transform: a matrix of homogeneous coordinates whose last row is .1.0, 0.0, 1.0.": (
+        UsageError,
+        lambda: ndimage.affine_transform(IMAGE, [[1.0, 0, 0], [0, 1.0, 0], [1.0, 0, 1.0]]),
+    ),
+    "sobel: None as cval": (DtypeError, lambda: ndimage.sobel(IMAGE, cval=None)),
+    "gaussian_filter: sigma=-1.0; a finite": (UsageError, lambda: wg.grad(blurred)(-1.0)),
+    "uniform_filter: size=.2, 3, 4.,": (ShapeError, lambda: ndimage.uniform_filter(IMAGE, (2, 3, 4))),
+    "uniform_filter1d: 2.5 for size": (UsageError, lambda: ndimage.uniform_filter1d(IMAGE, 2.5)),
+    "simpson: samples of shape .0,.": (ShapeError, lambda: integrate.simpson([])),
+    "simpson: dx of shape .2,.": (ShapeError, lambda: integrate.simpson(ROW, dx=np.ones(2))),
+    "lu_solve: pivots .0, 2.; 2 of them, each from 0 to 1": (
+        UsageError,
+        lambda: linalg.lu_solve((PACKED, np.array([0, 2])), np.ones(2)),
+    ),
+}
+"""Beginnings of what errors say, their classes and calls. Most gave numbers."""
+
+
+def blurred(sigma: float) -> Any:
+    return np.sum(ndimage.gaussian_filter1d(IMAGE, sigma))
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_scipy_refuses_is_refused_in_words(text: str) -> None:
+    kind, call = REFUSED[text]
+    with pytest.raises(kind, match=f"^{text}"):
+        call()
+
+
+def test_weights_of_the_largest_difference_choose_coordinates() -> None:
+    found = distance.minkowski([1.0, 5.0], [0.0, 0.0], np.inf, [1.0, 0.0])
+    assert float(found) == 1.0  # it was 5: every weight to the power of 0 is 1
+
+
+def test_rows_of_distances_keep_their_dtype() -> None:
+    assert distance.squareform([True]).dtype == bool
+    assert distance.squareform(np.zeros(0)).tolist() == [[0.0]]
+    assert distance.pdist(IMAGE.astype(np.float32)).dtype == float  # as SciPy computes
+
+
+def test_filters_keep_the_dtype_of_images() -> None:
+    assert ndimage.uniform_filter(IMAGE.astype(np.complex64), 3).dtype == np.complex64
+    assert ndimage.gaussian_gradient_magnitude((10 * IMAGE).astype(int), 1.0).dtype == int
+    np.testing.assert_array_equal(ndimage.sobel(IMAGE, mode="grid-mirror"), ndimage.sobel(IMAGE))
+    assert np.all(signal.detrend([3.0]) == 0.0)
