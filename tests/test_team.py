@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -557,6 +558,46 @@ def in_a_process(program: str, **settings: str) -> subprocess.CompletedProcess[s
     """Run a program with a team of two."""
     environment = {**os.environ, "WENGERT_THREADS": "2", **settings}
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+
+
+LONG = 2_000_000
+"""How often a worker's part looks for work: some 0.1 seconds."""
+
+
+@native(VOID, *jobs.JOB.parameters)
+def wait_for_the_worker(b: Builder, argument: Value, first: Value, _last: Value) -> None:
+    """Wait in the first part until the worker has begun; take long in the first part of the worker's region."""
+    begun = argument.to(I64)
+    with b.when(first.equals(0)), b.forever(), b.when(begun.fetch_add(0, "seq_cst").differs(0)):
+        b.give()
+    with b.when(first.equals(jobs.MANY // 2)):
+        begun.fetch_add(1, "seq_cst")
+        b.do(jobs.linger, LONG)
+
+
+def turns_on_one_processor() -> None:
+    """Print how much processor time the dispatcher takes of what a worker takes for which it waits."""
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+    names = (wait_for_the_worker.name,)
+    function = loader.machine_code(program(wait_for_the_worker), names)[names[0]]
+    begun, pair = ctypes.c_int64(), team.team_of(2)
+    start = time.thread_time(), time.process_time()
+    pair.run(function, ctypes.addressof(begun), jobs.MANY, 1)
+    own, whole = time.thread_time() - start[0], time.process_time() - start[1]
+    print(begun.value, own / (whole - own))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
+def test_who_waits_for_another_on_the_same_processor_gives_way() -> None:
+    done = in_a_process(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
+        "from tests.test_team import turns_on_one_processor\n"
+        "turns_on_one_processor()"
+    )
+    begun, share = done.stdout.split()
+    assert begun == "1"
+    assert float(share) < 0.5  # half of the turns are its own if it does not: 1
 
 
 def test_a_process_ends_while_its_workers_look_for_work() -> None:

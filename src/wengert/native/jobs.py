@@ -11,6 +11,10 @@ stored before a call or an answer is seen after it. A worker that is about to sl
 once more; the dispatcher calls and then looks who sleeps. Both happen in one order for all (`seq_cst`), so that one of
 them sees the other. Which thread takes which parts orders nothing (`monotonic`).
 
+A thread that waits for one whose turn it is on the same processor would wait until its own turn ends, for some
+milliseconds. So the dispatcher and the workers note where they run, and whoever waits there for the other gives way to
+it; elsewhere it does not, since other programs would take that turn.
+
 The first job makes the workers. So a forked process, which has none of its parent's, has its own when it has a job for
 them, once the team's memory has been made anew (`Team.begin`).
 """
@@ -30,6 +34,7 @@ __all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "
 IDLE, CALLED, RUNNING = 0, 1, 2
 REFUSED = -1
 FEW = 2  # grains to a region at least
+OFTEN = 64  # looks for work between two at the processor: about a microsecond
 MANY = 16  # grains of a job that wakes sleepers at once; smaller ones do at every fourth try
 ALL = sum(CONDITIONS.values())
 
@@ -52,6 +57,7 @@ SHARED = Struct(
     count=I64,
     grain=I64,
     regions=I64,
+    processor=I32,  # where the dispatcher was
     raised=I64,  # the floating-point conditions met
     environment=OwnLine(Array(I8, 128)),  # the dispatcher's rounding and the like, of a C type that is opaque here
 )
@@ -62,6 +68,7 @@ PLACE = Struct(
     state=I64,  # IDLE, CALLED or RUNNING
     team=Pointer(SHARED),  # whose place it is
     number=I64,  # which it is; the dispatcher's is 0
+    processor=I32,  # where it was when it began its last job
     asleep=I64,  # 1 if the worker sleeps, or is about to
     next=OwnLine(I64),  # how many parts of the region have been taken
     mutex=OwnLine(Array(I8, 128)),  # to sleep on, of C types that are opaque here
@@ -84,6 +91,8 @@ set_environment = external("fesetenv", I32, POINTER)
 clear_conditions = external("feclearexcept", I32, I32)
 raise_conditions = external("feraiseexcept", I32, I32)
 met_conditions = external("fetestexcept", I32, I32)
+processor = external("sched_getcpu", I32)
+give_way = external("sched_yield", I32)
 x86_pause = external("llvm.x86.sse2.pause", VOID)
 arm_hint = external("llvm.aarch64.hint", VOID, I32)
 
@@ -94,6 +103,12 @@ def pause(b: Builder) -> None:
         b.do(x86_pause)
     else:
         b.do(arm_hint, 1)
+
+
+def make_way(b: Builder, other: Value) -> None:
+    """Let the other have its turn, if it is on this processor."""
+    with b.when(b.call(processor).equals(other)):
+        b.do(give_way)
 
 
 def place_of(team: Value, number: Value) -> Value:
@@ -120,6 +135,7 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
     team.set("count", count)
     team.set("grain", grain)
     team.set("regions", regions)
+    team.set("processor", b.call(processor))
     team.set("raised", 0)
     b.do(hold_environment, team.field("environment"))
     with b.loop(regions) as region:
@@ -185,6 +201,7 @@ def collect(b: Builder, place: Value) -> None:
         with b.when(state.load("seq_cst").equals(IDLE)):
             b.give()
         pause(b)
+        make_way(b, place.get("processor"))
 
 
 @native(VOID, Pointer(SHARED), I64)
@@ -227,10 +244,13 @@ def worker(b: Builder, place: Value) -> None:
 @native(BOOL, Pointer(PLACE))
 def is_called(b: Builder, place: Value) -> None:
     """Look for work as long as patience lasts; return whether there was a call."""
-    with b.loop(place.get("team").get("patience")):
+    team = place.get("team")
+    with b.loop(team.get("patience")) as look:
         with b.when(place.field("state").load("seq_cst").equals(CALLED)):
             b.give(True)
         pause(b)
+        with b.when((look.index % OFTEN).equals(0)):
+            make_way(b, team.get("processor"))
     b.give(False)
 
 
@@ -241,6 +261,7 @@ def answer(b: Builder, place: Value) -> None:
     with b.when(state.compare_exchange(CALLED, RUNNING, "seq_cst")):
         b.do(set_environment, team.field("environment"))
         b.do(clear_conditions, ALL)
+        place.set("processor", b.call(processor))
         b.do(work, team, place.get("number"))
         state.store(IDLE, "seq_cst")
 
