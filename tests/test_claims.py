@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -274,3 +275,52 @@ def test_check_rule_passes_what_is_right() -> None:
         ("cumsum", (X,), {"axis": 0, "reverse": False}),
     ):
         check_rule(PRIMITIVES[name], *operands, **params)
+
+
+def sorted_back(ct: Any, _out: Any, x: Any) -> Any:
+    return ct[np.argsort(np.argsort(x))]
+
+
+def written_back(ct: Any, _out: Any, x: Any) -> Any:
+    back = ct.copy()
+    back[np.argsort(x)] = ct
+    return back
+
+
+def shuffled(ct: Any, _aval: Any, order: Any) -> Any:
+    back = wg.numpy.zeros(len(order))
+    back[order] += ct[::-1][::-1]
+    return back
+
+
+INDEXING = [
+    lambda: extend.opaque(NAME, np.sort, vjp=sorted_back),
+    lambda: extend.opaque(NAME, np.sort, vjp=written_back),
+    lambda: extend.opaque(NAME, np.sort, vjp=[lambda ct, _aval, out, x: sorted_back(ct, out, x)]),
+    lambda: extend.opaque(
+        NAME, np.sort, vjp=sorted_back, jvp=lambda ts, _out, x: ts[0][np.argsort(x)], form=extend.Routine("(n)->(n)")
+    ),
+    lambda: extend.linear(NAME, lambda x, order: x[order], transpose=shuffled),
+]
+
+
+@together("declare", INDEXING)
+def test_rules_may_index_cotangents_that_are_constants_with_what_is_traced_or_differs_between_lanes(
+    declare: Callable[[], Any],
+) -> None:
+    PRIMITIVES.pop(NAME, None)
+    primitive = declare()
+    weights, x = np.arange(4.0), np.array([3.0, -1.0, 2.0, 0.5])
+    order = np.argsort(x)
+    constants = (np.argsort,) if primitive.kind == "linear" else ()
+
+    def f(x: Any) -> Any:
+        return np.sum(extend.apply(primitive, x, *(constant(x) for constant in constants)) * weights)
+
+    wanted = weights[np.argsort(order)]
+    np.testing.assert_array_equal(wg.grad(f)(x), wanted)
+    np.testing.assert_array_equal(wg.jit(wg.grad(f))(x), wanted)
+    assert wg.jvp(wg.jit(f), (x,), (x,))[1] == wanted @ x
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # lane by lane, without a form
+        np.testing.assert_array_equal(wg.vmap(wg.grad(f))(np.stack([x, -x])), [wanted, 3.0 - wanted])

@@ -199,6 +199,30 @@ def test_containers_and_arguments_that_are_no_arrays() -> None:
         np.testing.assert_allclose(wg.vmap(g)(lanes)[0], [[1, 1], [8, 8]])
 
 
+@pytest.mark.parametrize("tree", [(2.0, 3.0), [2.0, 3.0], ([2.0], (3.0, ())), (np.full(2, 2.0), [np.full(2, 3.0)])])
+def test_cotangents_of_tuples_and_lists(tree: Any) -> None:
+    @wg.custom_rule
+    def f(tree: Any) -> Any:
+        a, b = wg.tree.leaves(tree)
+        return np.sum(a * b)
+
+    def forward(tree: Any) -> Any:
+        return f(tree), tree
+
+    def backward(tree: Any, ct: Any) -> Any:
+        a, b = wg.tree.leaves(tree)
+        return (wg.tree.structure(tree).unflatten([10 * ct * b, 10 * ct * a]),)
+
+    f.defvjp(forward, backward)
+    for gradient in (wg.grad(f), wg.jit(wg.grad(f))):
+        found = gradient(tree)
+        assert wg.tree.structure(found) == wg.tree.structure(tree)
+        assert [np.max(x) for x in wg.tree.leaves(found)] == [30.0, 20.0]
+    f.defvjp(forward, lambda tree, ct: ({"a": ct, "b": ct},))
+    with pytest.raises(UsageError, match=r"a cotangent of structure \{'a': \*, 'b': \*\}; that of its argument, [(\[]"):
+        wg.grad(f)(tree)
+
+
 def test_none_for_arguments_without_a_cotangent() -> None:
     @wg.custom_rule
     def f(x: Any, tree: Any) -> Any:
@@ -388,16 +412,20 @@ def test_captured_values_that_are_being_differentiated() -> None:
         f = wg.custom_rule(lambda x: x * w)
         return f(wg.tensor(2.0))
 
-    text = (
-        "test_captured_values_that_are_being_differentiated.<locals>.program.<locals>.<lambda>: a captured value that "
-        "is being differentiated; a function with rules of its own must take such values as arguments. Add it to the "
-        "arguments."
-    )
-    for derivative in (wg.grad(program), lambda w: wg.jvp(program, (w,), (1.0,)), wg.vmap(program)):
+    for run, x, condition in (
+        (wg.grad(program), 3.0, "is being differentiated"),
+        (lambda w: wg.jvp(program, (w,), (1.0,)), 3.0, "is being differentiated"),
+        (program, wg.tensor(3.0, requires_grad=True), "is being differentiated"),
+        (wg.vmap(program), np.ones(3), "differs from lane to lane"),
+        (wg.jit(program), 3.0, "is being traced"),
+    ):
+        text = (
+            "test_captured_values_that_are_being_differentiated.<locals>.program.<locals>.<lambda>: a captured value "
+            f"that {condition}; a function with rules of its own must take such values as arguments. Add it to the "
+            "arguments."
+        )
         with pytest.raises(GraphError, match=re.escape(text)):
-            derivative(np.ones(3) if derivative not in (wg.grad,) and derivative.__name__ == "program" else 3.0)
-    with pytest.raises(GraphError, match=re.escape(text)):
-        program(wg.tensor(3.0, requires_grad=True))
+            run(x)
 
 
 def test_a_function_that_returns_nothing() -> None:
@@ -511,7 +539,7 @@ def test_lanes_refuse_what_a_function_captures() -> None:
     def program(w: Any) -> Any:
         return wg.custom_rule(lambda x: x * w)(w)
 
-    with pytest.raises(GraphError, match="a captured value that is being differentiated"):
+    with pytest.raises(GraphError, match="a captured value that differs from lane to lane"):
         wg.vmap(program)(np.ones(3))
 
 

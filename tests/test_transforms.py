@@ -268,6 +268,23 @@ def test_error_about_integers() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda f: wg.jvp(f, (2.0, 3), (1.0, 0)), "jvp: the integer 3; .* Write 3.0, or give None for its tangent."),
+        (lambda f: wg.vjp(f, 2.0, 3), "vjp: the integer 3; .* Write 3.0, or fix it in a lambda around the function."),
+        (lambda f: wg.vjp(f, 2.0, "n"), "vjp: an argument of type str; .* Fix it in a lambda around the function."),
+        (lambda f: wg.linearize(f, 2.0, 3), "linearize: the integer 3; .* or fix it in a lambda around the function."),
+        (lambda f: wg.hvp(f, (2.0, 3), (1.0, 0)), "hvp: the integer 3; .* or fix it in a lambda around the function."),
+        (lambda f: wg.taylor(f, (2.0, 3), (1.0, 0), 2), "taylor: the integer 3; .* or fix it in a lambda around the"),
+    ],
+)
+def test_errors_say_how_an_argument_is_left_out_where_there_are_no_argnums(call: Any, text: str) -> None:
+    with pytest.raises(DtypeError, match=f"^{text}"):
+        call(lambda x, n: x**n)
+    assert wg.jvp(lambda x, n: x**n, (2.0, 3), (1.0, None)) == (8.0, 12.0)
+
+
 @pytest.mark.parametrize("argument", ["text", object(), {1.0}])
 def test_arguments_need_a_suitable_type(argument: Any) -> None:
     with pytest.raises(DtypeError) as error:

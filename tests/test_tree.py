@@ -336,6 +336,41 @@ def test_attributes_of_registered_classes_may_be_static() -> None:
         tree.leaves(layer)
 
 
+class Slotted:
+    __slots__ = ("__hidden", "unset", "values")
+
+    def __init__(self, values: Any, hidden: Any) -> None:
+        self.values, self.__hidden = values, hidden
+
+    def __call__(self) -> Any:
+        return np.sum(self.values) * self.__hidden
+
+
+@tree.register(static=["name"])
+class Named(Slotted):
+    def __init__(self, values: Any, hidden: Any, name: str) -> None:
+        super().__init__(values, hidden)
+        self.name = name
+
+
+tree.register(Slotted)
+
+
+def test_attributes_may_lie_in_slots() -> None:
+    for kind, more in ((Slotted, ()), (Named, ("name",))):
+        for gradient in (wg.grad(lambda s: s()), wg.jit(wg.grad(lambda s: s()))):
+            found = gradient(kind(X, 2.0, *more))
+            assert type(found) is kind
+            np.testing.assert_array_equal(found.values, np.full_like(X, 2.0))
+            assert found() == 2.0 * X.size * np.sum(X)
+            assert not hasattr(found, "unset")
+            assert not more or found.name == "name"
+    with pytest.raises(DtypeError, match=r"of type str at s\.values"):
+        wg.grad(lambda s: s())(Slotted("text", 1.0))
+    with pytest.raises(UsageError, match="Bare, whose instances have no attributes of their own"):
+        tree.register(type("Bare", (), {"__slots__": ()}))
+
+
 def test_classes_are_registered_by_position_as_elsewhere() -> None:
     class Scaled:
         def __init__(self, value: Any, unit: str) -> None:

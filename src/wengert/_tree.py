@@ -28,11 +28,13 @@ __all__ = [
     "flatten",
     "flatten_prefix",
     "is_dataclass",
+    "leaves_up_to",
     "library",
     "map_leaves",
     "nested_too_deeply",
     "place_of",
     "register",
+    "slots_of",
     "structure_text",
     "unflatten",
     "unflatten_each",
@@ -224,23 +226,40 @@ def is_traced(value: Any) -> bool:
 
 def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
     """Let the attributes of instances of a class be children, in the order of their names, but for static ones."""
+    slots = slots_of(kind)
+
+    def attributes_of(instance: Any) -> dict[str, Any]:
+        held = {name: getattr(instance, name) for name in slots if hasattr(instance, name)}
+        return held | vars(instance) if kind.__dictoffset__ else held
 
     def names_of(instance: Any) -> list[str]:
-        return sorted(vars(instance).keys() - static)
+        return sorted(attributes_of(instance).keys() - static)
 
     def take_apart(instance: Any) -> tuple[list[Any], tuple[tuple[str, ...], tuple[Any, ...]]]:
-        names, settings = names_of(instance), sorted(vars(instance).keys() & static)
-        fixed = tuple([vars(instance)[name] for name in settings])
+        attributes = attributes_of(instance)
+        names, settings = sorted(attributes.keys() - static), sorted(attributes.keys() & static)
+        fixed = tuple([attributes[name] for name in settings])
         require_hashable(kind, settings, fixed)
-        return [vars(instance)[name] for name in names], ((*names, *settings), fixed)
+        return [attributes[name] for name in names], ((*names, *settings), fixed)
 
     def put_together(rest: tuple[tuple[str, ...], tuple[Any, ...]], children: Iterable[Any]) -> Any:
         instance = object.__new__(kind)
         names, fixed = rest
-        vars(instance).update(zip(names, (*children, *fixed), strict=True))
+        for name, value in zip(names, (*children, *fixed), strict=True):
+            if name in slots:
+                object.__setattr__(instance, name, value)
+            else:  # past a property of that name
+                vars(instance)[name] = value
         return instance
 
     register(kind, take_apart, put_together, names_of, "GetAttrEntry")
+
+
+def slots_of(kind: type[Any]) -> frozenset[str]:
+    """Return the names of the attributes that instances of a class have in `__slots__`."""
+    return frozenset(
+        name for base in kind.__mro__ for name, found in vars(base).items() if type(found) is types.MemberDescriptorType
+    )
 
 
 def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any]) -> None:
@@ -419,11 +438,30 @@ def accessors_of(structure: Any) -> Sequence[Any]:
     >>> [accessor.codify("x") for accessor in accessors_of(flatten((1.0, [2.0]))[1])]
     ['x[0]', 'x[1][0]']
     """
-    optree = library()
     with WALKING:
-        if type(structure) is Nested:
-            structure = optree.tree_structure(structure.around([0.0] * structure.num_leaves), namespace=NAMESPACE)
-        return list(structure.accessors())
+        return list(in_full(structure).accessors())
+
+
+def leaves_up_to(structure: Any, tree: Any) -> list[Any]:
+    """Return what stands in containers where a structure has its leaves, None among it.
+
+    Raises:
+        ValueError: the containers are others.
+
+    >>> leaves_up_to(flatten((1.0, [2.0]))[1], (None, [3.0]))
+    [None, 3.0]
+    """
+    if structure is None:
+        return [tree]
+    with WALKING:
+        return list(in_full(structure).flatten_up_to(tree))
+
+
+def in_full(structure: Any) -> Any:
+    """Return a structure as optree knows it."""
+    if type(structure) is not Nested:
+        return structure
+    return library().tree_structure(structure.around([0.0] * structure.num_leaves), namespace=NAMESPACE)
 
 
 def place_of(tree: Any, index: int, name: str) -> str:

@@ -297,8 +297,8 @@ def register(
 ) -> Any:
     """Let instances of a class be containers; to be called, or written above the class.
 
-    Without functions, the attributes in an instance's `__dict__` are its children, in the order of their names, and
-    `__init__` does not run when a copy is put together.
+    Without functions, the attributes in an instance's `__dict__` and `__slots__` are its children, in the order of
+    their names, and `__init__` does not run when a copy is put together.
 
     Args:
         kind: the class.
@@ -362,7 +362,7 @@ def register(
                 "Leave it out, or mark static fields with wengert.tree.static",
             )
         )
-    if take_apart is None and not kind.__dictoffset__:
+    if take_apart is None and not kind.__dictoffset__ and not _tree.slots_of(kind):
         raise UsageError(
             describe(
                 "tree.register",

@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert._cached import cached
 from wengert.core.aval import Aval
-from wengert.core.claims import Claim
+from wengert.core.claims import Claim, alike
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
@@ -356,6 +356,7 @@ class Opaque(Primitive):
         """Compare the jvp, and in `vjp` what the rule gives."""
         self.claim = claim
         self.jvp = self.jvp and claim.pushforward(self.jvp)
+        self.rule = self.rule and alike(self.rule)
         self.rules = self.rules and tuple([rule and claim.transpose(rule, "its vjp") for rule in self.rules])
 
     def vjp_rules(self) -> Sequence[Rule | None]:

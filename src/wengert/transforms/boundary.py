@@ -142,6 +142,11 @@ class Narrowed:
         return self.function(*everything, **self.kwargs)
 
 
+FIXED = "fix it in a lambda around the function"
+LEFT_OUT = {"jvp": "give None for its tangent", **dict.fromkeys(("hvp", "linearize", "taylor", "vjp"), FIXED)}
+"""How one leaves an argument out of what is differentiated; elsewhere by argnums."""
+
+
 def differentiable_leaf(name: str, leaf: Any) -> Any:
     """Return a leaf of a differentiated argument as an array, Tensor or number whose dtype has derivatives."""
     if type(leaf) is ndarray and leaf.dtype is DOUBLE:  # as most are
@@ -149,6 +154,7 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
     if type(leaf) is Tensor:
         check_dtype(name, leaf.dtype)
         return leaf
+    left_out = LEFT_OUT.get(name, "leave it out of argnums")
     if not isinstance(leaf, np.ndarray | np.generic | numbers.Number) or isinstance(leaf, bool):
         of_user = type(leaf).__module__ != "builtins"
         raise DtypeError(
@@ -156,9 +162,9 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
                 name,
                 f"an argument of type {type(leaf).__name__}",
                 "floats, arrays or Tensors (or containers of them) are needed to differentiate",
-                "Make its class a container by wengert.tree.register, or leave it out of argnums"
+                f"Make its class a container by wengert.tree.register, or {left_out}"
                 if of_user
-                else "Leave it out of argnums",
+                else left_out[0].upper() + left_out[1:],
             )
         )
     if isinstance(leaf, int):
@@ -167,7 +173,7 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
                 name,
                 f"the integer {leaf}",
                 "a float or complex number is needed to differentiate",
-                f"Write {leaf}.0, or leave it out of argnums",
+                f"Write {leaf}.0, or {left_out}",
             )
         )
     if isinstance(leaf, np.ndarray):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves, structure_text, unflatten
+from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.identity import identity
@@ -22,6 +22,7 @@ from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.native.like_function import LikeFunction, global_name
+from wengert.traces.batch import Batch
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
@@ -163,11 +164,12 @@ class CustomCall(UserCall):
         require_unwritten(self.name, taken, before, "Write into a copy")
         if not found:
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
-        if not all(belongs_to(leaf, operands) for leaf in found):
+        strange = next((leaf for leaf in found if not belongs_to(leaf, operands)), None)
+        if strange is not None:
             raise GraphError(
                 describe(
                     self.name,
-                    "a captured value that is being differentiated",
+                    f"a captured value that {condition(strange, operands)}",
                     "a function with rules of its own must take such values as arguments",
                     "Add it to the arguments",
                 )
@@ -366,10 +368,8 @@ class CustomCall(UserCall):
     def matched(self, argument: Any, ct: Any) -> list[Any]:
         """Return the cotangents of an argument's leaves, None for those without."""
         structure = flatten(argument)[1]
-        if structure is None:
-            return [ct]
         try:
-            return list(structure.flatten_up_to(ct))
+            return leaves_up_to(structure, ct)
         except ValueError as error:
             raise self.error(
                 f"a cotangent of structure {structure_text(flatten(ct)[1])}",
@@ -377,6 +377,15 @@ class CustomCall(UserCall):
                 "Build it like the argument",
                 "vjp",
             ) from error
+
+
+def condition(value: Any, operands: Sequence[Tensor]) -> str:
+    """Return what a value that depends on more than the operands of a call is in the middle of."""
+    known = {trace for x in operands for trace in traces_of(x)}
+    trace = max(traces_of(value) - known, key=lambda trace: trace.level)
+    if trace.staged:
+        return "is being traced"
+    return "differs from lane to lane" if isinstance(trace, Batch) else "is being differentiated"
 
 
 def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

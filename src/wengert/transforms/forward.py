@@ -90,7 +90,7 @@ def pushed(
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
     trace = kind(next_level(), functools.partial(name_of, name, fun))
-    arguments, leaves, inside = dual_arguments(trace, fun, primals, tangents)
+    arguments, leaves, inside = dual_arguments(name, trace, fun, primals, tangents)
     before = held(inside)
     try:
         result = called(fun, arguments, {})
@@ -112,7 +112,7 @@ def pushed(
 
 
 def dual_arguments(
-    trace: Dual, function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    name: str, trace: Dual, function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the primals as Tensors that carry the tangents, their leaves as given, and their leaves as Tensors."""
     if len(primals) != len(tangents):
@@ -127,14 +127,14 @@ def dual_arguments(
             arguments.append(primal)
             inside += leaves
             continue
-        require_argument("jvp", primal)
+        require_argument(name, primal)
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(
                 f"a tangent of structure {structure_text(other)}",
                 f"that of its primal, {structure_text(structure)}, is needed",
             )
-        chosen = selected_leaves("jvp", function, position, primal, leaves)
+        chosen = selected_leaves(name, function, position, primal, leaves)
         pairs = zip(chosen, directions, leaves, strict=True)
         duals = [standing_for(dual_leaf(trace, value, direction), leaf) for value, direction, leaf in pairs]
         arguments.append(unflatten(structure, duals))
