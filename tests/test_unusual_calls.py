@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import wengert as wg
-from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.scipy import integrate, interpolate, linalg, ndimage, signal
+import wengert.numpy as wnp
+from wengert import optim
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.scipy import integrate, interpolate, linalg, ndimage, signal, stats
 from wengert.scipy.spatial import distance
 
 ROW = np.arange(8.0) + 0.5
@@ -125,3 +128,77 @@ def test_filters_keep_the_dtype_of_images() -> None:
     assert ndimage.gaussian_gradient_magnitude((10 * IMAGE).astype(int), 1.0).dtype == int
     np.testing.assert_array_equal(ndimage.sobel(IMAGE, mode="grid-mirror"), ndimage.sobel(IMAGE))
     assert np.all(signal.detrend([3.0]) == 0.0)
+
+
+MATRIX = np.arange(8.0).reshape(2, 4) ** 2
+TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "normal: a Tensor of .* Draw with wengert.random": (GraphError, lambda: wg.grad(drawn)(0.5)),
+    "normal: a Tensor of shape .. that is being traced.* Draw with": (GraphError, lambda: wg.jit(drawn)(0.5)),
+    "ndenumerate: .* Write wengert.numpy.ndenumerate": (GraphError, lambda: wg.grad(enumerated)(ROW)),
+    "fold_in: 'a' as data": (DtypeError, lambda: wg.random.fold_in(wg.random.key(0), "a")),
+    "norm.rvs: no key; a key of wengert.random is needed": (UsageError, lambda: stats.norm.rvs()),
+    "multivariate_normal.rvs: no key": (UsageError, lambda: stats.multivariate_normal.rvs(np.zeros(2))),
+    r".* 'replacement'; write replace=": (
+        TypeError,
+        lambda: wg.random.choice(wg.random.key(0), 3, replacement=False),  # type: ignore[call-arg]
+    ),
+    "vjp: 2 arguments of a pullback; one cotangent": (UsageError, lambda: wg.vjp(np.sin, 1.0)[1](1.0, 2.0)),
+    r".* 'lr'; write it into the rule": (
+        TypeError,
+        lambda: optim.Optimizer([wg.tensor(1.0, requires_grad=True)], lr=0.1),  # type: ignore[call-arg]
+    ),
+    "cumsum: True for dtype; a dtype": (DtypeError, lambda: wnp.cumsum(ROW, 0, True)),
+    "where: None; truth values": (UsageError, lambda: wnp.nansum(ROW, where=None)),
+    "clip: min or max beside": (UsageError, lambda: wnp.clip(ROW, 1.0, max=2.0)),
+    "cov: dtype=int64; a dtype of floats": (DtypeError, lambda: wnp.cov(MATRIX, dtype=int)),
+    "full: .* dtype object": (DtypeError, lambda: wnp.full(3, 1.0, dtype=object)),
+    "norm: a parameter or point of dtype complex128": (DtypeError, lambda: stats.norm.logpdf(np.array([1j]))),
+    "zscore: a of dtype complex128": (DtypeError, lambda: stats.zscore(ROW + 1j)),
+    "norm: NaN or infinity among a": (UsageError, lambda: linalg.norm(WITH_NAN)),
+    "tree.register: static=.'typo'. for a Layer without it": (UsageError, lambda: wg.tree.leaves(Layer(1.0))),
+}
+"""The same of names that belong to the library, and of traced values."""
+
+
+@wg.tree.register(static=["typo"])
+class Layer:
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+
+def drawn(x: Any) -> Any:
+    return np.random.normal(x, 1.0)
+
+
+def enumerated(x: Any) -> Any:
+    return sum(value for _, value in np.ndenumerate(x))
+
+
+@pytest.mark.parametrize("text", TRACED)
+def test_errors_tell_what_to_write(text: str) -> None:
+    kind, call = TRACED[text]
+    with pytest.raises(kind, match=f"(?s)^{text}"):
+        call()
+
+
+def test_covariances_have_the_dtype_that_is_asked_for() -> None:
+    for name in ("cov", "corrcoef"):
+        found, want = (getattr(module, name)(MATRIX, dtype=np.float32) for module in (wnp, np))
+        assert found.dtype == want.dtype == np.float32
+        np.testing.assert_array_equal(found, want)
+    edges = wnp.histogram2d(ROW.astype(np.float32), ROW)[1]
+    np.testing.assert_array_equal(edges, np.histogram2d(ROW.astype(np.float32), ROW)[1])
+    assert edges.dtype == float
+
+
+def test_nothing_is_known_of_densities_around_nan() -> None:
+    for name in ("expon.pdf", "gamma.cdf", "poisson.pmf", "beta.logpdf"):
+        distribution, method = name.split(".")
+        shapes = {"gamma": (2.0,), "poisson": (2.0,), "beta": (2.0, 3.0)}.get(distribution, ())
+        found = getattr(getattr(stats, distribution), method)(np.array([0.0, 0.5]), *shapes, loc=np.nan)
+        assert np.all(np.isnan(found))  # it was 0, as outside
+
+
+def test_entropies_of_a_number_for_all_are_relative_to_equal_shares() -> None:
+    shares = np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(stats.entropy(shares, 2.0), scipy.stats.entropy(shares, 2.0))

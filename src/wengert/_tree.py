@@ -238,6 +238,8 @@ def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
     def take_apart(instance: Any) -> tuple[list[Any], tuple[tuple[str, ...], tuple[Any, ...]]]:
         attributes = attributes_of(instance)
         names, settings = sorted(attributes.keys() - static), sorted(attributes.keys() & static)
+        if len(settings) < len(static):
+            require_attributes(instance, static)
         fixed = tuple([attributes[name] for name in settings])
         require_hashable(kind, settings, fixed)
         return [attributes[name] for name in names], ((*names, *settings), fixed)
@@ -260,6 +262,15 @@ def slots_of(kind: type[Any]) -> frozenset[str]:
     return frozenset(
         name for base in kind.__mro__ for name, found in vars(base).items() if type(found) is types.MemberDescriptorType
     )
+
+
+def require_attributes(instance: Any, static: Iterable[str]) -> None:
+    """Raise a UsageError unless an instance, or its class, has the attributes that are said to be static."""
+    missing = [name for name in static if not hasattr(instance, name)]
+    if missing:
+        kind = type(instance).__name__
+        needed = "an attribute of this name, or a default of the class, is needed"
+        raise UsageError(describe("tree.register", f"static={missing} for a {kind} without it", needed, "Correct it"))
 
 
 def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any]) -> None:

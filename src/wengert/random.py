@@ -31,7 +31,7 @@ import numpy as np
 from wengert._otherwise import absent, telling
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_dtype, as_whole, elements, positive, refused, shown
+from wengert.core.requirements import as_dtype, as_whole, elements, positive, refused, require_number, shown
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
@@ -175,6 +175,8 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> bool(np.any(wg_keys[0] == wg_keys[1]))
     False
     """
+    if not is_number(data):
+        require_number("fold_in", "data", data)
     x = data if is_number(data) else as_tensor(data)
     if np.result_type(x).kind not in "iu" or np.shape(x) != ():
         given = f"{shown(data)} of shape {np.shape(x)} and dtype {np.result_type(x)}"
@@ -260,7 +262,8 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     Args:
         key: the key.
         low: the lower bound, which is included.
-        high: the upper bound.
+        high: the upper bound. Where the bounds are not known, under `jit` and in lanes, numbers lie between them in
+            whatever order these are.
         size: the shape; that of the bounds, broadcast, if it is not given.
         dtype: float64 or float32.
 
@@ -586,6 +589,7 @@ def order(name: str, key: Any, count: int) -> Any:
     return np.argsort(words_of(name, key, count), kind="stable")
 
 
+@telling(replacement="replace=", shape="size=", n="size=")
 def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
     """Return slices of an array along an axis, or integers below a number, chosen at random.
 

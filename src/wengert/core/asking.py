@@ -68,11 +68,17 @@ LIBRARIES = {
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
 
+DRAWS = r"\b(random|rng|generator)\.\w+\("
+DRAWN = (
+    "Draw with wengert.random, as in normal(key, mean, scale): NumPy's generators take plain numbers, and draw only "
+    "once under wengert.jit"
+)
 EXPRESSIONS = {
     r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
     r"\b(any|all)\(.* for ": (
         "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array"
     ),
+    DRAWS: DRAWN,
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
     r"[\w)]\[.*:.*\]$": (
         "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(np.arange(len(x)) < i, x, 0.0) for x[:i], or "
@@ -213,6 +219,10 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
             more = MORE if called in BUILDERS else LISTS
             return Asked(called, f"Write wengert.numpy.{path}{RENAMED.get(called, called)}, {more}", position)
     expression = expression_at(code, offset)
+    if re.search(DRAWS, expression):
+        return Asked(called or "random", DRAWN, position)
+    if called == "ndenumerate":
+        return Asked(called, "Write wengert.numpy.ndenumerate", position)
     name = next((x for x in INDEXED if f"{x}[" in expression), None)
     return None if name is None else Asked(name, f"Write wengert.numpy.{name}", position)
 

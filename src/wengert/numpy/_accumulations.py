@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
+from wengert.core.requirements import as_dtype
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, describe
 from wengert.numpy._out import dtype_within, with_out
@@ -24,7 +25,7 @@ compact_accumulate = single_function(accumulations.accumulate)
 def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
     """Return the running results of a ufunc along an axis."""
     axis = normalize_axis_index(axis, x.ndim)
-    options = {} if dtype is None else {"dtype": np.dtype(dtype)}
+    options = {} if dtype is None else {"dtype": as_dtype("cumprod" if ufunc is np.multiply else "cumsum", dtype)}
     if ufunc is np.add:
         return summed(x, {"axis": axis, "reverse": False, **options})
     if PRIMITIVES[ufunc.__name__].kind == "constant":

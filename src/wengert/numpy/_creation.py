@@ -169,6 +169,8 @@ def full(
 ) -> Any:
     """Return a Tensor filled with a value; see `numpy.full`."""
     value = stacked_lists(fill_value)
+    if dtype is not None:
+        checked("full", np.empty(0, dtype))
     value = (
         as_tensor(value) if dtype is None else full_like(np.zeros(np.shape(value), dtype), value)
     )  # a graph keeps them

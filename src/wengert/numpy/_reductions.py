@@ -12,6 +12,7 @@ from wengert.core.dispatch import applied, apply, as_tensor, implements
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
+from wengert.errors import UsageError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection
 from wengert.traces.operators import operand
@@ -65,6 +66,14 @@ def flag(keepdims: Any) -> bool:
 def given(value: Any, default: Any = None) -> Any:
     """Return an optional argument, or None where it is its default or NumPy's marker of a missing one."""
     return None if value is NO_VALUE or value is default else value
+
+
+def chosen(where: Any) -> Any:
+    """Return which elements count, None for all; NumPy takes None for no element at all."""
+    if where is None:
+        needed = "truth values are needed, which NumPy does not take None for"
+        raise UsageError(describe("where", "None", needed, "Leave where= out"))
+    return given(where, True)
 
 
 def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufunc: bool = False) -> Params:
@@ -124,7 +133,7 @@ def sum(
             return found
         return compact_sum(x, {"axis": along, "keepdims": kept})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
-    initial, where = starting(np.add, x, initial, params.get("dtype")), given(where, True)
+    initial, where = starting(np.add, x, initial, params.get("dtype")), chosen(where)
     mask = () if where is None else (operand("sum", where),)
     if initial is None:
         result = apply(reductions.sum_, x, *mask, **params)
@@ -141,7 +150,7 @@ def mean(
     x = as_tensor(a)
     if dtype is None and out is None and where is True:
         return compact_mean(x, {"axis": axes(axis, len(x.shape)), "keepdims": flag(keepdims)})
-    where = given(where, True)
+    where = chosen(where)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
         dtype = dtype_within(x, dtype, out)
@@ -171,7 +180,7 @@ def prod(
         return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial = starting(np.multiply, x, initial, params.get("dtype"))
-    result = reduce_with(reductions.prod, x, params, initial=initial, where=given(where, True))
+    result = reduce_with(reductions.prod, x, params, initial=initial, where=chosen(where))
     return with_out("prod", result, out)
 
 
@@ -185,7 +194,7 @@ def extremum(
         return compact_extrema[primitive](x, params)
     params |= params_of(x, axis, keepdims, of_ufunc=True)
     initial = starting(np.maximum, x, initial)
-    result = reduce_with(primitive, x, params, initial=initial, where=given(where, True))
+    result = reduce_with(primitive, x, params, initial=initial, where=chosen(where))
     return with_out(name, result, out)
 
 
@@ -250,7 +259,7 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
             return found
     x = as_tensor(a)
     params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}
-    result = reduce_with(reductions.constant_reduce, x, params, where=given(where, True))
+    result = reduce_with(reductions.constant_reduce, x, params, where=chosen(where))
     return with_out(name, result, out)
 
 

@@ -80,6 +80,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 @implements(np.clip)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **options: Any) -> Any:
     """Return the elements limited to an interval; see `numpy.clip`."""
+    if options and (a_min is not None or a_max is not None) and not options.keys().isdisjoint(("min", "max")):
+        needed = "one name for each is needed"
+        raise UsageError(describe("clip", "min or max beside a_min or a_max", needed, "Leave one of them out"))
     low, high = options.pop("min", a_min), options.pop("max", a_max)
     dtype = options.pop("dtype", None)
     if options:
@@ -371,5 +374,8 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     """Count points of the plane in the cells of a grid; see `numpy.histogram2d`."""
     shared = np.iterable(bins) and len(list(bins)) not in (1, 2)
+    x, y = as_tensor(x), as_tensor(y)
+    common = np.result_type(x.dtype, y.dtype)
+    x, y = (z if z.dtype == common else z.astype(common) for z in (x, y))
     counts, (xedges, yedges) = histogramdd([x, y], [bins, bins] if shared else bins, range, density, weights)
     return counts, xedges, yedges

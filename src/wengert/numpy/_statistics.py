@@ -12,15 +12,16 @@ from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.meanings import DIRECT
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import as_dtype
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor, is_concrete, raw
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._contractions import dot
 from wengert.numpy._diagonals import diagonal
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
-from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with, screened
+from wengert.numpy._reductions import Params, chosen, flag, given, mean, params_of, reduce_with, screened
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
@@ -121,7 +122,7 @@ def nanmean(
 ) -> Tensor:
     """Return the mean over axes of the elements that are not NaN; see `numpy.nanmean`."""
     x = screened(a)
-    where = given(where, True)
+    where = chosen(where)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
     return with_out("nanmean", result, out)
@@ -303,7 +304,11 @@ def cov(
     if ddof is not None and ddof != int(ddof):
         raise UsageError(describe("cov", f"ddof={ddof}", "an integer is needed", "Round it"))
     kinds = [x.dtype, np.dtype(float)] + ([] if other is None else [other.dtype])
-    dtype = np.result_type(*kinds) if dtype is None else np.dtype(dtype)
+    dtype = np.result_type(*kinds) if dtype is None else as_dtype("cov", dtype)
+    if dtype.kind not in "fc":
+        raise DtypeError(
+            describe("cov", f"dtype={dtype}", "a dtype of floats or complex numbers is needed", "Leave it out")
+        )
     rows = observations(x, rowvar=rowvar, dtype=dtype, of_many=x.ndim != 1)
     if not rows.shape[0]:
         return as_tensor(np.zeros((0, 0)))
@@ -311,7 +316,7 @@ def cov(
         second = observations(other, rowvar=rowvar, dtype=dtype, of_many=np.atleast_2d(other).shape[0] != 1)
         rows = np.concatenate([rows, second], axis=0)
     if ddof is None:
-        ddof = 0 if bias else 1
+        ddof = 1 if bias == 0 else 0
     return covariance(rows, ddof, fweights, aweights)
 
 
@@ -342,7 +347,9 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":
         transposed = np.conjugate(transposed)
-    found = dot(centered, transposed) * at_users_line(np.true_divide, 1, divisor)
+    product = dot(centered, transposed)
+    found = product * at_users_line(np.true_divide, 1, divisor)
+    found = found if found.dtype == product.dtype else found.astype(product.dtype)  # NumPy scales it in its place
     return squeeze(found) if 1 in found.shape else found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wengert._otherwise import Otherwise
+from wengert._otherwise import Otherwise, telling
 from wengert.core.requirements import as_items, shown
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
@@ -13,6 +13,10 @@ from wengert.optim.rules import Rule, State, require_rule
 from wengert.traces.modes import no_grad
 
 __all__ = ["Optimizer"]
+
+
+RULE = "it into the rule, as Optimizer(parameters, optim.sgd(0.1))"
+"""What is written for parameters that optimizers have elsewhere."""
 
 
 class Optimizer:
@@ -45,6 +49,7 @@ class Optimizer:
     True
     """
 
+    @telling(**dict.fromkeys(("lr", "learning_rate", "momentum", "weight_decay", "betas"), RULE))
     def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
         self.parameters = as_items("optim.Optimizer", "parameters", parameters)
         require_rule("Optimizer", rule)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from wengert.core.dispatch import apply, implements
+from wengert.core.requirements import require_finite
 from wengert.core.tensor import raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._linalg import with_residuals
@@ -265,6 +266,7 @@ def lstsq(
     params = {"rcond": rcond, "check_finite": bool(check_finite)}
     found = apply(counterparts.lstsq, x, columns, **params)
     solution, residuals, rank, s = with_residuals(x, y, found)
+    rank = rank.astype(int)
     if y.ndim == 1:
         return solution[:, 0], residuals[0] if residuals.shape[0] else residuals, rank, s
     return solution, residuals, rank, s
@@ -282,6 +284,8 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:  # 
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     """Return a norm of vectors or matrices; see `scipy.linalg.norm`."""
     x = array("norm", a)
+    if check_finite:
+        require_finite("norm", "a", x)
     if x.ndim == 1 and ord in (None, 2) and axis is None and not keepdims and x.dtype.kind in "fc":
         return apply(counterparts.norm, x, order=None, axis=None, keepdims=False)
     return np.linalg.norm(x, ord, axis, keepdims)

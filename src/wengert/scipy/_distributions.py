@@ -17,12 +17,23 @@ import scipy.special as sp
 from wengert import random
 from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import require_real
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient
 
-__all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either", "numbers", "vanishing"]
+__all__ = [
+    "Continuous",
+    "Discrete",
+    "Distribution",
+    "Frozen",
+    "all_of",
+    "either",
+    "numbers",
+    "require_key",
+    "vanishing",
+]
 
 
 Formula = Callable[..., Any]
@@ -38,6 +49,7 @@ OTHERWISE = {
     "nnlf": "the sum of -logpdf",
     "pdf": "pmf: its values are integers",
     "pmf": "pdf: its values are no integers",
+    "rvs": "numbers of wengert.random, or scipy.stats's own of plain parameters",
     "stats": "mean() and var()",
     "support": "ppf(0.0) and ppf(1.0)",
 }
@@ -50,10 +62,13 @@ LEAST = 2.0**-54
 def numbers(name: str, *values: Any) -> list[Any]:
     """Return arguments as arrays or Tensors of float64, as SciPy has them."""
     found = [operand(name, x) for x in values]
-    return [
-        x if getattr(x, "dtype", None) == np.float64 else x.astype(np.float64) if type(x) is Tensor else np.float64(x)
-        for x in found
-    ]
+    return [x if getattr(x, "dtype", None) == np.float64 else as_double(name, x) for x in found]
+
+
+def as_double(name: str, x: Any) -> Any:
+    """Return real numbers of another dtype as float64."""
+    require_real(name, "a parameter or point", getattr(x, "dtype", np.dtype(float)))
+    return x.astype(np.float64) if type(x) is Tensor else np.float64(x)
 
 
 def number_or_array(name: str, value: Any) -> Any:
@@ -240,6 +255,13 @@ class Distribution:
         return np.sqrt(self.var(*args, **kwds))
 
 
+def require_key(name: str, key: Any) -> None:
+    """Raise a UsageError of draws without a key."""
+    if key is None:
+        needed = "a key of wengert.random is needed"
+        raise UsageError(describe(f"{name}.rvs", "no key", needed, "Pass key=wengert.random.key(seed)"))
+
+
 class Frozen:
     """Be a distribution with its parameters fixed."""
 
@@ -281,6 +303,7 @@ class Continuous(Distribution):
         known_finite = known(finite) is True
         y = standard(x if known_finite else either(finite, x, 0.0), loc, scale)
         if bounded or not known_finite:
+            valid = all_of(valid, ~np.isnan(y))
             over = y > lower if self.open_below or not density else y >= lower
             inside = all_of(over, y <= upper if density else y < upper, known_finite or finite)
             left = y <= lower if known_finite else np.where(finite, y <= lower, x < 0)
@@ -290,7 +313,6 @@ class Continuous(Distribution):
             found = found - (math.log(scale) if type(scale) is float else np.log(scale))
         if bounded or not known_finite:  # what is infinite or outside has no derivative, of any order
             found = either(inside, found, outer)
-            valid = all_of(valid, ~np.isnan(x))
         return as_tensor(either(valid, found, np.nan))
 
     def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
@@ -343,7 +365,7 @@ class Continuous(Distribution):
         return self.quantile("isf", q, args, kwds)
 
     @telling(random_state="key=")
-    def rvs(self, *args: Any, key: Any, size: Any = None, **kwds: Any) -> Any:
+    def rvs(self, *args: Any, key: Any = None, size: Any = None, **kwds: Any) -> Any:
         """Return random numbers: quantiles of evenly distributed ones, which makes them differentiable in parameters.
 
         For distributions without another way that is implicit reparametrisation (Figurnov, Mohamed & Mnih 2018,
@@ -354,7 +376,11 @@ class Continuous(Distribution):
             key: a key of `wengert.random`.
             size: the shape; that of the parameters, broadcast, if it is not given.
             **kwds: parameters by name.
+
+        Raises:
+            UsageError: there is no key.
         """
+        require_key(self.name, key)
         parameters = self.parameters("rvs", args, kwds)
         shape = np.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
         return self.quantile("ppf", random.uniform(key, LEAST, 1.0, size=shape), parameters, {})
@@ -399,7 +425,7 @@ class Discrete(Distribution):
         inside = all_of(y >= lower, *([y <= upper, np.floor(y) == y] if at_point else [y < upper]))
         found = self.formula(method)(either(inside, y, lower), *shapes)
         found = either(inside, found, either(y < lower, below, above))
-        return as_tensor(either(all_of(valid, ~np.isnan(k)), found, np.nan))
+        return as_tensor(either(all_of(valid, ~np.isnan(y)), found, np.nan))
 
     def logpmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of k."""

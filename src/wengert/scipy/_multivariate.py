@@ -16,7 +16,7 @@ from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy import linalg
 from wengert.scipy._continuous import CONTINUOUS
-from wengert.scipy._distributions import Frozen, all_of, either, numbers
+from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key
 from wengert.scipy._special import multigammaln
 
 __all__ = ["MULTIVARIATE"]
@@ -85,8 +85,9 @@ class Dirichlet(WithDensity):
             x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
         return np.sum(sp.xlogy(alpha - 1, x.T).T, axis=0) - self.log_norm(alpha)
 
-    def rvs(self, alpha: Any, *, key: Any, size: Any = ()) -> Any:
+    def rvs(self, alpha: Any, *, key: Any = None, size: Any = ()) -> Any:
         """Return random shares along the last axis: gamma numbers over their sum, implicitly differentiable."""
+        require_key("dirichlet", key)
         alpha = self.checked(alpha)
         found = CONTINUOUS["gamma"].rvs(alpha, key=key, size=(*shape_of_draws(size), alpha.shape[0]))
         return found / np.sum(found, axis=-1, keepdims=True)
@@ -263,8 +264,9 @@ class MultivariateNormal(WithDensity):
         root, log_determinant = factor(matrix)
         return squeezed(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
 
-    def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any, size: Any = ()) -> Any:
+    def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in mean and covariance."""
+        require_key("multivariate_normal", key)
         dimension, centre, matrix = located("multivariate_normal.rvs", mean, cov)
         return centre + random.normal(key, size=(*shape_of_draws(size), dimension)) @ factor(matrix)[0].T
 
@@ -288,8 +290,9 @@ class MultivariateStudent(WithDensity):
         found = sp.gammaln(half) - sp.gammaln(0.5 * df) - dimension / 2.0 * np.log(df * np.pi) - 0.5 * log_determinant
         return squeezed(found - half * np.log1p(distances(root, deviations) / df))
 
-    def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any, size: Any = ()) -> Any:
+    def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in all parameters."""
+        require_key("multivariate_t", key)
         first, second = random.split(key)
         scale = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of_draws(size)) / df
         _, centre, _ = located("multivariate_t.rvs", loc, shape)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import require_real
 from wengert.errors import UsageError, describe
 from wengert.scipy._distributions import numbers
 
@@ -29,10 +30,12 @@ def require_propagated(name: str, nan_policy: str) -> None:
 def zscore(a: Any, axis: Any = 0, ddof: float = 0, nan_policy: str = "propagate") -> Any:
     """Return by how many standard deviations each number differs from the mean; NaN where all are equal."""
     require_propagated("zscore", nan_policy)
-    (a,) = numbers("zscore", a)
+    a = as_tensor(a)
+    require_real("zscore", "a", a.dtype)
+    a = a if a.dtype.kind == "f" else a.astype(float)
     mean = np.mean(a, axis=axis, keepdims=True)
     spread = np.std(a, axis=axis, ddof=ddof, keepdims=True)
-    equal = spread <= np.abs(np.finfo(np.float64).eps * mean)
+    equal = spread <= np.abs(np.finfo(a.dtype).eps * mean)
     return as_tensor(np.where(equal, np.nan, (a - mean) / np.where(equal, 1.0, spread)))
 
 
@@ -53,8 +56,8 @@ def entropy(
     require_propagated("entropy", nan_policy)
     if base is not None and base <= 0:
         raise UsageError(describe("entropy", f"base={base!r}", "a positive number is needed", "Pass 2 for bits"))
-    shares = [] if qk is None else numbers("entropy", qk)
-    shares = [x / np.sum(x, axis=axis, keepdims=True) for x in (*numbers("entropy", pk), *shares)]
+    given = numbers("entropy", pk) if qk is None else np.broadcast_arrays(*numbers("entropy", pk, qk))
+    shares = [x / np.sum(x, axis=axis, keepdims=True) for x in given]
     found = np.sum((sp.entr if qk is None else sp.rel_entr)(*shares), axis=axis, keepdims=keepdims)
     return as_tensor(found if base is None else found / math.log(base))
 

@@ -12,7 +12,7 @@ from wengert._tree import flatten, map_leaves, structure_text
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.requirements import require_callable, require_flag, require_number
 from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.barriers import barrier
 from wengert.transforms.boundary import (
     inner_value,
@@ -354,7 +354,11 @@ def pulled(
     if not any_result:
         require_differentiable_results(name, run.outputs, run.structure, run.leaves)
 
-    def pullback(ct: Any) -> tuple[Any, ...]:
+    def pullback(ct: Any, *more: Any) -> tuple[Any, ...]:
+        if more:
+            needed = "one cotangent, like the output, is needed"
+            action = "Pass those of several outputs in their container"
+            raise UsageError(describe("vjp", f"{1 + len(more)} arguments of a pullback", needed, action))
         given, structure = flatten(ct)
         if structure != run.structure:
             raise ShapeError(
