@@ -337,6 +337,16 @@ def test_states_come_back(tmp_path: Path) -> None:
     assert np.load(tmp_path / "state", allow_pickle=False)["0"].shape == ()
 
 
+def test_keys_of_dictionaries_come_back() -> None:
+    kept: dict[Any, Any] = {1: 2.0, "1": 3.0, 2.5: [4.0], False: {0: np.float64(5.0)}}
+    file = io.BytesIO()
+    optim.save(file, {"losses": kept, "places": {(0, 1): 6.0}})
+    file.seek(0)
+    found = optim.load(file)
+    assert found == {"losses": kept, "places": (6.0,)}
+    assert set(map(type, found["losses"])) == {int, str, float, bool}
+
+
 def test_damaged_files_are_refused() -> None:
     file = io.BytesIO()
     optim.save(file, {"a": np.arange(3.0), "b": [1.0]})

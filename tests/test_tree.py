@@ -336,6 +336,23 @@ def test_attributes_of_registered_classes_may_be_static() -> None:
         tree.leaves(layer)
 
 
+def test_paths_say_how_one_writes_each_leaf() -> None:
+    class Measured:
+        def __init__(self, value: Any, unit: str) -> None:
+            self.value, self.unit = value, unit
+
+    tree.register(Measured, static=["unit"])
+    held = {"a": [X, (1.0, Measured(2.0, "m"))], "none": None, "bent": {3: Bent(4.0)}, "set": Settings()}
+    rest = ["['a'][0]", "['a'][1][0]", "['a'][1][1].value", "['bent'][3].weight", "['set'].rate"]
+    rest += ["['set'].sizes[0]", "['set'].sizes[1]", "['set'].name"]
+    assert tree.paths(held) == rest
+    assert tree.paths(held, "held") == ["held" + path for path in rest]
+    assert len(rest) == len(tree.leaves(held))
+    assert tree.paths((1.0, [2.0]), "x") == ["x[0]", "x[1][0]"]
+    assert tree.paths((1.0, [2.0]), "x", lambda x: isinstance(x, list)) == ["x[0]", "x[1]"]
+    assert (tree.paths(1.0), tree.paths(1.0, "x"), tree.paths([])) == ([""], ["x"], [])
+
+
 class Slotted:
     __slots__ = ("__hidden", "unset", "values")
 

@@ -78,7 +78,7 @@ sgd warmed_up
 bernoulli bits categorical choice dirichlet fold_in integers key normal permutation poisson uniform
 """,
     "tree": """
-Structure leaves map register static structure
+Structure leaves map paths register static structure
 """,
     "functional": """
 GradOperation Jvp

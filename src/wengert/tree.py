@@ -32,20 +32,27 @@ from wengert.core.requirements import as_items, require_callable
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 
-__all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structure"]
+__all__ = ["Structure", "leaves", "map", "paths", "ravel", "register", "static", "structure"]
 
 OTHERWISE = {
+    "all": "all(wengert.tree.leaves(x))",
+    "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
+    "flatten_with_path": "wengert.tree.paths(x), leaves(x) and structure(x)",
+    "leaves_with_path": "zip(wengert.tree.paths(x), wengert.tree.leaves(x))",
+    "map_with_path": "wengert.tree.paths(x) and leaves(x), and structure(x).unflatten of what is made of them",
+    "ravel_pytree": "wengert.tree.ravel",
+    "reduce": "functools.reduce(function, wengert.tree.leaves(x))",
+    "register_dataclass": "nothing: dataclasses are containers, whose fields may be wengert.tree.static()",
+    "register_pytree_node": "wengert.tree.register(Class, take_apart, put_together)",
+    "register_pytree_node_class": "@wengert.tree.register, by which attributes are leaves",
+    "transpose": "wengert.tree.map(lambda *leaves: numpy.stack(leaves), *trees)",
     "tree_flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
     "tree_leaves": "wengert.tree.leaves",
     "tree_map": "wengert.tree.map",
     "tree_structure": "wengert.tree.structure",
     "tree_unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
-    "all": "all(wengert.tree.leaves(x))",
-    "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
-    "map_with_path": "wengert.tree.map; errors about a leaf say where it stands",
-    "reduce": "functools.reduce(function, wengert.tree.leaves(x))",
-    "transpose": "wengert.tree.map(lambda *leaves: numpy.stack(leaves), *trees)",
     "unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
+    "zeros_like": "wengert.tree.map(numpy.zeros_like, x)",
 }
 """What is written here for names of JAX."""
 
@@ -129,6 +136,30 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     [2.0, 3.0, 1.0]
     """
     return flattened("leaves", tree, is_leaf)[0]
+
+
+def paths(tree: Any, name: str = "", is_leaf: IsLeaf = None) -> list[str]:
+    """Return how one writes each leaf, as `parameters["layers"][2].width`: what leads to it in each container.
+
+    Args:
+        tree: the containers.
+        name: what they are called; it stands in front.
+        is_leaf: tells of containers that they are leaves.
+
+    Returns:
+        One text for each leaf, in the order of `leaves`.
+
+    Raises:
+        UsageError: the containers contain themselves.
+
+    >>> parameters = {"layers": [{"weight": 1.0, "bias": 2.0}]}
+    >>> paths(parameters, "parameters")
+    ["parameters['layers'][0]['bias']", "parameters['layers'][0]['weight']"]
+    >>> structure(parameters).unflatten([path.endswith("['weight']") for path in paths(parameters)])
+    {'layers': [{'weight': True, 'bias': False}]}
+    """
+    found = flattened("paths", tree, is_leaf)[1]
+    return [name] if found is None else [accessor.codify(name) for accessor in _tree.accessors_of(found)]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:

@@ -21,6 +21,8 @@ __all__ = ["load", "save"]
 
 CONTENT = "content"
 """The name of the entry that says what the leaves are and what contains them."""
+KEYS = (str, int, float, bool)
+"""The types of keys that dictionaries of a file have."""
 DAMAGED = (
     ValueError,
     KeyError,
@@ -99,7 +101,7 @@ def layout_of(skeleton: Any) -> Any:
     """Return how containers are built, as JSON, given them around the numbers of their leaves."""
     if skeleton is None or type(skeleton) is int:
         return skeleton
-    if isinstance(skeleton, dict) and all(isinstance(key, str) for key in skeleton):
+    if isinstance(skeleton, dict) and all(type(key) in KEYS for key in skeleton):
         return {"dict": [[key, layout_of(value)] for key, value in skeleton.items()]}
     if isinstance(skeleton, list):
         return {"list": [layout_of(item) for item in skeleton]}
@@ -124,8 +126,9 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
 
     Args:
         file: a path or a binary file.
-        like: containers of the same structure, which give the result their types: named tuples, dataclasses and
-            registered classes come as plain tuples without it. Shapes and dtypes must agree.
+        like: containers of the same structure, which give the result their types: named tuples, dataclasses,
+            registered classes, and dictionaries whose keys are neither strings nor numbers come as plain tuples
+            without it. Shapes and dtypes must agree.
 
     Returns:
         The containers.
@@ -178,7 +181,9 @@ def built(layout: Any, leaves: list[Any]) -> Any:
         return None if layout is None else leaves[layout]
     ((kind, content),) = layout.items()
     if kind == "dict":
-        return {str(key): built(value, leaves) for key, value in content}
+        if not all(type(key) in KEYS for key, _ in content):
+            raise TypeError("keys of other types")
+        return {key: built(value, leaves) for key, value in content}
     items = [built(item, leaves) for item in content]
     return items if kind == "list" else tuple(items)
 
