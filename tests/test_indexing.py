@@ -434,7 +434,10 @@ def test_masked_second_derivatives_are_not_nan() -> None:
 
 @together(
     "shape, axis, count",
-    [((90, 40), 0, 70), ((3, 50, 30), 1, 40), ((5, 6, 90), 2, 80), ((70, 40), 0, 1), ((4, 900), 0, 9)],
+    [
+        *(((90, 40), 0, 70), ((3, 50, 30), 1, 40), ((5, 6, 90), 2, 80), ((70, 40), 0, 1), ((4, 900), 0, 9)),
+        *(((6, 700), 0, 200), ((9, 2, 3), 0, 300), ((40, 1), 0, 900)),
+    ],
 )
 def test_gradients_of_picked_rows_have_the_bits_of_adding_element_by_element(shape, axis, count):
     rng = np.random.default_rng(count)
@@ -451,6 +454,29 @@ def test_gradients_of_picked_rows_have_the_bits_of_adding_element_by_element(sha
         total = wg.tensor(np.zeros(shape))
         np.add.at(total, key, wg.tensor(ct))
         np.testing.assert_array_equal(total, wanted)
+
+
+@pytest.mark.parametrize(
+    "rest", [(), (slice(None),), (slice(2, 9),), (slice(None, None, -1),), (slice(None, None, 3),)]
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_rows_are_added_whatever_the_index_and_the_rest_of_it_are(rest: Any, kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    places = rng.integers(0, 120, 300).astype(kind)
+    if kind.startswith("int"):
+        places -= np.array(100, kind)
+    shape, key = (201, 20), (places, *rest)
+    for base in (np.ones(shape, dtype), np.asfortranarray(np.ones(shape, dtype)), np.ones((402, 20), dtype)[::2]):
+        ct = rng.normal(size=base[key].shape).astype(dtype)
+        wanted = np.zeros(shape, dtype)
+        np.add.at(wanted, key, ct)
+        np.testing.assert_array_equal(wg.vjp(lambda x: x[key], base)[1](ct)[0], wanted)
+        total = wg.tensor(base * 0)
+        np.add.at(total, key, wg.tensor(ct))
+        np.testing.assert_array_equal(total, wanted)
+        with pytest.raises(IndexError):
+            np.add.at(total, (np.full(300, 201), *rest), wg.tensor(ct))
 
 
 def test_one_index_that_is_traced_or_differs_between_lanes() -> None:
