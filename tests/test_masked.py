@@ -67,7 +67,42 @@ def integers(x: Any, s: Any) -> Any:
     return y * s
 
 
-PROGRAMS = [scaled, of_two_arrays, rows, named, in_a_loop, integers]
+def asked_twice(x: Any, s: Any) -> Any:
+    y = x * s
+    y[y < 0.5] = np.sin(y[y < 0.5])
+    z, w = np.cos(y), y + 1.0
+    mask = y > 0
+    z[mask], w[mask] = w[mask] * s, z[y > 0]
+    return np.stack([y, z, w])
+
+
+def along_axes(x: Any, s: Any) -> Any:
+    a, mask = np.stack([np.outer(x, x), np.outer(x, x + s)]), x < 0.5
+    a[:, mask] *= x
+    a[:, mask, 1] += s
+    a[0, mask, :] = x
+    a[..., mask, 2] = 3.0
+    a[1, mask] = a[0, mask] - s
+    square = a[0] < 0.5
+    a[:, square] = np.tanh(a[:, square]) * np.array([[1.0], [2.0]])
+    return a
+
+
+def by_places(x: Any, s: Any) -> Any:
+    y, a = x * s, np.outer(x, x)
+    places = np.flatnonzero(y < 0.5)
+    y[places] = np.sin(y[places])
+    a[np.where(a < 0.5)] *= s
+    i, j = np.nonzero(a > 0.1)
+    a[i, j] -= a[i, j] ** 2
+    a[:, places] += 1.0
+    np.putmask(a, a > 1, 0.5)
+    np.putmask(y, y > 1, x)
+    np.place(y, y < -1, [s])
+    return np.concatenate([y, a.reshape(-1)])
+
+
+PROGRAMS = [scaled, of_two_arrays, rows, named, in_a_loop, integers, asked_twice, along_axes, by_places]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -117,7 +152,11 @@ def test_what_was_not_selected_is_not_computed() -> None:
 
 USES: dict[str, Callable[[Any], Any]] = {
     "returned": lambda x: x[x > 0],
-    "summed": lambda x: np.sum(x[x > 0] * 2),
+    "summed from each": lambda x: np.sum(x, where=x > 0, initial=x[x > 0]),
+    "summed beside another mask": lambda x: x[x > 0] @ x[x < 0],
+    "median": lambda x: np.median(x[x > 0]),
+    "another mask of as many": lambda x: put(x, x > 0, x[x < 0.5]),
+    "places counted from another": lambda x: x[np.flatnonzero(x > 0) + 1],
     "shape": lambda x: x[x > 0].shape,
     "size": lambda x: x[x > 0].size,
     "length": lambda x: len(x[x > 0]),
@@ -153,6 +192,66 @@ def test_other_uses_are_refused_with_the_line_of_the_selection(name: str) -> Non
     with pytest.raises(Exception, match="a boolean mask that differs from lane to lane as an index; ") as caught:
         wg.vmap(USES[name])(np.stack([X, -X]))
     assert __file__ in str(caught.value)
+
+
+SUMMED: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x[x > 0].sum() + np.sum(np.exp(x[x > 0]) * x[x > 0]) + x[x > 9].sum(),
+    "initial": lambda x: np.sum(x[x > 0], initial=2.0) * np.max(x[x > 9], initial=-3.0),
+    "mean": lambda x: x[x > 0].mean() * np.mean(x[x < 1] ** 2, dtype=np.float32),
+    "product": lambda x: np.prod(x[x != 0]),
+    "extrema": lambda x: x[x > 0].max() * np.min(x[x > -2]) + np.max(np.outer(x, x)[x > 0], axis=0),
+    "tied": lambda x: np.max(np.abs(x)[np.abs(x) > 0.1].round()),
+    "deviations": lambda x: np.std(x[x < 1]) * x[x < 1].var(ddof=1),
+    "truths": lambda x: np.sum(x) * (np.any(x[x > 0] > 1) + 2 * np.all(x[x > 0] > 1)),
+    "count": lambda x: np.sum(x) * np.count_nonzero(x[x > 0] > 0.5),
+    "length": lambda x: np.linalg.norm(x[x > 0]),
+    "products": lambda x: x[x > 0] @ x[x > 0] + np.outer(x, x)[:, x > 0] @ np.sin(x)[x > 0],
+    "products of rows": lambda x: np.dot(x[x < 1], np.outer(x, x)[x < 1]) + np.inner(x[x > 0], x[x > 0]),
+    "other axes": lambda x: x[x > 0] @ np.outer(x, x)[x > 0].sum(axis=1) + np.outer(x, x)[:, x > 0].max(axis=1),
+    "kept axes": lambda x: np.outer(x, x)[np.outer(x, x) > 0.2].sum(keepdims=True),
+    "behind": lambda x: np.stack([np.outer(x, x)] * 2)[:, np.outer(x, x) > 0.2].mean(axis=1, keepdims=True),
+    "chosen otherwise": lambda x: np.extract(x > 0, x).sum() + np.compress(x > 0, np.outer(x, x), axis=1).sum(),
+    "places": lambda x: np.sum(x) * np.flatnonzero(x > 0).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_sums_and_the_like_of_selections_are_computed_in_every_mode(name: str) -> None:
+    function = SUMMED[name]
+    lanes = np.stack([X, X[::-1] + 0.1, X * X])
+
+    def loss(x: Any) -> Any:
+        return np.sum(function(x) ** 2)
+
+    eager = wg.grad(loss)
+    for x in lanes:
+        np.testing.assert_allclose(wg.jit(function)(x), function(x), rtol=1e-13)
+        for found in (wg.jit(eager)(x), wg.grad(wg.jit(loss))(x)):
+            np.testing.assert_allclose(found, eager(x), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(wg.jit(wg.hessian(loss))(x), wg.hessian(loss)(x), rtol=1e-12, atol=1e-12)
+    for found in (wg.vmap(eager)(lanes), wg.jit(wg.vmap(eager))(lanes)):
+        np.testing.assert_allclose(found, np.stack([eager(x) for x in lanes]), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(wg.vmap(function)(lanes), np.stack([function(x) for x in lanes]), rtol=1e-13)
+
+
+def test_extrema_of_nothing_raise_when_the_graph_runs() -> None:
+    greatest = wg.jit(lambda x: np.max(x[x > 0]))
+    assert greatest(X) == 2.0
+    assert np.isnan(greatest(np.array([np.nan, 1.0])[::-1])) == np.isnan(np.max(np.array([1.0])))
+    with pytest.raises(ValueError, match="zero-size array to reduction operation maximum"):
+        greatest(-np.abs(X))
+
+
+def test_masks_that_were_written_between_are_not_the_same() -> None:
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        part = y[y > 0]
+        y[0] = -5.0
+        y[y > 0] = part
+        return y
+
+    with pytest.raises(Exception, match="a mask of shape"):
+        wg.jit(function)(X)
 
 
 def test_selections_keep_their_dtype_in_place() -> None:

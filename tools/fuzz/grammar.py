@@ -181,6 +181,8 @@ SHAPED = {
         np.var({M}) ; np.einsum('i,i->', {V}, {V}) ; np.vdot({P}, {P})
         {V}[np.argmax({V})] ; np.median({V}) ; np.ptp({F}) ; np.sum({M}, where={bM}) ; np.inner({V}, {V})
         float(0.75) ; 0.5 ; 2 ; 1.5 ; np.sum({V}, initial=0.5) ; np.average({V}, weights=np.array([0.2, 0.3, 0.5]))
+        np.sum({V}[{bV}]) ; np.prod({M}[{bM}]) ; ({V}[{bV}] * {S}).sum() ; np.max({V}[{bV}], initial={S})
+        np.linalg.norm({Q}[:, {bV}] + 2.0) ; np.any({V}[{bV}] > LOW) * {S} ; np.sum({V}[np.flatnonzero({bV})])
         np.linalg.det({Q} * 0.1 + np.eye(3)) ; np.add.reduce({V}) ; np.interp(0.4, [0.0, 1.0, 2.0], {V})
         """
     ),
@@ -205,6 +207,7 @@ SHAPED = {
         np.select([{bV}, {bV}], [{V}, {V}], {S}) ; np.choose([0, 1, 0], [{V}, {V}])
         np.piecewise({V}, [{bV}], [np.sin, np.cos]) ; np.mean({W}, axis=-1) ; np.array([0.5, -1.0, 2.0])
         np.arange(3) ; WEIGHTS ; np.ones(3) ; np.gradient({V}) ; np.delete({F}, [0, 2, 4]) ; np.max({Q}, axis=0)
+        {Q}[{bV}].sum(axis=0) ; np.prod({Q}[:, {bV}], axis=1)
         np.min({M}, axis=0) ; np.quantile({Q}, 0.3, axis=0) ; np.trapezoid({Q}, axis=1)
         """
     ),

@@ -40,13 +40,13 @@ PLACES = {
     ),
     "F": templates(
         """
-        V: ::2 ; V: 1:4 ; P: [0, 5] ; V: 4:1:-1 ; S: {bF} ; S: 3 ; F: :
+        V: ::2 ; V: 1:4 ; P: [0, 5] ; V: 4:1:-1 ; S: {bF} ; S: 3 ; F: : ; S: np.flatnonzero({bF})
         """
     ),
     "M": templates(
         """
         V: 0 ; P: :, 1 ; S: 1, 2 ; V: ... ; M: :, ::-1 ; S: {bM} ; M: [1, 0] ; P: 0, 1: ; P: [0, 1], [2, 0]
-        P: ..., 0 ; S: :, MASK ; V: 0, ... ; M: ::-1 ; S: (0, -1) ; M: [[1], [0]], ORDER
+        P: ..., 0 ; S: :, MASK ; S: :, {bV} ; S: {bP} ; S: 1, {bV} ; V: 0, ... ; M: ::-1 ; S: (0, -1) ; M: [[1], [0]], ORDER
         """
     ),
     "W": templates(
@@ -57,6 +57,7 @@ PLACES = {
     "Q": templates(
         """
         V: 0 ; V: :, 1 ; M: :2 ; W: ..., 1: ; V: ORDER, ORDER ; S: {bQ} ; S: [0, 1], 1: ; S: 1, 1
+        S: :, {bV} ; S: {bV} ; V: {bV} ; S: np.nonzero({bQ}) ; S: ..., {bV} ; S: {bV}, 1:
         """
     ),
 }
@@ -70,6 +71,7 @@ WRITERS = {
         np.copyto({a}, {S}, where={bX}) ; np.subtract({X}, {S}, out={a}, where={bX}) ; {a}.fill({S})
         np.tanh({X}, {a}) ; np.where({bX}, {X}, {a}).copy() ; np.putmask({a}, {bX}, {X})
         np.maximum({a}, {X}, out={a}) ; np.clip({X}, -0.5, 0.8, out={a}) ; np.negative({X}, out={a}[...])
+        {a}[{a} > LOW] = np.sin({a}[{a} > LOW]) ; {a}[np.where({a} < HIGH)] -= {a}[{a} < HIGH] * {S}
         """
     ),
     "V": templates(

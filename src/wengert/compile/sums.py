@@ -169,6 +169,8 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
     places = {name: i for i, name in enumerate(extras, 1) if i < len(call.args)}
     if "initial" in places and not call.has_room(places["initial"], x.node.dtype):
         return Refused("a number for which whole ones may have no room")
+    if "chosen" in places:
+        return Refused("extrema of what a mask chooses, which is an error if that is nothing")
     if "where" in places:
         start = call.scalar(places["initial"], x.node.dtype, shape) if "initial" in places else IDENTITY.get(combine)
         fill = IDENTITY.get(combine, start)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from wengert.core.aval import shape_of
 from wengert.core.memory import copied
 from wengert.core.order import Strides, strides_of
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from wengert.core.kinds import Linear
     from wengert.core.primitive import Primitive
 
-__all__ = ["Trace", "next_level"]
+__all__ = ["Trace", "alike", "next_level"]
 
 _levels = count(1)
 
@@ -23,6 +25,17 @@ _levels = count(1)
 def next_level() -> int:
     """Return a level newer than every other; `next` on a counter is atomic, so threads need no lock."""
     return next(_levels)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two values certainly have the same elements: truths, whose derivatives are nobody's."""
+    if one is other:
+        return True
+    if type(one) is Tensor and type(other) is Tensor:
+        return one._trace is other._trace and (
+            alike(one._value, other._value) if one._trace is None else one._trace.alike(one, other)
+        )
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
 
 
 class Trace:
@@ -82,6 +95,10 @@ class Trace:
         below = make_tensor(handle._value, handle._trace, handle._node)
         below._kept = handle._kept
         return below
+
+    def alike(self, one: Tensor, other: Tensor) -> bool:
+        """Tell whether two Tensors of this trace certainly have the same elements."""
+        return alike(one._value, other._value)
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value, known to this trace in the same way, in a buffer of its own."""

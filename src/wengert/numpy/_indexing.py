@@ -20,6 +20,7 @@ from wengert.numpy._selection import flattened, in_range
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
 from wengert.primitives.indexing import add_at, assignable
+from wengert.primitives.masked import is_undecided
 
 __all__: list[str] = []
 
@@ -193,6 +194,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if type(arr) is not Tensor:
         plainly(np.place, arr, mask, vals)
         return
+    if is_undecided(mask) and mask.shape == arr.shape and (values := flattened(as_tensor(vals))).size == 1:
+        arr[mask] = values[0]
+        return
     places = np.flatnonzero(masked("place", arr, mask))
     if places.size and not np.size(vals):
         raise UsageError(describe("place", "no values", "at least one is needed", "Pass the values to insert"))
@@ -204,6 +208,9 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask holds to the values at the same flat places; see `numpy.putmask`."""
     if type(a) is not Tensor:
         plainly(np.putmask, a, mask, values)
+        return
+    if is_undecided(mask) and mask.shape == a.shape and np.shape(values) in ((), a.shape):
+        a[mask] = values[mask] if np.ndim(values) else values
         return
     places = np.flatnonzero(masked("putmask", a, mask))
     source = flattened(as_tensor(assignable(a, values)))

@@ -78,7 +78,7 @@ def chosen(where: Any) -> Any:
 
 def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufunc: bool = False) -> Params:
     """Return the parameters that all reductions have."""
-    params: Params = {"axis": axes(axis, len(x.shape), of_ufunc=of_ufunc), "keepdims": flag(keepdims)}
+    params: Params = {"axis": axes(axis, x.ndim, of_ufunc=of_ufunc), "keepdims": flag(keepdims)}
     if dtype is not None:
         if isinstance(dtype, bool):
             raise TypeError(f"Cannot interpret '{dtype}' as a data type; write keepdims={dtype}")
@@ -126,7 +126,7 @@ def sum(
     x = a if type(a) is Tensor else as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
         trace, value = x._trace, x._value
-        ndim = value.ndim if type(value) is np.ndarray and (trace is None or trace.fast) else len(x.shape)
+        ndim = value.ndim if type(value) is np.ndarray and (trace is None or trace.fast) else x.ndim
         along = ALL_AXES[ndim] if axis is None else axes(axis, ndim, of_ufunc=True)
         kept = keepdims if type(keepdims) is bool else flag(keepdims)
         if trace is None and (found := computed(reductions.ADD, x, along, None, None, kept)) is not None:
@@ -149,7 +149,7 @@ def mean(
     """Return the mean over axes; see `numpy.mean`."""
     x = as_tensor(a)
     if dtype is None and out is None and where is True:
-        return compact_mean(x, {"axis": axes(axis, len(x.shape)), "keepdims": flag(keepdims)})
+        return compact_mean(x, {"axis": axes(axis, x.ndim), "keepdims": flag(keepdims)})
     where = chosen(where)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
@@ -177,7 +177,7 @@ def prod(
     """Return the product over axes; see `numpy.prod`."""
     x = as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
-        return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
+        return compact_prod(x, {"axis": axes(axis, x.ndim, of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial = starting(np.multiply, x, initial, params.get("dtype"))
     result = reduce_with(reductions.prod, x, params, initial=initial, where=chosen(where))
@@ -190,7 +190,7 @@ def extremum(
     """Return the greatest or least elements over axes."""
     x = as_tensor(a)
     if out is None and initial is None and where is True:
-        params |= {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)}
+        params |= {"axis": axes(axis, x.ndim, of_ufunc=True), "keepdims": flag(keepdims)}
         return compact_extrema[primitive](x, params)
     params |= params_of(x, axis, keepdims, of_ufunc=True)
     initial = starting(np.maximum, x, initial)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
 from wengert.core.aval import aval_of
@@ -20,6 +21,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
+from wengert.primitives.masked import places_of
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
 
@@ -224,7 +226,9 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
 @implements(np.nonzero)
 def nonzero(a: Any) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, one array for each axis; see `numpy.nonzero`."""
-    return tuple(apply(selection.nonzero, as_tensor(a)))
+    x = as_tensor(a)
+    mask: Any = as_mask(x) if x.ndim and not is_concrete(x) else None
+    return tuple(apply(selection.nonzero, x)) if mask is None else places_of(mask)
 
 
 @implements(np.flatnonzero)
@@ -247,8 +251,7 @@ def flattened(x: Tensor) -> Any:
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
-    x = flattened(as_tensor(arr))
-    return x[flatnonzero(condition)]
+    return flattened(as_tensor(arr))[flatnonzero(condition)]
 
 
 @implements(np.compress)
@@ -259,6 +262,9 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         raise ShapeError(
             describe("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
         )
+    if not is_concrete(condition):
+        x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
+        return with_out("compress", x[(*[slice(None)] * normalize_axis_index(axis or 0, x.ndim), condition)], out)
     return np.take(as_tensor(a), flatnonzero(condition), axis=axis, out=out)
 
 

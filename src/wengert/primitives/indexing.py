@@ -33,7 +33,9 @@ from wengert.primitives.conversion import fitted
 from wengert.primitives.index_forms import Index, Update, window_of
 from wengert.primitives.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
+    MASKED,
     Masked,
+    by_masks,
     differs_between_lanes,
     is_undecided,
     put_back,
@@ -200,11 +202,11 @@ assign = linear(
 
 def read_index(x: Any, index: Any) -> Tensor:
     """Return `x[index]` for a Tensor and any NumPy index."""
-    entries, arrays = split_index(index)
+    entries, arrays = split_index(by_masks(index) if chooses_places(index) else index)
     if None in entries and is_widening(entries, shape_of(x)):
         return applied(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
     if arrays and (mask := undecided_mask(entries, arrays, shape_of(x))) is not None:
-        return selected(x, mask)
+        return selected(masked_view(x, entries, mask), mask, axes_before(entries, mask, x.ndim))
     part = applied(getitem, x, *arrays, index=entries)
     if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
         base, path = base_and_path(x)
@@ -212,10 +214,48 @@ def read_index(x: Any, index: Any) -> Tensor:
     return part
 
 
+def chooses_places(index: Any) -> bool:
+    """Tell whether there are places in an index where a mask holds whose elements are not there."""
+    if type(index) is Tensor:
+        return index._trace is MASKED
+    return type(index) is tuple and any(type(x) is Tensor and x._trace is MASKED for x in index)
+
+
 def undecided_mask(entries: Entries, arrays: Sequence[Any], shape: tuple[int, ...]) -> Tensor | None:
-    """Return the mask that an index is, if it is one whose elements are not there, for arrays of a shape."""
-    mask = arrays[0] if entries == (OPERAND,) and is_undecided(arrays[0]) else None
-    return mask if mask is not None and mask.shape == shape[: mask.ndim] else None
+    """Return the mask in an index, if it is one whose elements are not there, for arrays of a shape.
+
+    It is the only array there. Beside integers, which NumPy takes for arrays then, all must be adjacent.
+    """
+    if len(arrays) != 1 or not is_undecided(arrays[0]) or None in entries or entries.count(Ellipsis) > 1:
+        return None
+    mask = arrays[0]
+    numbers = [i for i, entry in enumerate(entries) if entry is OPERAND or type(entry) is int]
+    if numbers[-1] - numbers[0] >= len(numbers) or len(entries) - entries.count(Ellipsis) + mask.ndim - 1 > len(shape):
+        return None
+    first = axis_of(entries, mask, len(shape))
+    return mask if mask.shape == shape[first : first + mask.ndim] else None
+
+
+def axis_of(entries: Entries, mask: Tensor, rank: int) -> int:
+    """Return the first axis of an array that a mask in an index stands for."""
+    place = entries.index(OPERAND)
+    if Ellipsis in entries[:place]:
+        return rank - mask.ndim - (len(entries) - place - 1)
+    return place
+
+
+def axes_before(entries: Entries, mask: Tensor, rank: int) -> int:
+    """Return how many axes of what an index leads to stand before those of its mask."""
+    return axis_of(entries, mask, rank) - sum(type(entry) is int for entry in entries[: entries.index(OPERAND)])
+
+
+def masked_view(x: Tensor, entries: Entries, mask: Tensor) -> Tensor:
+    """Return the part of an array to which an index leads but for its mask."""
+    if entries == (OPERAND,):
+        return x
+    place = entries.index(OPERAND)
+    whole = (slice(None),) * mask.ndim
+    return read_index(x, (*entries[:place], *whole, *entries[place + 1 :]))
 
 
 def is_widening(entries: Entries, shape: tuple[int, ...]) -> bool:
@@ -287,7 +327,7 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
 def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     """Assign to part of a Tensor; its base and the base's other views see the change."""
     base, path = base_and_path(target)
-    entries, arrays = split_index(index)
+    entries, arrays = split_index(by_masks(index) if chooses_places(index) else index)
     if type(base._trace) is Lost:
         found_again(base, value, PartPlace((path, entries), arrays))
     if arrays and wrote_by_mask(target, entries, arrays, value, add):
@@ -316,13 +356,16 @@ def wrote_by_mask(target: Tensor, entries: Entries, arrays: Sequence[Any], value
     if mask is None:
         return False
     found = value if is_selection else assignable(target, value)
-    if not is_selection and len(shape_of(found)) > target.ndim - mask.ndim and not differs_between_lanes(mask):
+    before = axes_before(entries, mask, target.ndim)
+    part = masked_view(target, entries, mask)
+    in_a_row = not is_selection and len(shape_of(found)) > part.ndim - before - mask.ndim
+    if in_a_row and not differs_between_lanes(mask):
         return False
-    whole = put_back(target, mask, found)
-    if whole.dtype == target.dtype:
-        rebind(target, whole)
+    whole = put_back(part, mask, found, before)
+    if whole.dtype == part.dtype:
+        rebind(part, whole)
     else:  # complex numbers for a real array, of which NumPy warns
-        setitem(target, Ellipsis, whole)
+        setitem(part, Ellipsis, whole)
     return True
 
 

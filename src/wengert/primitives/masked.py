@@ -2,8 +2,8 @@
 
 Nobody knows how many elements there are, so such a selection is all of the array until it is put back, as by
 `y[mask] *= s`: then `where` decides. Operations on each element by itself are carried out on all; elements that the
-mask leaves out are replaced by the first that it chooses, lest NumPy warn of what it would not have computed. Anything
-else is refused.
+mask leaves out are replaced by the first that it chooses, lest NumPy warn of what it would not have computed. Sums and
+the like are those of all with `where=mask`. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -16,18 +16,36 @@ import numpy as np
 
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import apply
-from wengert.core.form import Pointwise, form_of
+from wengert.core.form import Pointwise, Reduction, form_of
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, is_concrete, make_tensor
-from wengert.core.trace import Trace
+from wengert.core.tensor import Tensor, constant_tensor, is_concrete, make_tensor
+from wengert.core.trace import Trace, alike
 from wengert.core.views import current, share
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.barriers import barrier
 from wengert.primitives.index_layout import text_of_masks
 from wengert.primitives.selection import where
 
-__all__ = ["Masked", "differs_between_lanes", "is_undecided", "put_back", "selected", "unknown_mask_error"]
+__all__ = [
+    "MASKED",
+    "Masked",
+    "by_masks",
+    "differs_between_lanes",
+    "is_undecided",
+    "places_of",
+    "put_back",
+    "selected",
+    "unknown_mask_error",
+]
+
+PRODUCTS = {"matmul": -2, "dot": -2, "inner": -1, "vdot": -1}
+"""Products, with the axis of the second operand that they sum over besides the last one of the first."""
+BY_OPERAND = frozenset(("sum", "sum_from", "mean"))
+"""Reductions of which a mask is the last operand."""
+EXTREMA = frozenset(("max", "min"))
+BY_NAME = EXTREMA | {"prod", "std", "var", "constant_reduce"}
+"""Those of which it is an operand that the parameter `extras` names."""
 
 
 class Chosen(NamedTuple):
@@ -37,24 +55,47 @@ class Chosen(NamedTuple):
         whole: the array of which the mask chooses elements.
         mask: the mask.
         place: where in the user's program it was selected.
+        before: the number of axes before those of the mask.
+        axis: the axis of the mask of which these are the places where it holds, as `numpy.nonzero` gives them.
     """
 
     whole: Tensor
     mask: Tensor
     place: Position
+    before: int = 0
+    axis: int | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.whole.dtype
 
-    def is_of(self, mask: Any) -> bool:
-        """Tell whether this selects by a mask, which has not been written to since."""
-        return type(mask) is Tensor and current(mask)._value is self.mask._value
+    @property
+    def trailing(self) -> int:
+        """The number of axes behind those of the mask."""
+        return self.whole.ndim - self.before - self.mask.ndim
+
+    def is_of(self, mask: Any, rank: int, before: int) -> bool:
+        """Tell whether this selects by a mask, or one that holds the same, from an array of as many axes."""
+        alike_in_axes = self.whole.ndim == rank and self.before == before and self.mask.ndim == mask.ndim
+        return alike_in_axes and alike(current(mask), self.mask)
+
+    def of(self, whole: Any) -> Tensor:
+        """Return what the same mask selects of another array."""
+        return selection(self._replace(whole=whole, axis=None))
+
+    def spread_mask(self) -> Tensor:
+        """Return the mask with axes of length one behind its own."""
+        return with_trailing_axes(self.mask, self.trailing)
+
+    def with_zeros(self) -> Tensor:
+        """Return the array with zeros where the mask does not hold."""
+        found: Tensor = apply(where, self.spread_mask(), self.whole, np.zeros((), self.dtype))
+        return found
 
     def error(self) -> GraphError | UsageError:
         """Return the error about any other use than in operations on each element, or to put it back."""
-        return unknown_mask_error(self.mask, self.place)
+        return unknown_mask_error(self.mask, self.place, "getitem" if self.axis is None else "nonzero")
 
 
 class Masked(Trace):
@@ -66,14 +107,16 @@ class Masked(Trace):
         """Carry out what acts on each element by itself."""
         chosen = [x._value for x in operands if type(x) is Tensor and x._trace is self]
         first: Chosen = chosen[0]
-        trailing = first.whole.ndim - first.mask.ndim
-        fits = all(one.is_of(first.mask) and one.whole.ndim == first.whole.ndim for one in chosen)
-        if not fits or not (primitive.kind == "elementwise" or isinstance(form_of(primitive), Pointwise)):
+        form = form_of(primitive)
+        if isinstance(form, Reduction) and len(chosen) == 1 and operands[0]._value is first:
+            return reduced(first, primitive, operands[1:], params.get("extras", form.operands), params)
+        if primitive.name in PRODUCTS and len(chosen) == 2 == len(operands):
+            return multiplied(primitive, chosen, params)
+        fits = all(one.is_of(first.mask, first.whole.ndim, first.before) for one in chosen[1:])
+        if not fits or not (primitive.kind == "elementwise" or isinstance(form, Pointwise)):
             raise first.error()
-        if any(np.ndim(x) > trailing for x in operands if not (type(x) is Tensor and x._trace is self)):
-            raise first.error()
-        wholes = [x._value.whole if type(x) is Tensor and x._trace is self else x for x in operands]
-        return selection(Chosen(apply(primitive, *wholes, **params), first.mask, first.place))
+        wholes = [x._value.whole if type(x) is Tensor and x._trace is self else beside(first, x) for x in operands]
+        return first.of(apply(primitive, *wholes, **params))
 
     def rank(self, tensor: Tensor) -> int:
         """Return the number of axes: one in place of those of the mask."""
@@ -104,6 +147,95 @@ MASKED = Masked(0)
 MASKED.level = math.inf
 
 
+def beside(chosen: Chosen, value: Any) -> Any:
+    """Return an operand that is the same for all elements that a mask selects, with axes for those of the mask."""
+    shape = shape_of(value)
+    place = len(shape) - chosen.trailing - 1
+    if place < 0:
+        return value
+    if shape[place] != 1:
+        raise chosen.error()
+    return np.reshape(value, (*shape[:place], *(1,) * chosen.mask.ndim, *shape[place + 1 :]))
+
+
+def reduced(
+    chosen: Chosen, primitive: Primitive, others: Sequence[Any], names: Sequence[str], params: Mapping[str, Any]
+) -> Tensor:
+    """Carry out a reduction of a selection; along the axis of the mask over the elements that this leaves.
+
+    Args:
+        chosen: the selection.
+        primitive: the reduction.
+        others: its operands after the first.
+        names: what they stand for.
+        params: its parameters.
+    """
+    if primitive.name == "norm" and params["order"] is params["axis"] is None and not params["keepdims"]:
+        return apply(primitive, chosen.with_zeros(), **params)
+    if not isinstance(params["axis"], tuple):
+        raise chosen.error()
+    axis, keepdims, before, more = params["axis"], params["keepdims"], chosen.before, chosen.mask.ndim - 1
+    given = tuple(names[: len(others)])
+    if "where" in given or any(shape_of(x) for x in others):
+        raise chosen.error()
+    moved = tuple(j for i in axis for j in (range(i, i + more + 1) if i == before else [i + more * (i > before)]))
+    if before not in axis:
+        left = before if keepdims else before - sum(i < before for i in axis)
+        whole = apply(primitive, chosen.whole, *others, **{**params, "axis": moved})
+        return selection(chosen._replace(whole=whole, before=left))
+    mask = chosen.spread_mask()
+    if primitive.name == "count_nonzero":
+        result = apply(primitive, chosen.with_zeros(), **{**params, "axis": moved})
+    elif primitive.name in BY_OPERAND:
+        result = apply(primitive, chosen.whole, *others, mask, **{**params, "axis": moved})
+    elif primitive.name in BY_NAME:
+        name = "where" if "initial" in given or primitive.name not in EXTREMA else "chosen"
+        changed = {**params, "axis": moved, "extras": (*given, name)}
+        result = apply(primitive, chosen.whole, *others, mask, **changed)
+    else:
+        raise chosen.error()
+    if keepdims and more:
+        shape = result.shape
+        result = result.reshape(*shape[:before], *shape[before + more :])
+    found: Tensor = result
+    return found
+
+
+def multiplied(primitive: Primitive, chosen: Sequence[Chosen], params: Mapping[str, Any]) -> Tensor:
+    """Carry out a product that sums over the axis of a mask by which both operands are selected."""
+    one, other = chosen
+    axes = one.whole.ndim - 1, max(other.whole.ndim + PRODUCTS[primitive.name], 0)
+    flat = all(x.mask.ndim == 1 and x.before == axis for x, axis in zip(chosen, axes, strict=True))
+    if not (flat and alike(one.mask, other.mask)):
+        raise one.error()
+    found: Tensor = apply(primitive, one.with_zeros(), other.with_zeros(), **params)
+    return found
+
+
+def places_of(mask: Tensor) -> tuple[Tensor, ...]:
+    """Return the places where a mask holds whose elements are not there, one selection for each axis."""
+    kept, place = share(mask), position_of(*caller())
+    grids = np.indices(kept.shape)
+    return tuple(selection(Chosen(constant_tensor(grid), kept, place, 0, axis)) for axis, grid in enumerate(grids))
+
+
+def by_masks(index: Any) -> Any:
+    """Return an index with a mask in place of the places where it holds."""
+    entries = index if isinstance(index, tuple) else (index,)
+    found: list[Any] = []
+    rest = list(entries)
+    while rest:
+        entry = rest.pop(0)
+        chosen = entry._value if type(entry) is Tensor and entry._trace is MASKED else None
+        if chosen is not None and chosen.axis == 0:
+            count = chosen.mask.ndim - 1
+            others = [x._value for x in rest[:count] if type(x) is Tensor and x._trace is MASKED]
+            if [x.axis for x in others] == [*range(1, count + 1)] and all(x.mask is chosen.mask for x in others):
+                entry, rest = chosen.mask, rest[count:]
+        found.append(entry)
+    return tuple(found)
+
+
 def selection(chosen: Chosen) -> Tensor:
     """Return the Tensor of a selection."""
     return make_tensor(chosen, MASKED, None)
@@ -119,49 +251,58 @@ def differs_between_lanes(mask: Tensor) -> bool:
     return mask._trace is not None and not mask._trace.staged
 
 
-def selected(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements that such a mask chooses, which has the lengths of the first axes of the array."""
+def selected(x: Tensor, mask: Tensor, before: int = 0) -> Tensor:
+    """Return the elements that such a mask chooses.
+
+    Args:
+        x: the array.
+        mask: the mask, which has the lengths of the array's axes behind the first ones.
+        before: how many axes these are.
+    """
     kept = share(mask)
-    whole: Tensor = x
-    if 0 not in kept.shape:
-        rest = x.shape[kept.ndim :]
-        rows = x.reshape(math.prod(kept.shape), *rest)
-        first = rows[kept.argmax().reshape(1)]
-        spare = apply(where, np.any(kept), apply(barrier, first), np.ones((), x.dtype))
-        whole = apply(where, with_trailing_axes(kept, x.ndim), x, spare)
-    return selection(Chosen(whole, kept, position_of(*caller())))
+    chosen = Chosen(x, kept, position_of(*caller()), before)
+    if 0 in kept.shape:
+        return selection(chosen)
+    first, rest = x.shape[:before], x.shape[before + kept.ndim :]
+    lines = x.reshape(*first, math.prod(kept.shape), *rest)
+    line = lines[(slice(None),) * before + (kept.argmax().reshape(1),)]
+    line = line.reshape(*first, *(1,) * kept.ndim, *rest)
+    spare = apply(where, np.any(kept), apply(barrier, line), np.ones((), x.dtype))
+    return chosen.of(apply(where, chosen.spread_mask(), x, spare))
 
 
-def with_trailing_axes(mask: Tensor, rank: int) -> Tensor:
-    """Return a mask with axes of length one behind its own."""
-    return mask.reshape(*mask.shape, *(1,) * (rank - mask.ndim))
+def with_trailing_axes(mask: Tensor, count: int) -> Tensor:
+    """Return a mask with so many axes of length one behind its own."""
+    return mask.reshape(*mask.shape, *(1,) * count) if count else mask
 
 
-def put_back(target: Tensor, mask: Tensor, value: Any) -> Any:
+def put_back(target: Tensor, mask: Tensor, value: Any, before: int = 0) -> Any:
     """Return an array with a value where such a mask holds: numbers, rows, or a selection by the same mask."""
+    chosen = Chosen(target, mask, position_of(*caller()), before)
     if type(value) is Tensor and type(value._trace) is Masked:
-        chosen = value._value
-        if not chosen.is_of(mask) or chosen.whole.ndim != target.ndim:
-            raise chosen.error()
-        value = chosen.whole
-    elif len(shape_of(value)) > target.ndim - mask.ndim:
-        raise unknown_mask_error(mask, position_of(*caller()))
+        given = value._value
+        if not given.is_of(mask, target.ndim, before):
+            raise given.error()
+        value = given.whole
+    else:
+        value = beside(chosen, value)
     if value.dtype != target.dtype and value.dtype.kind != "c":
         value = value.astype(target.dtype)
-    return apply(where, with_trailing_axes(mask, target.ndim), value, target)
+    return apply(where, chosen.spread_mask(), value, target)
 
 
-def unknown_mask_error(mask: Any, place: Position | None = None) -> GraphError | UsageError:
+def unknown_mask_error(mask: Tensor, place: Position | None = None, name: str = "getitem") -> GraphError | UsageError:
     """Return the error about what a mask chooses whose elements are not there."""
     line = f"\n  {place}" if place is not None else ""
     if type(mask) is Tensor and differs_between_lanes(mask):
         return UsageError(text_of_masks() + line)
     return GraphError(
         describe(
-            "getitem",
+            name,
             f"a mask of shape {shape_of(mask)} whose elements are unknown while tracing",
             "a result whose shape does not depend on elements is needed",
-            "Use numpy.where(mask, x, 0), or a mask that does not depend on the traced arguments",
+            "Use numpy.where(mask, x, 0), mask.sum() for their number, or a mask that does not depend on the traced"
+            " arguments",
         )
         + line
     )

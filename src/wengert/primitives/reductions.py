@@ -1,8 +1,9 @@
 """Reductions: sums, means, products, extrema, and the reduce methods of ufuncs.
 
 Parameters are the same throughout: `axis`, a tuple of axes counted from 0; `keepdims`; `extras`, which names the
-operands after the first ("where", a mask; "initial", a starting value), as the keywords NumPy knows them by. All
-evaluations are NumPy's own, with every option handed on: its results depend on how it groups the terms.
+operands after the first ("where", a mask; "initial", a starting value), as the keywords NumPy knows them by. "chosen"
+is a mask of what an extremum is of, which needs no start: that of nothing is NumPy's error. All evaluations are NumPy's
+own, with every option handed on: its results depend on how it groups the terms.
 """
 
 from __future__ import annotations
@@ -282,7 +283,7 @@ def attaining(
     The reduced axes are there, of length one, unless all are reduced.
     """
     options = options_of(extras, rest)
-    mask, initial = options.get("where"), options.get("initial")
+    mask, initial = options.get("where", options.get("chosen")), options.get("initial")
     if len(axis) < len(x.shape):
         out = restore_axes(out, x.shape, axis, keepdims)
     attained = x == out
@@ -337,12 +338,27 @@ def extremum_jvp(
     return (moved / count).reshape(out.shape)
 
 
+def last_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """Return the number of a real dtype that no other comes after in the order of `maximum` or `minimum`."""
+    least = ufunc is np.maximum
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if least else np.inf)
+    if dtype.kind == "b":
+        return not least
+    return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+
+
 def extremum(name: str, ufunc: np.ufunc, skipping: Any) -> Any:
     """Declare `max` or `min` by a ufunc, and NumPy's function that skips NaN."""
     reduce: Any = ufunc.reduce
 
     def evaluate(x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), skipna: bool = False) -> Any:
         options = options_of(extras, rest)
+        if "chosen" in options:
+            mask = options["chosen"]
+            if not np.all(np.any(np.broadcast_to(mask, x.shape), axis=axis)):
+                reduce(np.empty(0, x.dtype))  # raises
+            options = {"where": mask, "initial": last_of(ufunc, x.dtype)}
         if skipna:
             return skipping(x, axis=axis, keepdims=keepdims, **options)
         return reduce(x, axis, None, None, keepdims, **options)

@@ -16,6 +16,7 @@ from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_nu
 from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.dispatch import counted
 from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.identity import identity, identity_of_params
 from wengert.core.kinds import Linear
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.numbers import COUNTING
@@ -55,11 +56,13 @@ class Staging(Transient):
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
     become further inputs, in `captured`, so that gradients reach them; arrays become literals. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
-    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed.
+    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `definitions` has the
+    equations that bind variables, of the first `known` ones.
     """
 
     __slots__ = (
-        *("captured", "constants", "equations", "inputs", "place", "plain", "raised", "settings", "steady", "written"),
+        *("captured", "constants", "definitions", "equations", "inputs", "known", "place", "plain", "raised"),
+        *("settings", "steady", "written"),
     )
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
@@ -75,6 +78,8 @@ class Staging(Transient):
         self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
         self.steady: list[Callable[[], None]] = []
+        self.definitions: dict[Variable, Equation] = {}
+        self.known = 0
         self.settings = None if SETTINGS is None else SETTINGS.get()
         self.raised = kinds_raised(self.settings)
 
@@ -206,6 +211,34 @@ class Staging(Transient):
             )
         )
 
+    def alike(self, one: Tensor, other: Tensor) -> bool:
+        """Tell whether two Tensors are the same expression of the same variables."""
+        pairs, seen = [(one._value, other._value)], set()
+        while pairs:
+            pair = pairs.pop()
+            if pair[0] is pair[1] or pair in seen:
+                continue
+            if not all(type(x) is Variable for x in pair):
+                if any(type(x) is Variable for x in pair) or identity(pair[0]) != identity(pair[1]):
+                    return False
+                continue
+            first, second = (self.definition(x) for x in pair)
+            if first is None or second is None or not are_same_operation(first, second):
+                return False
+            if first.outputs.index(pair[0]) != second.outputs.index(pair[1]):
+                return False
+            seen.add(pair)
+            pairs += zip(first.inputs, second.inputs, strict=True)
+        return True
+
+    def definition(self, variable: Variable) -> Equation | None:
+        """Return the equation that binds a variable; None for inputs."""
+        while self.known < len(self.equations):
+            equation = self.equations[self.known]
+            self.definitions.update(dict.fromkeys(equation.outputs, equation))
+            self.known += 1
+        return self.definitions.get(variable)
+
     def owner(self, tensor: Tensor) -> Any:
         """Return nothing: there is no memory yet."""
         return None
@@ -305,6 +338,15 @@ def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
         for handle, before, start in adopted:
             if handle._value is start:
                 rebound(handle, before)
+
+
+def are_same_operation(one: Equation, other: Equation) -> bool:
+    """Tell whether two equations give the same for the same inputs."""
+    return (
+        one.primitive is other.primitive
+        and len(one.inputs) == len(other.inputs)
+        and identity_of_params(one.params) == identity_of_params(other.params)
+    )
 
 
 def output_of(value: Any) -> Any:
