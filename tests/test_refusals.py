@@ -178,7 +178,7 @@ def iterated(x):
 def masked(x):
     y = x * 1.0
     try:
-        y.reshape(-1, 1)[y > 0.5, 0] = np.sum(x)
+        y *= np.median(y[y > 0.5])
     except ValueError:
         y = y * 0.0
     return np.sum(y)

@@ -501,7 +501,7 @@ LOOKING: dict[str, tuple[Callable[[Any], Any], str]] = {
     "format": (lambda x: f"{x[0]:.1f}", "format"),
     "tensor": (lambda x: wg.tensor(x), "tensor"),
     "put": (lambda x: np.put(x, x.astype(int), 0.0), "put"),
-    "putmask": (lambda x: np.putmask(x, x > 0, 0.0), "putmask"),
+    "place": (lambda x: np.place(x, x > 0, [0.0, 1.0]), "place"),
     "dlpack": (lambda x: np.from_dlpack(x), "__dlpack__"),
 }
 
@@ -537,9 +537,11 @@ def test_what_all_lanes_share_can_be_looked_at() -> None:
     np.testing.assert_array_equal(wg.vmap(f)(X), 2 * X)
 
 
-@pytest.mark.filterwarnings("ignore:vmap. nonzero has no batch rule")
+@pytest.mark.filterwarnings("ignore:vmap. argwhere has no batch rule")
 def test_results_must_have_one_shape() -> None:
-    with pytest.raises(ShapeError, match=rf"{LANES}: results of nonzero of shapes .* in different lanes; "):
+    with pytest.raises(ShapeError, match=rf"{LANES}: results of argwhere of shapes .* in different lanes; "):
+        wg.vmap(lambda x: np.argwhere(x > 0))(X)
+    with pytest.raises(UsageError, match="a boolean mask that differs from lane to lane"):
         wg.vmap(lambda x: np.nonzero(x > 0)[0])(X)
 
 

@@ -9,7 +9,7 @@ from wengert.compile.equations import everywhere
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.core.primitive import Structured
 
-__all__ = ["eliminate_dead", "narrowed", "needed_inputs"]
+__all__ = ["eliminate_dead", "must_run", "narrowed", "needed_inputs"]
 
 
 @everywhere

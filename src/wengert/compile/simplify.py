@@ -26,6 +26,7 @@ from wengert.core.form import is_elementwise
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import registered_name
 from wengert.core.order import is_uniform, lie_alike
+from wengert.primitives.checks import raised
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
@@ -107,6 +108,8 @@ def fold(equation: Equation, _definitions: Definitions) -> Any:
     What fails is left to fail when it is run, if it ever is.
     """
     variable = equation.outputs[0]
+    if equation.primitive is raised:
+        return None
     if math.prod(variable.shape) > LARGEST_FOLDED or min(variable.shape, default=0) < 0:
         return None
     try:

@@ -12,7 +12,17 @@ import numpy as np
 from wengert.control.heap import Heap
 from wengert.control.places import Site, defined
 from wengert.conversion.merging import Merge
-from wengert.conversion.regions import Note, TracedRegion, as_truth, is_array, operand_of, traced
+from wengert.conversion.raising import raised_where
+from wengert.conversion.regions import (
+    Note,
+    TracedRegion,
+    as_truth,
+    is_array,
+    operand_of,
+    refused,
+    traced,
+    with_note,
+)
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import is_weak, weakened
 from wengert.core.form import is_elementwise
@@ -67,12 +77,33 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
         known: the regions of branches that have been traced already.
     """
     while True:
-        regions = [known.get(run) or traced(note, heap, run) for run in (body, orelse)]
+        regions: list[TracedRegion] = []
+        for run, other in ((body, orelse), (orelse, body)):
+            regions.append(known.get(run) or traced(note, heap, run, may_raise=True))
+            if regions[-1].raised is not None:
+                return unless_raised(test if run is body else np.logical_not(test), regions[-1], other, note)
         promoted, found = choice_of(test, heap, regions, note)
         if not promoted:
             return found
         heap.promote(promoted, note)
         known = NO_REGIONS
+
+
+def unless_raised(failed: Any, region: TracedRegion, rest: Thunk, note: Note) -> Any:
+    """Let the graph raise what one branch raises if it is taken; else there is only the other one, so carry that out.
+
+    Args:
+        failed: whether the branch is taken.
+        region: that branch.
+        rest: the other one.
+        note: the statement, for errors.
+    """
+    assert region.raised is not None
+    if region.checks:  # which come before
+        raise refused(note, region.raised)
+    raised_where(failed, region.raised)
+    with with_note(*note):
+        return rest()
 
 
 def choice_of(test: Any, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> tuple[Sequence[int], Any]:

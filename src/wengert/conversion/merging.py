@@ -80,7 +80,7 @@ class Merge:
 
     def run(self, test: Any) -> Sequence[Any]:
         """Return the outputs of the branch taken."""
-        if not self.avals:
+        if not self.avals and not any(region.checks for region in self.regions):
             return ()
         one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
         result: Sequence[Any] = cond(test, one, other, *map(operand_of, self.heap.handles.values()))

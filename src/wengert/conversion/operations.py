@@ -6,6 +6,7 @@ from typing import Any
 
 from wengert.conversion.branches import and_, compare, if_exp, if_stmt, not_, or_, running
 from wengert.conversion.loops import for_stmt, while_stmt
+from wengert.conversion.raising import handling
 
 __all__ = [
     "and_",
@@ -13,6 +14,7 @@ __all__ = [
     "callee_in_for",
     "compare",
     "for_stmt",
+    "handling",
     "if_exp",
     "if_stmt",
     "not_",

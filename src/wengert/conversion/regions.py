@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert._tree import flatten, is_container
+from wengert.compile.dead import must_run
 from wengert.control.heap import Heap, is_numeric_array, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
+from wengert.conversion.raising import may_wait
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import conformed
 from wengert.core.graph import Graph, Variable, evaluate
@@ -32,11 +34,13 @@ __all__ = [
     "enter",
     "is_array",
     "operand_of",
+    "refused",
     "same",
     "shared_text",
     "taken_alike",
     "traced",
     "unchanged",
+    "with_note",
     "with_strides",
 ]
 
@@ -86,7 +90,10 @@ class TracedRegion:
         plain: handles that stand for ndarrays that it made and left, by identity.
         ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
+        raised: the error that it raises whenever it runs.
     """
+
+    raised: Exception | None = None
 
     def __init__(self, stage: Staging, heap: Heap, note: Note) -> None:
         self.stage = stage
@@ -101,6 +108,11 @@ class TracedRegion:
         self.born: set[int] = set()
         self.plain: dict[int, Tensor] = {}
         self.ends: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @property
+    def checks(self) -> bool:
+        """Whether it may raise an error where nobody uses what it gives."""
+        return any(map(must_run, self.stage.equations))
 
     def finish(self, result: Any, watch: Watch) -> None:
         """Keep what the piece leaves, which is about to be put back."""
@@ -200,6 +212,7 @@ def traced(
     heap: Heap,
     run: Callable[[], Any],
     begin: Callable[[Staging], Any] | None = None,
+    may_raise: bool = False,
 ) -> TracedRegion:
     """Trace a piece of the user's program; what it changes is put back.
 
@@ -208,11 +221,12 @@ def traced(
         heap: what the piece can reach. Its Tensors stand for inputs meanwhile.
         run: the piece.
         begin: makes inputs before those.
+        may_raise: whether to return a piece that raises an error of the user's, too, with nothing but that.
     """
     stage = Staging(next_level(), note[0])
     region = TracedRegion(stage, heap, note)
     try:
-        with with_note(*note), Watch(heap) as watch:
+        with with_note(*note, region if may_raise else None), Watch(heap) as watch:
             if begin is not None:
                 begin(stage)
                 region.starts = heap.contents()
@@ -328,7 +342,7 @@ def one_element(name: str, value: Any) -> Any:
 
 
 @contextmanager
-def with_note(name: str, what: str, position: Any) -> Iterator[None]:
+def with_note(name: str, what: str, position: Any, region: TracedRegion | None = None) -> Iterator[None]:
     """Let errors that are raised while a piece of the user's program is traced say so.
 
     Those of the program become errors of ours: an `except` around the piece must not take them for a decision.
@@ -337,6 +351,7 @@ def with_note(name: str, what: str, position: Any) -> Iterator[None]:
         name: the statement.
         what: what is traced of it.
         position: where it stands.
+        region: keeps an error that the graph may raise when it runs.
 
     Raises:
         GraphError: something else than an error of this library was raised.
@@ -349,12 +364,21 @@ def with_note(name: str, what: str, position: Any) -> Iterator[None]:
             error.add_note(note)
         raise
     except Exception as error:
-        raise GraphError(
-            describe(
-                name,
-                f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced",
-                "what depends on traced values cannot raise, because it is traced whether it will run or not",
-                "Check the values outside of the function, or choose with wengert.numpy.where",
-            )
-            + f"\n  {position}"
-        ) from error
+        if region is None or not may_wait(error):
+            raise refused((name, what, position), error) from error
+        region.raised = error
+
+
+def refused(note: Note, error: Exception) -> GraphError:
+    """Return the error about one that was raised in a traced piece, and cannot be raised when the graph runs."""
+    name, what, position = note
+    return GraphError(
+        describe(
+            name,
+            f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced",
+            "what depends on traced values can raise by a `raise` or `assert` in one of its branches, outside of `try` "
+            "and `with`, because it is traced whether it will run or not",
+            "Check the values outside of the function, or choose with wengert.numpy.where",
+        )
+        + f"\n  {position}"
+    )

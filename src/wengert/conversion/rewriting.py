@@ -8,6 +8,7 @@ function around it (`nonlocal`), and the statement a call of `if_stmt`, `while_s
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -295,13 +296,19 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> ast.stmt:
         """Rewrite what is inside."""
         node.items = [self.visit(x) for x in node.items]
-        node.body = self.block(node.body)
+        node.body = self.handled(self.block(node.body), node)
         return node
+
+    def handled(self, body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+        """Return statements of which errors may be handled, so that they cannot wait until the graph runs."""
+        return [at(ast.With([ast.withitem(self.operation("handling", [], node))], body), node)]
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:
         """Rewrite what is inside; `else` does not run after an exit."""
         flags = [flag for x in node.body for flag in self.exits(x)]
         node.body = self.block(node.body)
+        if node.handlers:
+            node.body = self.handled(node.body, node)
         for handler in node.handlers:
             handler.body = self.block(handler.body)
         if node.orelse:
@@ -353,6 +360,10 @@ class Scope(Expressions, ast.NodeTransformer):
         ]
         return node
 
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """Leave assertions as they are: they look at numbers."""
-        return node
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        """Rewrite an assertion as a choice, unless Python leaves them out."""
+        if sys.flags.optimize:
+            return [node]
+        test = self.operation("not_", [self.visit(node.test)], node)
+        message = None if node.msg is None else self.visit(node.msg)
+        return self.choice(test, [at(ast.Assert(at(ast.Constant(False), node), message), node)], [], node)

@@ -323,8 +323,9 @@ class StagedLoop:
         examples += init[self.own :]
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
-        results = list(self.repeated(step, init, examples) if init else ())
-        if not init:
+        runs = bool(init) or self.region.checks
+        results = list(self.repeated(step, init, examples) if runs else ())
+        if not runs:
             self.decision()  # refuses a condition that changes something
         rest = iter(results)
         leaves = self.carried()

@@ -15,7 +15,7 @@ from wengert.core.aval import aval_of
 from wengert.core.choose import MANY, either
 from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak
 from wengert.core.foreign import undispatched
-from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete
+from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
@@ -227,8 +227,9 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
 def nonzero(a: Any) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, one array for each axis; see `numpy.nonzero`."""
     x = as_tensor(a)
-    mask: Any = as_mask(x) if x.ndim and not is_concrete(x) else None
-    return tuple(apply(selection.nonzero, x)) if mask is None else places_of(mask)
+    if x.ndim and not is_concrete(x) and (is_staged(x) or np.ptp(raw(np.count_nonzero(x)))):  # as many in each lane?
+        return places_of(as_mask(x))
+    return tuple(apply(selection.nonzero, x))
 
 
 @implements(np.flatnonzero)

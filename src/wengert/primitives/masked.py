@@ -171,7 +171,8 @@ def reduced(
         params: its parameters.
     """
     if primitive.name == "norm" and params["order"] is params["axis"] is None and not params["keepdims"]:
-        return apply(primitive, chosen.with_zeros(), **params)
+        length: Tensor = apply(primitive, chosen.with_zeros(), **params)
+        return length
     if not isinstance(params["axis"], tuple):
         raise chosen.error()
     axis, keepdims, before, more = params["axis"], params["keepdims"], chosen.before, chosen.mask.ndim - 1

@@ -1,0 +1,34 @@
+"""Errors of the user's program that a traced value decides about: raised when the graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import aval_of
+from wengert.core.declare import constant
+from wengert.core.dispatch import apply
+from wengert.core.form import Region
+from wengert.core.primitive import Primitive
+
+__all__ = ["raised", "require_none"]
+
+
+def require_none(failed: Any, *, error: Exception) -> Any:
+    """Raise an error where a truth says so, or one of those of all lanes."""
+    if np.any(failed):
+        raise error.with_traceback(None)
+    return failed
+
+
+def in_lanes(
+    primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Sequence[bool], params: Mapping[str, Any]
+) -> Any:
+    """Ask all lanes at once."""
+    return apply(primitive, operands[0], **params)
+
+
+raised = constant("raised", require_none, form=Region(lambda inputs, _params: [aval_of(inputs[0])]), batch=in_lanes)
+raised.must_run = True

@@ -1,0 +1,252 @@
+"""Errors that a program raises as traced values decide: under `jit` they are raised when the graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import GraphError
+
+GOOD = np.array([0.5, 1.0, 2.0])
+FAR, NEGATIVE, HOLES = np.array([50.0, 1.0, 2.0]), np.array([0.5, -1.0, 2.0]), np.array([np.nan, 1.0, 2.0])
+
+
+class NotFinite(Exception):
+    def __init__(self, what: str, count: int) -> None:
+        super().__init__(f"{what}: {count}")
+
+
+def guard(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    return np.sum(x * x)
+
+
+def asserted(x: Any) -> Any:
+    assert x[0] < 10, "too far"
+    assert np.isfinite(x).all()
+    return np.sum(np.sin(x))
+
+
+def in_a_loop_over_rows(x: Any) -> Any:
+    for value in x:
+        if value < 0:
+            raise ValueError("negative")
+    return np.sum(np.sqrt(np.abs(x)))
+
+
+def in_a_function(x: Any) -> Any:
+    def checked(value: Any) -> Any:
+        if not value < 10:
+            raise NotFinite("not small", 2)
+        return value
+
+    return checked(x[0]) * x[1]
+
+
+def in_a_chain(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    elif x[1] < 0:  # noqa: RET506 - as users write it
+        raise KeyError("negative")
+    else:
+        y = x * 2
+    return np.sum(y)
+
+
+def beneath(x: Any) -> Any:
+    if x[0] > 10:
+        if x[1] > 0:
+            raise ArithmeticError("far and positive")
+        y = x * 3
+    else:
+        y = x
+    return np.sum(y)
+
+
+def while_running(x: Any) -> Any:
+    total = x[0]
+    while total < 30:
+        total = total * 2 + 1
+        if x[1] < 0:
+            raise RuntimeError("no way")
+    return total
+
+
+def without_convergence(x: Any) -> Any:
+    root = np.abs(x[0]) + 1
+    for _ in range(6):
+        new = 0.5 * (root + 2 / root)
+        if np.abs(new - root) < 1e-4:
+            break
+        root = new
+    else:
+        raise RuntimeError("no convergence")
+    return root * x[1]
+
+
+def in_an_expression(x: Any) -> Any:
+    def refuse(value: Any) -> Any:
+        raise TypeError(f"one of {len(value)}")
+
+    return x[0] if x[0] < 10 else refuse(x)
+
+
+def before_a_loop_without_end(x: Any) -> Any:
+    n = x[1]
+    if n < 0:
+        raise ValueError("negative")
+    while n != 0.0:
+        n = n - 1.0
+    return n + x[0]
+
+
+def before_an_index_out_of_bounds(x: Any) -> Any:
+    k = np.floor(np.nan_to_num(x[2] if x[0] < 10 else x[0])).astype(int)
+    if k >= 3:
+        raise ValueError("out of bounds")
+    return x[k] * 2
+
+
+def cleaning_up(x: Any) -> Any:
+    try:
+        if x[0] > 10:
+            raise ValueError("too far")
+    finally:
+        x = x * 2
+    return np.sum(x)
+
+
+PROGRAMS = [
+    *(guard, asserted, in_a_loop_over_rows, in_a_function, in_a_chain, beneath, while_running, without_convergence),
+    *(in_an_expression, before_a_loop_without_end, before_an_index_out_of_bounds, cleaning_up),
+]
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function gives, or the kind and text of the error that it raises."""
+    try:
+        return np.asarray(function(*args))
+    except (ValueError, KeyError, RuntimeError, ArithmeticError, TypeError, AssertionError, NotFinite) as error:
+        return type(error), str(error).split("\n", 1)[0]  # pytest adds what it saw of an assertion
+
+
+def same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple) or isinstance(found, tuple):
+        return bool(found == wanted)
+    return np.allclose(found, wanted, rtol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_what_a_program_raises_is_raised_when_its_graph_runs(program: Callable[..., Any]) -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(program(x))
+
+    jitted = wg.jit(program)
+    points = [x for x in (GOOD, FAR, NEGATIVE, HOLES) if program is not before_a_loop_without_end or x is not HOLES]
+    wanted = [outcome(program, x) for x in points]
+    assert any(isinstance(x, tuple) for x in wanted)
+    for x, value in zip(points, wanted, strict=True):
+        assert same(outcome(jitted, x), value)
+        slope = outcome(wg.grad(loss), x)
+        assert same(outcome(wg.jit(wg.grad(loss)), x), slope)
+        assert same(outcome(wg.grad(lambda x: np.sum(jitted(x))), x), slope)
+        if x is not HOLES:
+            assert same(outcome(wg.jit(wg.jacfwd(loss)), x), slope)
+        for lanes in (wg.jit(wg.vmap(program)), wg.vmap(jitted)):
+            found = outcome(lanes, np.stack([GOOD, x]))
+            assert same(found, value if isinstance(value, tuple) else np.stack([wanted[0], value]))
+    assert jitted.trace_count == 1
+
+
+def test_the_error_tells_the_line_that_raises_it() -> None:
+    with pytest.raises(ValueError, match="too far") as caught:
+        wg.jit(guard)(FAR)
+    assert str(caught.value) == "too far"
+    (note,) = caught.value.__notes__
+    assert note.startswith(f'  File "{__file__}", line ')
+    assert note.endswith('in guard: raise ValueError("too far")')
+
+
+def handled(x: Any) -> Any:
+    try:
+        guard(x)
+    except ValueError:
+        return x[1]
+    return x[0]
+
+
+def in_a_context(x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return guard(x)
+
+
+def either(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    else:  # noqa: RET506 - both raise
+        raise KeyError("too near")
+
+
+def after_another(x: Any) -> Any:
+    if x[0] > 10:
+        if x[1] > 0:
+            raise ValueError("far and positive")
+        raise KeyError("far")
+    return x[0]
+
+
+def not_by_a_raise(x: Any) -> Any:
+    if x[0] > 10:
+        return np.sum(x) + len(None)  # type: ignore[arg-type]  # what tracing may bring about
+    return np.sum(x)
+
+
+def at_each_iteration(x: Any) -> Any:
+    total = x[0]
+    while total < 10:
+        raise ValueError("at once")
+    return total
+
+
+REFUSED = [handled, in_a_context, either, after_another, not_by_a_raise, at_each_iteration]
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=lambda f: f.__name__)
+def test_other_errors_in_traced_pieces_are_refused(program: Callable[..., Any]) -> None:
+    with pytest.raises(GraphError, match=r"was raised while .* of a traced decision were traced; ") as caught:
+        wg.jit(program)(GOOD)
+    assert __file__ in str(caught.value)
+    assert "by a `raise` or `assert` in one of its branches, outside of `try` and `with`" in str(caught.value)
+
+
+def test_checks_in_branches_without_results_are_carried_out() -> None:
+    seen = []
+
+    def program(x: Any) -> Any:
+        seen.append(1)
+        if x[0] > 1:
+            assert x[1] > 0
+        return np.sum(x)
+
+    run = wg.jit(program)
+    assert run(GOOD) == 3.5
+    assert run(NEGATIVE) == 1.5
+    with pytest.raises(AssertionError):
+        run(-NEGATIVE * np.array([-4.0, -1.0, 1.0]))
+
+
+def test_simplified_graphs_keep_what_they_raise() -> None:
+    def program(x: Any, limit: Any) -> Any:
+        if limit > 1:
+            raise ValueError("limit")
+        return x * 2
+
+    outer = wg.jit(lambda x: wg.jit(program)(x, 2.0) if x > 0 else x)
+    assert outer(-1.0) == -1.0
+    with pytest.raises(ValueError, match="limit"):
+        outer(1.0)
