@@ -65,7 +65,6 @@ REFUSED: dict[Any, str] = {
     first_that_fits: "Use numpy.where, or index with numpy.argmax of the condition",
     filtered: "Use numpy.where, or index with numpy.argmax of the condition",
     chosen: "Choose with numpy.where, because how many items there are must not depend on traced values",
-    among: "Compare with == and combine with |, or use numpy.isin",
     formatted: "Return it, and write it into text outside of the function",
     printed: "Return it, and write it into text outside of the function",
 }

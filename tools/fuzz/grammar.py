@@ -78,7 +78,8 @@ OF_INTEGERS = {
     "S": templates(
         """
         {V}[{iS} % 3] ; {S} * {iS} ; np.sum({V}[{iV} % 3]) ; {V}[n[0]] ; {S} ** ({iS} % 4) ; np.mean({iV}) ; {S} + m[0]
-        np.sum({V}, where=m) ; np.sum({V} * m)
+        np.sum({V}, where=m) ; np.sum({V} * m) ; [{S}, {S}, {S}][{iS} % 3] ; WEIGHTS[{iS} % 3]
+        (0.5, 1, -2.0)[{iS} % 3]
         """
     ),
     "V": templates(
@@ -156,7 +157,7 @@ CONDITIONS = templates(
     """
     {S} > LOW ; np.sum({V}) < LOW ; {V}[0] > LOW ; {S} > {S} ; np.any({bV}) ; np.all({bP}) ; not {S} > {S}
     LOW < {S} < HIGH ; {S} > LOW and {S} < HIGH ; {S} > LOW or {V}[1] > {S} ; (np.sum({M}) > LOW) == True
-    m[0] ; n[1] > 1 ; {iS} > 1 ; {S} > LOW and m[1]  ; m.any()
+    m[0] ; n[1] > 1 ; {iS} > 1 ; {iS} in (0, 2) ; n[1] not in [1, {iS}] ; {S} > LOW and m[1]  ; m.any()
     ({S} > LOW if {S} > HIGH else {V}[0] > LOW) ; bool({S} > LOW) ; np.sum({V}) < LOW or not m[2]
     """
 )

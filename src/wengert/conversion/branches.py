@@ -45,9 +45,12 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "is": lambda a, b: defined(a) is defined(b),
     "is not": lambda a, b: defined(a) is not defined(b),
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
+    "in": lambda a, b: contained(a, b),
+    "not in": lambda a, b: not_(contained(a, b)),
 }
+HOLDING = (list, tuple, set, frozenset, dict)
+MOST = 64
+"""Items that are compared one after the other."""
 
 
 # Statements
@@ -213,6 +216,18 @@ def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
     if len(signs) == 1:
         return first
     return and_(first, lambda: compare(signs[1:], right, *rest[1:]))
+
+
+def contained(value: Any, items: Any) -> Any:
+    """Carry out `in`: whether a value is one of some items, or equal to one."""
+    if type(items) not in HOLDING or len(items) > MOST or not any(map(is_staged, (value, *items))):
+        return value in items
+
+    def test(item: Any) -> Any:
+        equal = value is item or value == item
+        return as_truth(equal) if is_staged(equal) else bool(equal)
+
+    return or_(False, *[lambda item=item: test(item) for item in items])
 
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:

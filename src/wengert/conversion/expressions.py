@@ -74,10 +74,10 @@ class Expressions(ast.NodeTransformer):
         return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Rewrite chains of comparisons, and `is`, which asks a value that is undefined for nothing."""
+        """Rewrite chains of comparisons, `in`, and `is`, which asks a value that is undefined for nothing."""
         lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
         self.generic_visit(node)
-        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot)):
+        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)):
             return node
         signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
         return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
@@ -89,6 +89,13 @@ class Expressions(ast.NodeTransformer):
             return node
         self.generic_visit(node)
         node.func = self.operation("callee", [node.func], node.func)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Let a traced number choose the item that is read."""
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = self.operation("indexed", [node.value], node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:

@@ -7,6 +7,7 @@ from typing import Any
 from wengert.conversion.branches import and_, compare, if_exp, if_stmt, not_, or_, running
 from wengert.conversion.loops import for_stmt, while_stmt
 from wengert.conversion.raising import handling
+from wengert.conversion.tables import indexed
 
 __all__ = [
     "and_",
@@ -17,6 +18,7 @@ __all__ = [
     "handling",
     "if_exp",
     "if_stmt",
+    "indexed",
     "not_",
     "or_",
     "running",
