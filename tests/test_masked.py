@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.test_staging import same_bits
+from tests.samples.calls import same_bits
 from wengert.errors import DtypeError
 
 X = np.array([0.3, -1.2, 2.0, 0.7])

@@ -112,6 +112,24 @@ def before_an_index_out_of_bounds(x: Any) -> Any:
     return x[k] * 2
 
 
+def at_each_index(x: Any) -> Any:
+    k, total = np.floor(np.nan_to_num(x[0])).astype(int), 0.0
+    for i in range(3):
+        if k + i >= 3:
+            raise ValueError(f"out of bounds at {i}")
+        total = total + x[k + i]
+    return total
+
+
+def late_before_a_loop_without_end(x: Any) -> Any:
+    n = np.floor(np.nan_to_num(x[0]))
+    if np.sum(np.sort(np.exp(x))[::-1]) > 1e9:
+        raise ValueError("far")
+    while n != 0.0:
+        n = n - 1.0 if n < 9 else n + 1.0
+    return n + x[1]
+
+
 def cleaning_up(x: Any) -> Any:
     try:
         if x[0] > 10:
@@ -124,6 +142,7 @@ def cleaning_up(x: Any) -> Any:
 PROGRAMS = [
     *(guard, asserted, in_a_loop_over_rows, in_a_function, in_a_chain, beneath, while_running, without_convergence),
     *(in_an_expression, before_a_loop_without_end, before_an_index_out_of_bounds, cleaning_up),
+    *(at_each_index, late_before_a_loop_without_end),
 ]
 
 

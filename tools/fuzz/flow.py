@@ -17,6 +17,7 @@ class Flow(Statements):
     def wanted(self, depth: int) -> list[tuple[str, float, Maker]]:
         """Return the statements of each feature, with how often they are wanted."""
         found = [*super().wanted(depth), ("choices", 0.4, self.chosen), ("choices", 0.3, self.entangled)]
+        found.append(("guards", 0.2, self.guard))
         if depth <= 0:
             return found
         return [
@@ -53,6 +54,13 @@ class Flow(Statements):
         if both:
             scope.names.append(Name(name, kind, own=kind != "S"))
         return lines
+
+    def guard(self, scope: Scope, _depth: int) -> Lines:
+        """Raise where a number is too large, which it hardly ever is."""
+        test = f"np.abs({self.value('S', scope)}) {{}} 1e6"
+        if self.choice.random() < 0.5:
+            return [f"assert {test.format('<')}, 'too large'"]
+        return [f"if {test.format('>')}:", "    raise ValueError('too large')"]
 
     def exit(self, scope: Scope) -> Lines:
         """Return a way out of a loop, or nothing."""

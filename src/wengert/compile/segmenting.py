@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.dead import must_run
 from wengert.compile.equations import distinct_variables
 from wengert.compile.lower import lower
 from wengert.compile.owners import sharing_views
@@ -18,8 +19,12 @@ from wengert.compile.segments import Segment, Segments
 from wengert.compile.writing import program_of
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.kernel.kernel import Program
+from wengert.primitives.indexing import assign, getitem
 
 __all__ = ["segmented"]
+
+INDEXING = frozenset((getitem, assign))
+"""What native code does and fails at for some elements."""
 
 
 def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Segments[Program]:
@@ -100,13 +105,21 @@ def parts_of(
 
 
 def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
-    """Return for each equation the number of its segment: even for native ones, odd for those of NumPy."""
+    """Return for each equation the number of its segment: even for native ones, odd for those of NumPy.
+
+    What might fail, or never end, does not run before a check that stands before it.
+    """
     turns: list[int] = []
     known: dict[Variable, int] = {}
+    checked = -1
     for i, equation in enumerate(graph.equations):
         own = int(i in refused)
         needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
         turn = max([need + (need % 2 != own) for need in needs], default=-own)
+        if own or equation.primitive in INDEXING:
+            turn = max(turn, checked + (checked % 2 != own))
+        if must_run(equation):
+            checked = max(checked, turn)
         turns.append(turn)
         known.update(dict.fromkeys(equation.outputs, turn))
     return turns
