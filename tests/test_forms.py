@@ -42,6 +42,7 @@ OWN_BATCH = {
     "reduceat": "the segments are rows of no lane",
     "norm": "the norm of a whole lane is one of its elements as a vector",
     "scipy_norm": "as in norm",
+    "raised": "an error of one lane is one of all",
     "number": "numbers that differ from lane to lane are an array",
     "quantile": "the axes of q stand in front of all others",
     "quantile_collect": "as in quantile",
