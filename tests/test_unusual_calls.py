@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal as signals
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy
+import scipy.linalg
 import scipy.stats
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import OPTIONS
+from tools.unusual.calls import MODULES, usual_calls
+from tools.unusual.listed import LISTED, reason
+from tools.unusual.verdicts import of_call, stop
 from wengert import optim
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.scipy import integrate, interpolate, linalg, ndimage, signal, stats
@@ -154,6 +161,14 @@ TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "full: .* dtype object": (DtypeError, lambda: wnp.full(3, 1.0, dtype=object)),
     "norm: a parameter or point of dtype complex128": (DtypeError, lambda: stats.norm.logpdf(np.array([1j]))),
     "zscore: a of dtype complex128": (DtypeError, lambda: stats.zscore(ROW + 1j)),
+    "matmul: dtype=int64 for an operand of float64": (DtypeError, lambda: wnp.matmul(ROW, ROW, dtype=int)),
+    "split: 2.5 sections for an axis of length 8": (ShapeError, lambda: wnp.split(ROW, 2.5)),
+    "histogramdd: coordinates, or weights, of shapes": (ShapeError, lambda: wnp.histogram2d(ROW[:1], ROW)),
+    "histogramdd: coordinates, or weights, of shapes .*8": (
+        ShapeError,
+        lambda: wnp.histogram2d(ROW, ROW, weights=1.0),
+    ),
+    "where: None; truth values are needed,": (UsageError, lambda: wnp.nanvar(ROW, where=None)),
     "norm: NaN or infinity among a": (UsageError, lambda: linalg.norm(WITH_NAN)),
     "tree.register: static=.'typo'. for a Layer without it": (UsageError, lambda: wg.tree.leaves(Layer(1.0))),
 }
@@ -202,3 +217,40 @@ def test_nothing_is_known_of_densities_around_nan() -> None:
 def test_entropies_of_a_number_for_all_are_relative_to_equal_shares() -> None:
     shares = np.array([0.2, 0.3, 0.5])
     np.testing.assert_allclose(stats.entropy(shares, 2.0), scipy.stats.entropy(shares, 2.0))
+
+
+# Made from usual calls; `python -m tools.unusual` prints what differs from NumPy and SciPy
+
+
+SCIPYS = tuple(module for module in MODULES if module.startswith("wengert.scipy"))
+EVERY = 1 if OPTIONS.every else 40
+
+
+@pytest.fixture
+def stopped() -> Iterator[None]:
+    before = signals.signal(signals.SIGALRM, stop)
+    yield
+    signals.signal(signals.SIGALRM, before)
+
+
+@pytest.mark.skipif(scipy.__version__.split(".")[:2] != ["1", "17"], reason="the table is of SciPy 1.17")
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", SCIPYS)
+def test_unusual_calls_do_what_scipys_do_or_are_listed(module: str) -> None:
+    found = [x for call in usual_calls((module,)) for x in of_call(call, ["plain"], EVERY)]
+    meant = [x for x in found if x.kind in ("accepted", "other", "refused")]
+    assert not [str(x) for x in meant if reason(x.kind, x.call, x.what) is None]
+
+
+def test_rows_of_the_table_say_why() -> None:
+    kinds = {"accepted", "other", "refused"}
+    assert all(set(row.kinds.split()) <= kinds and row.why and row.functions for row in LISTED)
+    assert reason("other", "scipy.ndimage.zoom", "mode='reflect'")
+    assert reason("other", "scipy.ndimage.zoom", "as usual") is None
+
+
+def test_lu_decompositions_read_numbers_in_any_order_of_bytes() -> None:
+    matrix = np.array([[4.0, 1.0], [2.0, 3.0]])
+    for found, want in zip(linalg.lu(matrix.astype(">f8")), scipy.linalg.lu(matrix), strict=True):
+        np.testing.assert_array_equal(found, want)

@@ -12,6 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.meanings import AT_ONCE
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import as_dtype
 from wengert.core.tensor import Tensor, constant_tensor, raw
 from wengert.core.views import is_window, window_on
 from wengert.core.watch import WATCHES
@@ -77,6 +78,15 @@ def moved_back(x: Any, axes: Any) -> Any:
     return np.moveaxis(x, range(-len(axes), 0), axes) if axes else x
 
 
+def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
+    """Return an operand in the dtype of a ufunc's loop; one that would lose more than digits is refused."""
+    kind = as_dtype(name, dtype)
+    if not np.can_cast(x.dtype, kind, "same_kind"):
+        needed = "one to which NumPy casts by 'same_kind' is needed"
+        raise DtypeError(describe(name, f"dtype={kind} for an operand of {x.dtype}", needed, "Use astype before"))
+    return x.astype(kind)
+
+
 def generalised(primitive: Primitive) -> Callable[..., Any]:
     """Return a function with the signature of a generalised ufunc of two operands."""
     name = primitive.name
@@ -89,7 +99,7 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             return multiply((x, y), {})
         refuse_options(name, options, "out, axes and dtype")
         if dtype is not None:
-            x, y = x.astype(dtype), y.astype(dtype)
+            x, y = cast_operand(name, x, dtype), cast_operand(name, y, dtype)
         if axes is not None:
             x, y = moved(x, axes[0]), moved(y, axes[1])
         result = multiply((x, y), {})

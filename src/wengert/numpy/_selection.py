@@ -344,6 +344,10 @@ def histogramdd(
     The counts are constant in the points, as are the edges, and linear in the weights.
     """
     columns = columns_of(sample)
+    shapes = {x.shape for x in (*columns, *([] if weights is None else [as_tensor(weights)]))}
+    if len(shapes) > 1 or len(next(iter(shapes), (0,))) != 1:
+        given = f"coordinates, or weights, of shapes {sorted(shapes)}"
+        raise ShapeError(describe("histogramdd", given, "rows of equal lengths are needed", "Correct them"))
     ranges = (None,) * len(columns) if range is None else range
     many = list(bins) if np.iterable(bins) else [bins] * len(columns)
     if len(many) != len(columns) or len(ranges) != len(columns):
@@ -368,7 +372,7 @@ def histogramdd(
 
 def columns_of(sample: Any) -> list[Any]:
     """Return the coordinates of points: columns of one array, or a sequence with an array for each."""
-    if isinstance(sample, list | tuple):
+    if isinstance(sample, list | tuple) and any(np.ndim(x) for x in sample):
         return [as_tensor(x) for x in sample]
     x: Any = as_tensor(sample)
     x = x if x.ndim == 2 else np.atleast_2d(x).T

@@ -50,7 +50,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     x = array_operand("split", ary)
     if type(indices_or_sections) is int or np.ndim(indices_or_sections) == 0:
         length = x.shape[normalize_axis_index(axis, x.ndim)]
-        if length % int(indices_or_sections):
+        if length % indices_or_sections:  # 2.5 goes into 4 no more than 3 does
             raise ShapeError(
                 describe(
                     "split",

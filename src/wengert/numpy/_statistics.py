@@ -56,7 +56,7 @@ def dispersion(
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
     center = given(extras["mean"])
     center = None if center is None else as_tensor(center)
-    return with_out(name, reduce_with(primitive, x, params, mean=center, where=given(extras["where"], True)), out)
+    return with_out(name, reduce_with(primitive, x, params, mean=center, where=chosen(extras["where"])), out)
 
 
 def dispersion_function(function: Any, primitive: Primitive, what: str) -> Callable[..., Tensor]:

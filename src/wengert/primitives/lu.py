@@ -77,7 +77,8 @@ def evaluate_lu(a: Any, *, check_finite: bool) -> Any:
     """Evaluate `scipy.linalg.lu` with row i of A in place p_i of the product."""
     from scipy import linalg
 
-    return tuple(linalg.lu(a, check_finite=check_finite, p_indices=True))
+    native = a.astype(a.dtype.newbyteorder("="), copy=False)  # SciPy reads no other, and gives zeros without an error
+    return tuple(linalg.lu(native, check_finite=check_finite, p_indices=True))
 
 
 def vjp_lu(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -> Any:

@@ -1,0 +1,1 @@
+"""Unusual calls of every public function that NumPy or SciPy has, too, beside theirs."""

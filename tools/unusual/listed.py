@@ -1,0 +1,241 @@
+"""The one table of differences that stay, each with its reason."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import NamedTuple
+
+__all__ = ["LISTED", "Listed", "reason"]
+
+
+class Listed(NamedTuple):
+    """Hold a row: kinds of differences, functions and what is unusual as patterns, and why they stay."""
+
+    kinds: str
+    functions: str
+    what: str
+    why: str
+
+    def covers(self, kind: str, function: str, what: str) -> bool:
+        """Tell whether the row is about a difference."""
+        return (
+            kind in self.kinds.split()
+            and any(fnmatch.fnmatchcase(function, x) for x in self.functions.split())
+            and any(fnmatch.fnmatchcase(what, x) for x in self.what.split("|"))
+        )
+
+
+OBJECTS = "*: of object|*[[]?] of object|*=*object*|*array([[]1, 'a', None], dtype=object)"
+LISTED = [
+    # Of all functions
+    Listed("accepted other", "*", OBJECTS, "an array of objects is taken for the numbers in it, or is refused"),
+    Listed("refused accepted", "*", "*masked array", "its arithmetic forgets masks, so it is refused"),
+    Listed("refused", "*", "*None|*[[]None]|*'a'|*{'a': 1.0}", "None, text and dictionaries are no numbers"),
+    Listed("accepted other", "*", "*of float128|*of float16", "C code of the other library has other dtypes"),
+    Listed("accepted", "*", "*: True|*=True", "True is taken for 1 where an integer is meant"),
+    Listed("refused", "*", "*=True|*: True", "True is no number of anything, nor a flag that says what"),
+    Listed("refused", "*", "*=2", "a flag is True or False"),
+    Listed(
+        "accepted", "*", "*='a'|*=None|*=2|*=2.5|*=nan|*=inf|*=1j|*=[[]1, 2]", "what says yes or no, or is not used"
+    ),
+    Listed("refused", "scipy.special.*", "where=*|order=*|casting=*", "ufuncs take out=, where= with it, and dtype="),
+    # scipy.stats
+    Listed(
+        "refused", "scipy.stats.*", "*of complex*|*1j", "SciPy drops the imaginary part; densities are of real numbers"
+    ),
+    Listed(
+        "other accepted", "scipy.stats.*", "*int8(2)|*float32(1.5)|*of float32|*: True", "it is computed in doubles"
+    ),
+    Listed("other", "scipy.stats.*", "*with huge|*inf|*: nan|*: 1|*: 1.0|*: 0|*: -0.0", "SciPy overflows, or rounds"),
+    Listed("accepted", "scipy.stats.*", "*: []|*: 0|*: -0.0|*: nan|*inf|*: empty", "NaN, or nothing, is given for it"),
+    Listed("other", "scipy.stats.vonmises.*", "as usual", "SciPy's mean is a rounding, and its cdf an approximation"),
+    Listed("other accepted", "scipy.stats.zscore", "ddof=inf|ddof=1j", "what is divided by nothing is 0"),
+    Listed("other", "scipy.stats.nbinom.entropy", "*array(*", "SciPy's sum ends at another place"),
+    Listed("refused", "scipy.stats.*", "nan_policy=*", "NaN goes on, and is not left out"),
+    Listed("refused", "scipy.stats.skewnorm.entropy", "as usual", "there is no formula of it"),
+    # scipy.special
+    Listed("other", "scipy.special.comb", "*float32*", "SciPy computes in doubles"),
+    Listed("accepted other", "scipy.special.factorial", "*", "it is the gamma function of whatever number"),
+    # scipy.integrate
+    Listed("refused", "scipy.integrate.*", "dx=*|x=*", "a distance is one real number, places are one for each sample"),
+    Listed(
+        "other",
+        "scipy.integrate.*",
+        "dx=1j|*of float32|*of complex64",
+        "SciPy converts to doubles, and drops the imaginary part",
+    ),
+    # scipy.interpolate
+    Listed(
+        "refused",
+        "scipy.interpolate.*",
+        "*of complex*",
+        "places are real: SciPy drops their imaginary part, or that of samples",
+    ),
+    Listed(
+        "accepted other",
+        "scipy.interpolate.*",
+        "*of complex*",
+        "polynomials are of complex numbers, too, if samples are",
+    ),
+    Listed(
+        "accepted",
+        "scipy.interpolate.*",
+        "*: all NaN|*: of bool|*: with NaN",
+        "NaN comes out; places are not looked at",
+    ),
+    Listed("other", "scipy.interpolate.[Kk]rogh*", "*of uint8", "SciPy subtracts without a sign"),
+    Listed("accepted refused", "scipy.interpolate.*", "rng=*|random_state=*|solver_args=*|quiet=*", "it is not needed"),
+    Listed(
+        "refused", "scipy.interpolate.*", "*=*", "an option that is not supported, or has another value, is refused"
+    ),
+    Listed("refused", "scipy.interpolate.*", "0: an axis more|1: an axis more", "samples are a row: SciPy flattens"),
+    Listed(
+        "accepted other",
+        "scipy.interpolate.RectBivariateSpline",
+        "*",
+        "places need no order, and may be beyond; degrees from 0",
+    ),
+    Listed("accepted", "scipy.interpolate.interpn", "method='pchip'", "two samples are enough for it"),
+    Listed(
+        "accepted other refused",
+        "scipy.interpolate.spl*",
+        "0: [[]*|1: [[]*|n=-1",
+        "coefficients and knots have to fit each other",
+    ),
+    Listed(
+        "other", "scipy.interpolate.spl*", "as usual|1: with *", "FITPACK's coefficients behind the last are arbitrary"
+    ),
+    Listed("accepted", "scipy.interpolate.splev", "0: empty", "there are no values at no places"),
+    # scipy.linalg
+    Listed(
+        "accepted other",
+        "scipy.linalg.*",
+        "lower: *|lwork=*",
+        "what LAPACK needs to know is told it: lower by its truth",
+    ),
+    Listed("refused", "scipy.linalg.*", "0: 0-d|0: a number", "a number is no matrix"),
+    Listed("accepted", "scipy.linalg.hankel", "*", "a number is a row of one"),
+    Listed(
+        "refused", "scipy.linalg.*", "driver=*|lapack_driver=*|disp=*|mode=*", "LAPACK's other routines are not there"
+    ),
+    Listed("accepted", "scipy.linalg.eigvals", "0: empty", "there are no eigenvalues of no matrix"),
+    Listed("other", "scipy.linalg.*", "0: an axis more", "stacks are taken one matrix after the other"),
+    Listed("other", "scipy.linalg.norm", "*of float32|*of complex64", "single precision is kept"),
+    Listed("refused", "scipy.linalg.l*", "0: *", "factors of square matrices have derivatives"),
+    Listed("other", "scipy.linalg.lu", "*big-endian floats", "SciPy's code gives zeros for what it cannot read"),
+    Listed("refused", "scipy.linalg.solve_*", "*", "empty ones, and rows, are no square matrices"),
+    # scipy.ndimage
+    Listed(
+        "other",
+        "scipy.ndimage.*",
+        "mode='reflect'|mode='grid-mirror'|mode='nearest'",
+        "SciPy's filter of short images is off",
+    ),
+    Listed(
+        "other", "scipy.ndimage.*", "*NaN", "SciPy leaves weights out that are NaN, or NaN stays in its running sums"
+    ),
+    Listed(
+        "other",
+        "scipy.ndimage.*",
+        "*of bool|*of uint8|*with *inf",
+        "sums of squares wrap round in SciPy; running sums keep infinity",
+    ),
+    Listed("other", "scipy.ndimage.gaussian_gradient_magnitude", "0: equal", "SciPy's sums of squares round to 0"),
+    Listed("refused", "scipy.ndimage.*", "*of complex*|*1j", "SciPy drops the imaginary part"),
+    Listed(
+        "refused",
+        "scipy.ndimage.*",
+        "* by place|axes=*|axis=*",
+        "there is no output=; axes= is newer, and has to be different ones",
+    ),
+    Listed(
+        "refused",
+        "scipy.ndimage.*",
+        "0: empty|0: 0-d|0: a number|1: 2.5|1: np.float32(1.5)|1: two axes more|1: nan",
+        "it is no size, or image",
+    ),
+    Listed("accepted", "scipy.ndimage.*", "*of bool|*a list|*a number|*0-d", "it is taken for numbers"),
+    # scipy.signal
+    Listed("other", "scipy.signal.*", "*of float32|*of complex64|*of *int8|*of bool", "it is computed in doubles"),
+    Listed(
+        "accepted",
+        "scipy.signal.*",
+        "*of bool|*of complex*|*of big-endian floats",
+        "there are no types that it is not for",
+    ),
+    Listed(
+        "accepted",
+        "scipy.signal.*",
+        "*a list|*read-only|*strided|axis=(0,)",
+        "SciPy wants an array, or one in C's order",
+    ),
+    Listed("accepted", "scipy.signal.*", "*with NaN|*with inf|*with -inf|*all NaN", "NaN goes on through a signal"),
+    Listed("other", "scipy.signal.*", "*inf|*NaN|*huge|0: equal", "SciPy's sums are in another order"),
+    Listed(
+        "accepted",
+        "scipy.signal.*",
+        "*two axes more|*an axis more|*0-d|*a number|*an axis less|x=*",
+        "signals broadcast; a number is a row of one",
+    ),
+    Listed(
+        "other refused",
+        "scipy.signal.*",
+        "*empty|0: 0-d|0: a number|0: an axis less|*one element|*: 1.0",
+        "no elements, or one, are no signal",
+    ),
+    Listed("other", "scipy.signal.detrend", "0: two axes more", "a line through one element is that element"),
+    Listed(
+        "refused",
+        "scipy.signal.*",
+        "*=*|padlen: *",
+        "an option that is not supported, or has another value, is refused",
+    ),
+    Listed(
+        "other",
+        "scipy.signal.*",
+        "nperseg=*|deriv=True",
+        "SciPy's transforms of one element are empty, its weights those of a value",
+    ),
+    Listed(
+        "refused",
+        "scipy.signal.*",
+        "*with 0|*zeros|*negative|*one less|*all NaN|*of complex*",
+        "first coefficients are not 0, and those of sections 1",
+    ),
+    # scipy.spatial
+    Listed(
+        "refused",
+        "scipy.spatial.distance.*",
+        "*of complex*",
+        "coordinates are real: SciPy drops imaginary parts, or squares them",
+    ),
+    Listed(
+        "refused",
+        "scipy.spatial.distance.*",
+        "*one element|*a number|*0-d|*an axis *",
+        "points have as many coordinates, and no row broadcasts",
+    ),
+    Listed(
+        "refused",
+        "scipy.spatial.distance.*",
+        "metric=*|p=nan|force='wrong'|2: with -inf",
+        "there is no such metric, order or way",
+    ),
+    Listed(
+        "accepted",
+        "scipy.spatial.distance.*",
+        "*with *|*all NaN|*zeros|*of *int*",
+        "NaN and infinity go on, as in cdist",
+    ),
+    Listed(
+        "other",
+        "scipy.spatial.distance.*",
+        "*inf|*huge|*of uint8|*of bool|*of float32",
+        "it is computed in doubles, with NumPy's norm",
+    ),
+]
+
+
+def reason(kind: str, function: str, what: str) -> str | None:
+    """Return why a difference stays; None if it is not in the table."""
+    return next((row.why for row in LISTED if row.covers(kind, function, what)), None)
