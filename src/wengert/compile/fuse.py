@@ -3,7 +3,7 @@
 In the order of the graph, a root joins a kernel if all that it needs there belongs to the same row; else it opens one,
 right after the last of what it needs: kernels need no sorting, and have no cycles. In a kernel a root runs one stage
 after the reductions that it needs, and later if a stage there reads the same. Costly values that several stages need
-are kept in a buffer of the row.
+are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages will be.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ __all__ = ["ROW_CACHE", "Group", "computed_again", "grouped", "set_stages"]
 
 ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
+LONG_ROW = 1 << 25
+"""Bytes of a long row up to which one value is kept: beyond them memory takes as long as computing again."""
 COSTLY = 12
 """Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
+
+
+Used = dict[Node, list[tuple[Root, IndexMap]]]
+"""The roots that compute a node for themselves, with the maps under which they do."""
 
 
 class Group:
@@ -75,7 +81,10 @@ def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
     """Set the stages of all roots, and add those that keep what several stages need."""
     for group in groups:
         set_levels(group)
-        keep_costly(group, roots)
+        used = used_below(group, roots)
+        keep_costly(group, roots, used)
+        if group.rows is None:
+            keep_long(group, roots, used)
 
 
 def computed_again(groups: Iterable[Group], made: Sequence[Node]) -> set[Node]:
@@ -167,35 +176,87 @@ def set_back(root: Root, group: Group) -> None:
             return
 
 
-def keep_costly(group: Group, roots: Mapping[Node, Root]) -> None:
-    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
-    used: dict[Node, list[tuple[Root, IndexMap]]] = {}
+def used_below(group: Group, roots: Mapping[Node, Root]) -> Used:
+    """Return what roots compute from others and are not themselves, with its readers; no conditions.
+
+    Those are masks in registers, and bytes in memory.
+    """
+    used: Used = {}
     for root in group.roots:
         for access in accesses_below(root, roots):
-            if access.node.kind == "point":
+            if access.node.kind == "point" and access.node.dtype.kind != "b":
                 used.setdefault(access.node, []).append((root, access.map))
+    return used
+
+
+def keep_costly(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
     kept: list[tuple[Root, set[Node]]] = []
     for node in sorted(used, key=lambda n: -n.number):
         covered = {root.level for root, within in kept if node in within}
         readers = [(root, read) for root, read in used[node] if root.level not in covered]
         stages = {root.level for root, _ in readers}
-        if node.dtype.kind == "b":  # conditions are masks in registers, and bytes in memory
-            continue
         if len(stages) < 2 or node.cost < (COSTLY if len(stages) == 2 else COSTLY / 4):
             continue
         first, read = min(readers, key=lambda item: item[0].level)
         if can_keep(node, first, read, group, readers):
-            root = Root(node, "kept")
-            root.outer, root.level = first.outer, first.level
-            group.roots.append(root)
-            kept.append((root, below(node, roots)))
+            kept.append((keep(node, first, group), below(node, roots)))
 
 
-def can_keep(node: Node, first: Root, read: IndexMap, group: Group, readers: Iterable[tuple[Root, IndexMap]]) -> bool:
-    """Tell whether a value can be kept in a buffer of the row, which the first of its readers fills."""
+def keep_long(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+    """Add for each long result a root for what saves most if it is kept where the result will be.
+
+    That memory will be written anyway. One value in memory of its own, or several, would take as long as they save.
+    """
+    kept: list[Node] = []
+    for result in [root for root in group.roots if root.kind == "store" and is_long(root)]:
+        best, saved = None, 0.0
+        for node, readers in used.items():
+            stages = {root.level for root, _ in readers}
+            saving = (len(stages) - 1) * node.cost
+            if node.cost < COSTLY or saving <= saved or not is_last_read(node, readers, result):
+                continue
+            first, read = min(readers, key=lambda item: item[0].level)
+            related = any(node in below(other, roots) or other in below(node, roots) for other in kept)
+            if not related and can_keep(node, first, read, group, readers, LONG_ROW):
+                best, saved = (node, first), saving
+        if best is not None:
+            keep(*best, group)
+            kept.append(best[0])
+
+
+def is_last_read(node: Node, readers: Iterable[tuple[Root, IndexMap]], result: Root) -> bool:
+    """Tell whether a value is read for the last time where a result is, point by point, that takes as much room."""
+    alike = node.dtype == result.node.dtype and node.shape == result.space
+    here = (result, identity_map(result.space)) in readers
+    return alike and here and all(root.level <= result.level for root, _ in readers)
+
+
+def is_long(root: Root) -> bool:
+    """Tell whether the values of a root are too many for a buffer of the row, and not too many to be kept at all."""
+    return ROW_CACHE < math.prod(root.space) * root.node.dtype.itemsize <= LONG_ROW
+
+
+def keep(node: Node, first: Root, group: Group) -> Root:
+    """Add a root that keeps a value, in the stage of its first reader."""
+    root = Root(node, "kept")
+    root.outer, root.level = first.outer, first.level
+    group.roots.append(root)
+    return root
+
+
+def can_keep(
+    node: Node,
+    first: Root,
+    read: IndexMap,
+    group: Group,
+    readers: Iterable[tuple[Root, IndexMap]],
+    room: int = ROW_CACHE,
+) -> bool:
+    """Tell whether a value can be kept in a buffer of the row of some bytes, which the first of its readers fills."""
     if read != identity_map(first.space) or not first.inner or node.shape != first.space:
         return False
-    if math.prod(first.inner) * node.dtype.itemsize > ROW_CACHE:
+    if math.prod(first.inner) * node.dtype.itemsize > room:
         return False
     if group.rows is None or first.outer is None:
         return True

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wengert.emission.arena import LINE, padded
+from wengert.emission.in_place import in_place
 from wengert.emission.plans import nest_of_stage
 from wengert.kernel.kernel import (
     Affine,
@@ -79,7 +80,8 @@ class Step:
 def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffer]]:
     """Return a program's kernels as steps, and its buffers with those that steps need besides."""
     sharing = Sharing(program, target)
-    for kernel in program.kernels:
+    kernels = [part for kernel in program.kernels for part in sharing.separated(kernel)]
+    for kernel in in_place(kernels, sharing.buffers):
         sharing.add(kernel)
     return sharing.steps, sharing.buffers
 
@@ -98,23 +100,23 @@ class Sharing:
         self.steps: list[Step] = []
         self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory
 
-    def add(self, kernel: Kernel) -> None:
-        """Add the steps of a kernel."""
+    def separated(self, kernel: Kernel) -> Iterator[Kernel]:
+        """Return a kernel as those that are cut one by one."""
         kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
-        if cycles(kernel, self.lanes) < LARGE:
+        whole = kernel.rows > 1 or cycles(kernel, self.lanes) < LARGE
+        yield from [kernel] if whole else self.by_stages(kernel)
+
+    def add(self, kernel: Kernel) -> None:
+        """Add a kernel, in parts if it takes long."""
+        duration = cycles(kernel, self.lanes)
+        if duration < LARGE:
             self.steps.append(Step(kernel, 1, 1, {}))
             return
-        for part in [kernel] if kernel.rows > 1 else self.by_stages(kernel):
-            self.cut(part)
-
-    def cut(self, kernel: Kernel) -> None:
-        """Add a kernel that takes long, in parts."""
-        duration = cycles(kernel, self.lanes)
         (first, *others) = kernel.stages
         grain, extent = kernel.tile, kernel.rows
         if kernel.rows == 1:
             nest = nest_of_stage(first, self.buffers)
-            if duration < LARGE or others or not nest:
+            if others or not nest:
                 self.steps.append(Step(kernel, 1, 1, {}))
                 return
             if first.updates or any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):

@@ -1,0 +1,106 @@
+"""Values in the memory of others that are read for the last time where they are stored, point by point.
+
+Caches then hold one of two, and memory that will be written anyway serves what is kept until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from wengert.emission.plans import accesses
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
+
+__all__ = ["in_place"]
+
+Place = tuple[int, int]
+"""The numbers of a kernel and of a stage of it; kernels keep numbers of the row after all stages."""
+
+
+class Lives(NamedTuple):
+    """Say where buffers are accessed first and last, by name."""
+
+    first: dict[str, Place]
+    last: dict[str, Place]
+
+
+def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kernel]:
+    """Return kernels in which a buffer that another can take the place of has its name from the beginning.
+
+    A cell of both is then read, for the last time, and written, for the first time, at one point of one stage; so
+    whatever the order of points is, each reads what it read before. What lies in memory that rows share is left alone
+    where there are rows, which bring it into the caches ahead.
+
+    Args:
+        kernels: of a program, in order.
+        buffers: of the program, by name.
+    """
+    found = list(kernels)
+    lives = lives_of(found)
+    names: dict[str, str] = {}
+    for k, kernel in enumerate(found):
+        for s, stage in enumerate(kernel.stages):
+            for old, new in pairs(stage):
+                ends = lives.last[old] == (k, s) == lives.first[new]
+                if ends and new not in names.values() and fits(buffers[old], buffers[new], kernel):
+                    names[old] = new
+    return [renamed(kernel, names) for kernel in found] if names else found
+
+
+def lives_of(kernels: list[Kernel]) -> Lives:
+    """Return where each buffer is accessed first and last."""
+    lives = Lives({}, {})
+    for k, kernel in enumerate(kernels):
+        used = [(s, name) for s, stage in enumerate(kernel.stages) for name, _ in accesses(stage)]
+        used += [(len(kernel.stages), keep.buffer) for keep in kernel.kept]
+        for s, name in used:
+            lives.first.setdefault(name, (k, s))
+            lives.last[name] = k, s
+    return lives
+
+
+def pairs(stage: Stage) -> Iterator[tuple[str, str]]:
+    """Iterate over buffers of which a stage only reads one and only writes another, both at the same places."""
+    at: dict[str, set[tuple[str, Affine | None]]] = {}
+    for operation in stage.operations:
+        if operation.buffer:
+            at.setdefault(operation.buffer, set()).add(("" if operation.guard else operation.name, operation.at))
+    for store in stage.stores:
+        at.setdefault(store.buffer, set()).add(("" if store.guard else "store", store.at))
+    others = {r.into for r in stage.reductions} | {update.buffer for update in stage.updates}
+    for store in stage.stores:
+        read, written = {("load", store.at)}, {("store", store.at)}
+        if at[store.buffer] == written and store.buffer not in others:
+            yield from [(old, store.buffer) for old in at if at[old] == read and old not in others]
+
+
+def fits(old: Buffer, new: Buffer, kernel: Kernel) -> bool:
+    """Tell whether a buffer has room for another where a kernel reads the first and writes the second."""
+    if (old.dtype, old.size) != (new.dtype, new.size):
+        return False
+    if old.kind == "row":
+        return new.kind == "row"
+    return old.kind == "temporary" and new.kind in ("temporary", "output") and kernel.rows == 1
+
+
+def renamed(kernel: Kernel, names: dict[str, str]) -> Kernel:
+    """Return a kernel whose buffers have other names; those that others take the place of in turn have the last one."""
+
+    def name(old: str) -> str:
+        while old in names:
+            old = names[old]
+        return old
+
+    stages = [
+        replace(
+            stage,
+            operations=tuple([replace(o, buffer=name(o.buffer)) if o.buffer in names else o for o in stage.operations]),
+            stores=tuple([replace(s, buffer=name(s.buffer)) for s in stage.stores]),
+            reductions=tuple([replace(r, into=name(r.into)) for r in stage.reductions]),
+            updates=tuple([replace(u, buffer=name(u.buffer)) for u in stage.updates]),
+        )
+        for stage in kernel.stages
+    ]
+    kept = tuple([replace(keep, buffer=name(keep.buffer)) for keep in kernel.kept])
+    return replace(kernel, stages=tuple(stages), kept=kept)
