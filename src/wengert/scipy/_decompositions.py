@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from wengert.core.dispatch import apply, implements
-from wengert.core.requirements import require_finite
+from wengert.core.requirements import elements, require_finite
 from wengert.core.tensor import raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._linalg import with_residuals
@@ -284,8 +285,11 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:  # 
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     """Return a norm of vectors or matrices; see `scipy.linalg.norm`."""
     x = array("norm", a)
-    if check_finite:
-        require_finite("norm", "a", x)
     if x.ndim == 1 and ord in (None, 2) and axis is None and not keepdims and x.dtype.kind in "fc":
-        return apply(counterparts.norm, x, order=None, axis=None, keepdims=False)
-    return np.linalg.norm(x, ord, axis, keepdims)
+        found: Any = apply(counterparts.norm, x, order=None, axis=None, keepdims=False)
+    else:
+        found = np.linalg.norm(x, ord, axis, keepdims)
+    known = elements(found) if check_finite else 0.0
+    if np.ndim(known) or known is None or not math.isfinite(known):  # a finite number is one of finite numbers
+        require_finite("norm", "a", x)
+    return found
