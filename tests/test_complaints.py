@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 import threading
 import unittest
 import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -257,6 +259,24 @@ def test_unittest_leaves_alone_what_stops_operations() -> None:
         with watching as caught:
             np.log(wg.tensor(X))
     assert caught.filename == __file__
+
+
+def test_collecting_starts_no_function_where_an_interrupt_would_be_lost() -> None:
+    """What a handler of signals raises where a function starts is only printed in the middle of collecting."""
+    started: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and "wengert" in frame.f_globals.get("__name__", ""):
+            started.append(frame.f_code.co_name)
+
+    gc.collect()
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        gc.collect()
+    finally:
+        sys.setprofile(before)
+    assert started == []
 
 
 async def never_awaited() -> None:

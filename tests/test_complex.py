@@ -520,3 +520,19 @@ def test_interp_refuses_complex_operands_as_numpy_does():
                 function(*operands)
     expected = np.interp([-1.0, 0.5], xp, fp + 1j, 2j)
     np.testing.assert_array_equal(wg.jit(np.interp)(np.array([-1.0, 0.5]), xp, fp + 1j, 2j), expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.true_divide(2j * x, np.fmin(False, x)),
+        lambda x: np.power(2j * x * 0, -1.0),
+        lambda x: np.power(2j * x * 0, 0.5),
+    ],
+)
+def test_pythons_complex_numbers_are_divided_by_zero_in_derivatives_as_by_numpy(function: Any) -> None:
+    with np.errstate(all="ignore"):
+        moved, array = wg.jvp(function, (1.0,), (1.0,)), wg.jvp(function, (np.ones(1),), (np.ones(1),))
+        np.testing.assert_array_equal(moved, np.array(array)[:, 0])
+        pulled = wg.vjp(function, 1.0)[1](1.0 + 0.0j), wg.vjp(function, np.ones(1))[1](np.ones(1, complex))
+        np.testing.assert_array_equal(pulled[0], pulled[1][0])

@@ -85,6 +85,7 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "an argument as a result": (wg.jit(lambda x, y: (x, y, x + 1.0)), (X, 2.5), {}),
     "known results": (wg.jit(lambda x: (2.5, np.arange(3.0), x + np.arange(10.0))), (X,), {}),
     "only a known array": (wg.jit(lambda x: np.ones(3)), (X,), {}),
+    "known arrays without elements": (wg.jit(lambda x: (np.zeros(0), x * 2, np.zeros((0, 3)), x * 3)), (X,), {}),
     "static arguments": (wg.jit(power, static_argnums=1), (X, 3), {}),
     "static arguments by name": (wg.jit(power, static_argnames="times"), (X,), {"times": 3, "scale": 2.0}),
     "static functions": (wg.jit(lambda f, x: f(x), static_argnums=0), (rosenbrock, X), {}),

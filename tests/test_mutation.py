@@ -602,6 +602,33 @@ def test_real_and_imaginary_parts_are_views() -> None:
     assert str(error.value) == ("imag: dtype float64; a complex dtype is needed to set it. Use .astype(complex).")
 
 
+@pytest.mark.parametrize("indices", [[0], [0, 0], []])
+def test_numbers_are_put_into_arrays_without_axes(indices: list[int]) -> None:
+    def program(y: Any, s: Any) -> Any:
+        y.put(indices, s)
+        return y * 1.0
+
+    want = program(np.array(1.5), 2.5)
+    for found in (
+        program(wg.tensor(1.5), 2.5),
+        wg.jit(program)(np.array(1.5), 2.5),
+        wg.vjp(program, np.array(1.5), 2.5)[0],
+        wg.jvp(program, (np.array(1.5), 2.5), (np.array(1.0), 1.0))[0],
+    ):
+        assert found == want
+
+
+def test_what_nan_to_num_gives_for_an_array_without_axes_is_a_number() -> None:
+    def program(y: Any) -> Any:
+        found = np.nan_to_num(y, copy=False)
+        y[...] = 7.0
+        return found + 10 * y
+
+    want = program(np.array(np.nan))
+    for found in (program(wg.tensor(np.nan)), wg.vjp(program, np.array(np.nan))[0], wg.jit(program)(np.array(np.nan))):
+        assert found == want
+
+
 def test_scalars_can_be_written_to() -> None:
     def program(x: Any) -> Any:
         value = x * 1.0

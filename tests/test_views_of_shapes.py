@@ -143,3 +143,26 @@ def test_results_that_are_no_views_are_left_alone_by_writes() -> None:
     x[:] = 7.0
     for result in results:
         assert result.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+WITHOUT_AXES: dict[str, Callable[[Any], Any]] = {
+    "reshape": lambda t: t.reshape(()).reshape(1),
+    "squeeze": lambda t: np.atleast_1d(np.squeeze(t)),
+    "transpose": lambda t: np.expand_dims(t.T, 0),
+    "everything": lambda t: t[...].ravel(),
+    "a new axis and none": lambda t: np.squeeze(t[None])[None],
+}
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@together("view_of", WITHOUT_AXES.values())
+def test_views_of_views_without_axes_see_writes(view_of: Callable[[Any], Any], requires_grad: bool) -> None:
+    def run(t: Any) -> Any:
+        base = t.copy()
+        view = view_of(base)
+        base[...] = 9.0
+        view += 1.0
+        return base
+
+    assert run(np.array(1.5)) == 10.0
+    assert run(wg.tensor(np.array(1.5), requires_grad=requires_grad)).item() == 10.0

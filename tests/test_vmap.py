@@ -804,3 +804,23 @@ def test_counts_of_lanes_refuse_what_numpy_refuses() -> None:
             wg.vmap(lambda n: wg.numpy.bincount(n, minlength=3))(np.array([[0, 1], [1, -1]]))
         with pytest.raises(ShapeError, match="in different lanes; one shape for all lanes is needed"):
             wg.vmap(wg.numpy.bincount)(np.array([[0, 1], [2, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("product", "left", "right"),
+    [
+        (np.matmul, (1,), (3,)),
+        (np.matmul, (2, 3), (1,)),
+        (np.matmul, (2, 1), (3, 2)),
+        (np.vecdot, (1,), (3,)),
+        (np.matvec, (2, 1), (3,)),
+        (np.vecmat, (1,), (3, 2)),
+    ],
+)
+def test_products_repeat_no_axis_that_they_sum_over(
+    product: Any, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    x, y = np.ones((2, *left)), np.ones((2, *right))
+    for transform in (wg.vmap, lambda f: wg.jit(wg.vmap(f)), lambda f: wg.jvp(wg.vmap(f), (x, y), (x, y))):
+        with pytest.raises(ValueError, match="needed"):
+            transform(product)(x, y)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import gc
 import warnings
+from functools import partial
+from itertools import repeat
+from operator import setitem
 from typing import Any
 
 __all__ = ["UNREGISTERED", "require_warning", "unregister"]
@@ -26,23 +29,40 @@ def text_of_stop() -> str:
 STOPPED = text_of_stop()
 UNREGISTERED: Any = () if STOPPED else {}
 """What their `__warningregistry__` is; false, since unittest empties those that are not."""
-SPACES: list[tuple[dict[str, Any], dict[Any, Any]]] = []
-"""The global names of functions that stop, each with what has been warned of there meanwhile."""
+REGISTRY = "__warningregistry__"
+SPACES: list[dict[str, Any]] = []
+"""The global names of functions that stop."""
+WARNED: list[dict[Any, Any]] = []
+"""What has been warned of in each of them while the garbage collector ran."""
 
 
 def unregister(names: dict[str, Any]) -> None:
     """Let functions with these global names stop where they would warn."""
-    names["__warningregistry__"] = UNREGISTERED
-    SPACES.append((names, {}))
+    names[REGISTRY] = UNREGISTERED
+    SPACES.append(names)
+    WARNED.append({})
 
 
-def while_collecting(phase: str, _info: Any) -> None:
-    """Let what the garbage collector finalizes in the middle of such a function warn as it does anywhere."""
-    for names, registry in SPACES:
-        names["__warningregistry__"] = registry if phase == "start" else UNREGISTERED
+class Stopping:
+    """Let functions stop where they would warn, when the attribute is asked for: `any` meets nothing but None."""
+
+    __iter__ = staticmethod(partial(map, setitem, SPACES, repeat(REGISTRY), repeat(UNREGISTERED)))
+    everywhere = property(any)
 
 
-gc.callbacks.append(while_collecting)
+class Collecting:
+    """Let what the garbage collector finalizes in the middle of such a function warn as it does anywhere.
+
+    The collector calls `getattr` of this with its phase. No line of Python runs then: where a function of Python begins
+    signals are handled, and what that raises in the middle of collecting, such as KeyboardInterrupt, is lost.
+    """
+
+    __iter__ = staticmethod(partial(map, setitem, SPACES, repeat(REGISTRY), WARNED))
+    start = property(any)
+    stop = property(partial(getattr, Stopping(), "everywhere"))
+
+
+gc.callbacks.append(partial(getattr, Collecting()))
 
 
 def require_warning(error: TypeError) -> None:

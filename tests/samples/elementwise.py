@@ -197,6 +197,9 @@ KINKS = [
     sample("fmin", np.fmin, np.array([1.0, 2.0]), fixed(np.array([np.nan, 1.0]))),
     sample("nextafter", np.nextafter, normal(3), normal(3, seed=1)),
     sample("nextafter", np.nextafter, normal(2, 1), normal(3, seed=1)),
+    *binary(np.heaviside, off_zero, normal, order=1),
+    sample("heaviside", np.heaviside, fixed(np.array([0.0, -1.0, 0.0, 2.0])), normal(4), order=1),
+    sample("heaviside", np.heaviside, 0.0, normal(2, 3), order=1),
     sample("ldexp", np.ldexp, normal(3), integers(-3, 4, 3)),
     sample("ldexp", np.ldexp, normal(2, 1), integers(-3, 4, 3)),
     sample("conjugate", np.conjugate, normal(2, 3)),
@@ -204,7 +207,6 @@ KINKS = [
 ]
 
 CONSTANTS = [
-    *binary(np.heaviside, off_zero, normal, order=1),
     *unary(np.sign, off_zero),
     *unary(np.floor, off_integers),
     *unary(np.ceil, off_integers),

@@ -125,6 +125,8 @@ SAMPLES = [
     sample("ufunc_reduce", np.fmax.reduce, spaced(3, 2)),
     sample("ufunc_reduce", lambda x: np.subtract.reduce(x, initial=1.0), normal(3)),
     sample("ufunc_reduce", np.subtract.reduce, normal(1, 2)),
+    sample("ufunc_reduce", np.divide.reduce, positive()),
+    sample("ufunc_reduce", np.power.reduce, positive()),
     sample("ufunc_reduce", np.hypot.reduce, normal(0, 2)),
     sample("multiply", np.multiply.outer, normal(2, 2), normal(3)),
     sample("add", np.add.outer, normal(2), np.array(0.7)),

@@ -80,7 +80,7 @@ def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | Nu
 def result_kind(x: Any) -> Kind | None:
     """Return the kind of a result; None if kernels cannot write it as it lies in memory."""
     if type(x) is not Variable:
-        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray else SameKind(x)
+        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray and x.size else SameKind(x)
     if x.weak:
         return NumberKind(x.aval.number)
     if not x.shape:

@@ -63,8 +63,8 @@ def small_parts(
 
 
 def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the results of a graph that are not known before, and those that are arrays."""
-    return tuple([x for x in outputs if type(x) is Variable or type(x) is np.ndarray])
+    """Return the results of a graph that are not known before, and those that are arrays with elements."""
+    return tuple([x for x in outputs if type(x) is Variable or (type(x) is np.ndarray and x.size)])
 
 
 def are_apart(outputs: Sequence[Any]) -> bool:

@@ -139,7 +139,10 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         fills = apply(conversion.nan_to_num, tensor, nan=nan, posinf=posinf, neginf=neginf)
         chosen = np.where(np.isfinite(tensor), tensor, fills)  # which sends nothing back to what is replaced
         result = laid_as(chosen, tensor)
-    return result if copy else replace("nan_to_num", tensor, result)
+    if copy:
+        return result
+    written = replace("nan_to_num", tensor, result)
+    return written if written.ndim else written.copy()[()]  # NumPy gives a number there
 
 
 @implements(np.sinc)

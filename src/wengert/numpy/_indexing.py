@@ -113,7 +113,10 @@ def set_flat(target: Tensor, places: Any, values: Any) -> None:
     """Assign values, repeated as needed, to places of the flattened target."""
     found = assignable(target, values)
     if is_weak(found):
-        target[np.unravel_index(places, target.shape)] = found
+        if target.ndim:
+            target[np.unravel_index(places, target.shape)] = found
+        elif places.size:
+            target[...] = found
         return
     source = flattened(as_tensor(found))
     if not places.size or not source.size:

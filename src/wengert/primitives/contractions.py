@@ -7,7 +7,7 @@ A product declares its labels as a function of the operands' shapes. Batched pro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -72,25 +72,33 @@ def stack_labels(rank: int, *core: str) -> tuple[Any, ...]:
     return (*range(len(core) - rank, 0), *core)
 
 
+def along_core(shapes: Sequence[Shape], operands: Sequence[tuple[Any, ...]], result: Any, **form: Any) -> Labels:
+    """Label operands whose axes `k` are as long as each other: NumPy repeats axes of length one in stacks only."""
+    lengths = [dict(zip(names, shape, strict=True))["k"] for names, shape in zip(operands, shapes, strict=True)]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"axes of lengths {lengths}")
+    return labelled(shapes, operands, result, **form)
+
+
 def matmul_labels(x: Shape, y: Shape) -> Labels:
     """Label rows and columns; vectors have one of them."""
     rows, columns = ("i",) * (len(x) > 1), ("j",) * (len(y) > 1)
     left, right = stack_labels(len(x), *rows, "k"), stack_labels(len(y), "k", *columns)
     rank = max(len(x) - len(rows), len(y) - len(columns)) - 1
-    return labelled((x, y), (left, right), (*stack_labels(rank), *rows, *columns))
+    return along_core((x, y), (left, right), (*stack_labels(rank), *rows, *columns))
 
 
 def matvec_labels(x: Shape, y: Shape) -> Labels:
     """Label the rows of a matrix and the elements of a vector."""
     operands = stack_labels(len(x), "i", "k"), stack_labels(len(y), "k")
-    return labelled((x, y), operands, (*stack_labels(max(len(x) - 2, len(y) - 1)), "i"))
+    return along_core((x, y), operands, (*stack_labels(max(len(x) - 2, len(y) - 1)), "i"))
 
 
 def vecmat_labels(x: Shape, y: Shape) -> Labels:
     """Label the elements of a vector, which is conjugated, and the columns of a matrix."""
     operands = stack_labels(len(x), "k"), stack_labels(len(y), "k", "j")
     result = (*stack_labels(max(len(x) - 1, len(y) - 2)), "j")
-    return labelled((x, y), operands, result, conjugated=(True, False))
+    return along_core((x, y), operands, result, conjugated=(True, False))
 
 
 def vecdot_labels(x: Shape, y: Shape, axis: int = -1) -> Labels:
@@ -101,7 +109,7 @@ def vecdot_labels(x: Shape, y: Shape, axis: int = -1) -> Labels:
         place = len(stack) + axis + 1
         return (*stack[:place], "k", *stack[place:])
 
-    return labelled((x, y), (own(x), own(y)), stack_labels(max(len(x), len(y)) - 1), conjugated=(True, False))
+    return along_core((x, y), (own(x), own(y)), stack_labels(max(len(x), len(y)) - 1), conjugated=(True, False))
 
 
 matmul = product(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import strong
 from wengert.core.choose import chosen as select
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply, at_once
@@ -61,8 +62,7 @@ def power_base(t: Any, _out: Any, x: Any, y: Any) -> Any:
     if isinstance(y, int | float):
         if y == 2:
             return t * (2 * x)
-        base = np.float64(x) if type(x) is float else x  # Python's 0.0 raises for a negative exponent
-        return t * (y * base ** (y - 1)) if y else t * 0.0
+        return t * (y * strong(x) ** (y - 1)) if y else t * 0.0  # Python's 0.0 raises for a negative exponent
     exponent = np.where(y == 0, 1, y) - 1
     return t * (y * x**exponent)
 
@@ -264,6 +264,7 @@ fmin = elementwise(
 )
 copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))
+heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda t, _out, x, _y: np.where(x == 0, t, 0)))
 ldexp = elementwise("ldexp", np.ldexp, d=(lambda t, _out, _x, y: np.ldexp(t, y), None))
 
 
@@ -274,7 +275,6 @@ conjugate = elementwise("conjugate", np.conjugate, d=lambda t, _out, _x: np.conj
 
 # Structural zeros
 
-heaviside = constant("heaviside", np.heaviside)
 sign = constant("sign", np.sign)
 floor = constant("floor", np.floor)
 ceil = constant("ceil", np.ceil)

@@ -400,7 +400,7 @@ def evaluate_reduce(
     x: Any, *rest: Any, ufunc: Any, axis: Axes, keepdims: bool, extras: Names = (), dtype: Any = None
 ) -> Any:
     """Evaluate `ufunc.reduce`."""
-    if ufunc in MISREAD and x.ndim and all(x.shape[i] for i in axis):
+    if ufunc in MISREAD and axis and all(x.shape[i] for i in axis):
         index = (slice(None),) * axis[0] + (slice(-1, None) if keepdims else -1,)
         return ufunc.accumulate(x, axis[0])[index]
     return ufunc.reduce(x, axis, dtype, None, keepdims, **options_of(extras, rest))
@@ -409,7 +409,7 @@ def evaluate_reduce(
 def reduce_vjp(ct: Any, _out: Any, x: Any, *, ufunc: np.ufunc, axis: Axes, keepdims: bool) -> Any:
     """Differentiate one axis after the other: a reduction is the last of the accumulated results."""
     ct = restore_axes(ct, x.shape, axis, keepdims)
-    inputs = [x]
+    inputs = [x] if axis else []
     for i in axis[:-1]:
         inputs.append(ufunc.reduce(inputs[-1], axis=i, keepdims=True))
     for i, y in zip(reversed(axis), reversed(inputs), strict=True):

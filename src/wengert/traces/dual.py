@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import complexfloating, ndarray
 
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.cotangent import match_dtype
@@ -125,6 +125,8 @@ class Dual(Transient):
         out = unwrapped(apply(primitive, *values, **params))
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
+        elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
+            tangents = list(map(strong, tangents))
         if not primitive.singular:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -218,7 +218,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         if kind is ndarray:
             if out.base is not x and not is_window(out, x):
                 return result
-        elif not hasattr(source, "_array"):
+        elif source is a and not hasattr(source, "_array"):  # a number; a view without axes is an array
             return result
         if kind is not ndarray and (path or type(out) is not ndarray):
             steps = extended(base.shape, path_of(path), primitive, params)
