@@ -5,10 +5,20 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from tools.fuzz.grammar import Name, Scope
+from tools.fuzz.grammar import Name, Scope, templates
 from tools.fuzz.statements import FEATURES, Lines, Maker, Statements
 
 __all__ = ["Flow", "program"]
+
+# What NumPy raises a ValueError for.
+FAILING = templates(
+    """
+    {V}[:1] @ {V} ; {M} @ {M} ; {V} + {P} ; np.reshape({M}, 5) ; np.concatenate([{V}, {M}]) ; np.vecdot({M}, {M}[:, :1])
+    np.linalg.inv({M}) ; np.sum({V}, axis=1) ; np.matvec({M}[:, :1], {V})
+    """
+)
+KNOWN = ("np.zeros(0)", "np.arange(2.0)", "np.ones((0, 3))")
+"""Results that depend on nothing."""
 
 
 class Flow(Statements):
@@ -208,6 +218,9 @@ class Flow(Statements):
     def attempt(self, scope: Scope, depth: int) -> Lines:
         """Make a try statement whose body may raise, as a condition decides."""
         error = self.choice.choice(("ValueError", "ZeroDivisionError", "Exception"))
+        if self.choice.random() < 0.15:
+            failing = self.make.filled(self.choice.choice(FAILING), "V", scope, 1)
+            return ["try:", *self.body(scope, depth), f"    {failing}", "except ValueError:", *self.body(scope, depth)]
         raising = [f"    if {self.make.condition(scope, 1)}:", f"        raise {error}"]
         form = self.choice.choice(("condition", "condition", "always", "never", "assert"))
         if form == "assert":
@@ -274,9 +287,10 @@ def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
     early, place = Scope(list(scope.names), list(scope.rules)), len(lines)
     lines += maker.block(scope, choice.randint(1, 4), 2)
     results = [n for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fci"][-6:]
-    lines.append(f"return ({', '.join([*(n.text for n in results), maker.value('S', scope)])},)")
+    known = [choice.choice(KNOWN)] * maker.make.having("containers", 0.06)
+    lines.append(f"return ({', '.join([*known, *(n.text for n in results), maker.value('S', scope)])},)")
     if maker.make.having("exits", 0.1):
-        values = [maker.value(n.number.replace("f", "") + n.kind, early) + " * 1" for n in results]
+        values = known + [maker.value(n.number.replace("f", "") + n.kind, early) + " * 1" for n in results]
         values.append(maker.value("S", early))
         lines[place:place] = [f"if {maker.make.condition(early, 1)}:", f"    return ({', '.join(values)},)"]
     if maker.make.having("single", 0.05):

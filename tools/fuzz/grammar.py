@@ -38,7 +38,7 @@ BINARY = templates(
     np.where({bX}, {X}, {X}) ; np.where({bX}, {X}, {S}) ; np.logaddexp({X}, {X})
     np.arctan2({X}, 3.0 + np.sin({X})) ; (1.5 + np.sin({X})) ** {X} ; np.clip({X}, -0.7, 0.9)
     np.multiply({X}, {X}) ; ({X} * {bX}) ; np.add({X}, {X}, where={bX}, out=np.zeros_like({X}))
-    np.copysign({X}, {X}) ; 2.0 ** np.sin({X})
+    np.copysign({X}, {X}) ; 2.0 ** np.sin({X}) ; np.heaviside({bX} * 1.0, {X})
     """
 )
 COMPLEX = templates(
@@ -262,6 +262,7 @@ VIEWS = {
     "S": templates(
         """
         V: {}[1, ...] ; V: {}[0:1].reshape(()) ; M: {}[0, 1, ...] ; S: {}[...] ; S: {}.T
+        S: {}.reshape(()) ; S: np.squeeze({})
         """
     ),
     "P": templates(

@@ -76,6 +76,11 @@ WRITERS = {
         {a}[{a} > LOW] = np.sin({a}[{a} > LOW]) ; {a}[np.where({a} < HIGH)] -= {a}[{a} < HIGH] * {S}
         """
     ),
+    "S": templates(
+        """
+        {a}.put([0], {S}) ; np.put({a}, [0, 0], 0.5) ; np.add.at({a}, (), {S})
+        """
+    ),
     "V": templates(
         """
         np.add.at({a}, [0, 0, 2], {V}) ; np.sum({M}, axis=0, out={a}) ; np.matmul({Q}, {V}, out={a}) ; {a}.sort()
@@ -103,6 +108,11 @@ WRITERS = {
 
 # Views that are written to in one statement, without a name for the view.
 THROUGH = {
+    "S": templates(
+        """
+        np.atleast_1d({a})[0] += {S} ; {a}.reshape(1)[:] = {S} ; {a}[None] *= {S} ; {a}.ravel()[0] -= {S}
+        """
+    ),
     "P": templates(
         """
         {a}[::-1][0] += {S} ; {a}.T[1:] *= {S}
