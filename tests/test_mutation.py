@@ -602,6 +602,29 @@ def test_real_and_imaginary_parts_are_views() -> None:
     assert str(error.value) == ("imag: dtype float64; a complex dtype is needed to set it. Use .astype(complex).")
 
 
+@pytest.mark.parametrize("function", [lambda x, *outs: np.divmod(x, 2.0, *outs), np.modf])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, x, q, r: f(x, q, r),
+        lambda f, x, q, r: f(x, q),
+        lambda f, x, q, r: f(x, None, r),
+        lambda f, x, q, r: np.divmod(x, 2.0, out=(q, r)),
+        lambda f, x, q, r: np.modf(x, out=(None, r)),
+        lambda f, x, q, r: np.divmod(x, 2.0, out=(r, q), where=MASK[0]),
+        lambda f, x, q, r: np.divmod(x[0], 2.0, out=(q, r)),
+    ],
+)
+def test_functions_with_two_results_write_into_both(function: Any, call: Any) -> None:
+    def program(x: Any) -> Any:
+        first, second = x * 0.0 + 7.0, x * 0.0 + 8.0
+        return np.stack([*call(function, x * 1.0, first, second), first, second])
+
+    want = program(X)
+    for found in (program(wg.tensor(X)).numpy(), wg.vjp(program, X)[0], wg.jit(program)(X)):
+        np.testing.assert_array_equal(found, want)
+
+
 @pytest.mark.parametrize("indices", [[0], [0, 0], []])
 def test_numbers_are_put_into_arrays_without_axes(indices: list[int]) -> None:
     def program(y: Any, s: Any) -> Any:

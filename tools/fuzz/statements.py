@@ -74,6 +74,7 @@ WRITERS = {
         np.tanh({X}, {a}) ; np.where({bX}, {X}, {a}).copy() ; np.putmask({a}, {bX}, {X})
         np.maximum({a}, {X}, out={a}) ; np.clip({X}, -0.5, 0.8, out={a}) ; np.negative({X}, out={a}[...])
         {a}[{a} > LOW] = np.sin({a}[{a} > LOW]) ; {a}[np.where({a} < HIGH)] -= {a}[{a} < HIGH] * {S}
+        np.divmod({X}, 8.0, out=({a}, np.zeros_like({a}))) ; np.modf({X}, None, {a})
         """
     ),
     "S": templates(

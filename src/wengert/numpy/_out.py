@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,11 @@ def with_out(name: str, result: Tensor, out: Any, where: Any = True) -> Tensor:
 
 
 def with_outs(name: str, results: Sequence[Tensor], out: Any, where: Any = True) -> Any:
-    """Return several results, or write them into those of `out`."""
+    """Return several results, or write them into those of `out`; None, and what is left out, stand for new ones."""
     if not writes(name, out, where):
         return results
-    outs = out if isinstance(out, tuple) else (out,)
-    return tuple(store(name, r, o, where) for r, o in zip(results, outs, strict=True))
+    targets = zip_longest(results, out if isinstance(out, tuple) else (out,))
+    return tuple(r if o is None else store(name, filling(r, o), o, where) for r, o in targets)
 
 
 def writes(name: str, out: Any, where: Any) -> bool:

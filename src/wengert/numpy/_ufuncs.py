@@ -170,9 +170,10 @@ def divmod_of_numbers(x: Any, y: Any) -> Any:
     return x // y, x % y
 
 
-def divmod_function(x: Any, y: Any, **options: Any) -> Any:
+def divmod_function(x: Any, y: Any, /, *outs: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
     """Return quotient and remainder, as `numpy.divmod`."""
-    return OF_UFUNCS[np.floor_divide](x, y, **options), OF_UFUNCS[np.remainder](x, y, **options)
+    results = OF_UFUNCS[np.floor_divide](x, y, **options), OF_UFUNCS[np.remainder](x, y, **options)
+    return with_outs("divmod", results, outs or out, where)
 
 
 OF_UFUNCS: dict[Any, Callable[..., Any]] = {}
