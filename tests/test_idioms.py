@@ -15,11 +15,6 @@ from wengert.errors import GraphError
 X = np.array([0.5, 3.0, 1.5])
 
 
-def asserted(x: Any) -> Any:
-    assert np.all(x > 0), "positive"
-    return np.sum(x)
-
-
 def sorted_items(x: Any) -> Any:
     return sorted(x)[0]
 

@@ -105,6 +105,7 @@ def test_types_are_those_without_tracing(name: str) -> None:
 
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "a row, which is a view": lambda x, k: MATRIX[k] * x,
+    "an array without axes, which is one, too": lambda x, k: ARRAY[k, ...] * x,
     "a dictionary": lambda x, k: {0: 1.0, 1: 2.0}[k] * x,
     "a slice": lambda x, k: NUMBERS[k:],
     "functions": lambda x, k: [np.sin, np.cos][k](x),

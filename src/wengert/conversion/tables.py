@@ -51,7 +51,8 @@ def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any
     if array.dtype.kind not in "biufc":
         return array[index]
     found = as_tensor(array)[index]
-    is_copy = not found.ndim or any(np.ndim(x) for x in entries if isinstance(x, Tensor | np.ndarray | list))
+    is_number = not found.ndim and not any(entry is Ellipsis for entry in entries)
+    is_copy = is_number or any(np.ndim(x) for x in entries if isinstance(x, Tensor | np.ndarray | list))
     return found if is_copy else array[index]
 
 
