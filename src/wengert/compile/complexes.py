@@ -101,7 +101,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         pair = Pair(*[part for part in found if isinstance(part, Access)])
         return divided_by_real(call, pair) if name == "mean" else pair
     expression = EXPRESSIONS.get(name)
-    if expression is None or call.params:
+    if expression is None or not call.has_only("masked"):
         return Refused(f"values of dtype {call.avals[0].dtype}, of which no opcode knows")
     dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
     if dtype not in DTYPES:

@@ -108,7 +108,7 @@ def replaced(x: Scalar, *, nan: float, posinf: float | None, neginf: float | Non
     return select(is_nan(x), nan, select(x.equals(math.inf), high, select(x.equals(-math.inf), low, x)))
 
 
-def guarded(x: Scalar, r: Scalar, t: Scalar) -> Scalar:
+def guarded(x: Scalar, r: Scalar, t: Scalar, *, masked: bool = False) -> Scalar:  # sweeps look at it
     """Return x, and 0 where r is NaN although t is 0."""
     if x.access == r.access and r.dtype == t.dtype and r.dtype.kind == "f":
         return operate("guarded", r, t)

@@ -175,15 +175,38 @@ def sum_of_squares(x: Any) -> Any:
     return flat.dot(flat)
 
 
-def guard(x: Any, r: Any, t: Any) -> Any:
+def may_have_nan(r: Any, moving: bool) -> bool:
+    """Tell whether a value has a NaN, or no elements yet; if `moving`, also whether its tangents have."""
+    pending = [r]
+    while pending:
+        x = pending.pop()
+        while type(x) is Tensor:
+            trace = x._trace
+            if trace is None:
+                x = x._value
+                continue
+            if trace.staged:
+                return True
+            if moving:
+                pending.append(trace.tangent_below(x))
+            x = trace.below(x)
+        if x is not None and np.isnan(x).any():
+            return True
+    return False
+
+
+def guard(x: Any, r: Any, t: Any, **kept: bool) -> Any:
     """Return x, and 0 for elements where the rule of a singular primitive came out as r, NaN, although t is 0.
 
     That is a primitive, closed under differentiation: a linear one that chooses elements of its first operand.
+    With `masked=True` the sweep that makes it has passed a mask, and so has every sweep that passes it.
     """
-    return apply(PRIMITIVES["guarded"], x, r, t)
+    return apply(PRIMITIVES["guarded"], x, r, t, **kept)
 
 
-def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = None) -> Callable[..., Any]:
+def strong_zero(
+    rule: Callable[..., Any], regular: Callable[..., bool] | None = None, **kept: bool
+) -> Callable[..., Any]:
     """Wrap the rule of a singular primitive so that a zero times an infinite partial is zero.
 
     Only elements where the product came out as NaN are replaced. Where the partial is finite the result stays a
@@ -192,6 +215,7 @@ def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = 
     Args:
         rule: the rule.
         regular: tells of operands, literal ones among them, whether their partials are finite where they are.
+        **kept: `masked`, if the sweep has passed a mask; see `guard`.
     """
 
     @wraps(rule)
@@ -199,12 +223,12 @@ def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = 
         r = rule(t, out, *xs, **params)
         if has_no_nan(r) or (regular is not None and regular(*xs)):
             return r
-        if not is_staged(r) and not np.isnan(raw(r)).any():
+        if not may_have_nan(r, bool(kept)):
             return r
         if not is_staged(t) and np.all(raw(t)):
             return r
         if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on
             return r
-        return guard(r, r, t)
+        return guard(r, r, t, **kept)
 
     return guarded

@@ -91,10 +91,10 @@ class Elementwise(Primitive):
     @cached
     def guarded(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
-        if (self.singular and self.regular is None) or self.passes:
+        if self.passes:
             return self
         twin = copy.copy(self)
-        twin.rules = tuple(rule and strong_zero(rule) for rule in self.declared)
+        twin.rules = tuple(rule and strong_zero(rule, masked=True) for rule in self.declared)
         twin.overwrite = None
         twin.registered = False
         return twin

@@ -78,6 +78,10 @@ class Trace:
         """Return the value one level below that holds the elements of a Tensor of this trace."""
         return tensor._value
 
+    def tangent_below(self, operand: Any) -> Any:  # what traces of forward mode know
+        """Return the tangent of an operand, a value one level below; None if there is none."""
+        return None
+
     def owner(self, tensor: Tensor) -> Any:
         """Return the value one level below that owns the memory of a Tensor of this trace."""
         return tensor._value

@@ -34,17 +34,29 @@ where = elementwise(
 # The strong zero of singular primitives (ADR 0006): a selection that is closed under differentiation
 
 
-def evaluate_guarded(x: Any, r: Any, t: Any) -> Any:
+def evaluate_guarded(x: Any, r: Any, t: Any, *, masked: bool = False) -> Any:  # what sweeps look at
     """Evaluate `guarded`."""
     return np.where((r != r) & (t == 0), np.zeros((), x.dtype), x)
 
 
-def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any) -> Any:
+def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any, **kept: bool) -> Any:
     """Guard the cotangent: the operation chooses elements of its first operand."""
-    return guard(ct, r, t)
+    return guard(ct, r, t, **kept)
+
+
+def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **kept: bool) -> Any:
+    """Guard the tangent; behind a mask also where r is a number but its slope is not, although t stays 0."""
+    moved, slope, step = tangents
+    if moved is None:
+        return None
+    moved = guard(moved, r, t, **kept)
+    if not kept or slope is None:
+        return moved
+    return guard(moved, slope, t if step is None else np.where(t == 0, step, t), **kept)
 
 
 guarded = linear("guarded", evaluate_guarded, transpose=transpose_guarded, form=Pointwise(), fresh=True)
+guarded.jvp = move_guarded
 
 
 def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:

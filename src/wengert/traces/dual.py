@@ -212,7 +212,7 @@ def propagate(
         return None if primitive.outputs == 1 else (None,) * len(out)
     if isinstance(primitive, Elementwise):
         return propagate_elementwise(primitive, tangents, out, operands, params)
-    if isinstance(primitive, Linear):
+    if isinstance(primitive, Linear) and primitive.jvp is None:
         return propagate_linear(primitive, tangents, operands, params)
     if isinstance(primitive, Multilinear):
         moved = [(i, t) for i, t in enumerate(tangents) if t is not None]

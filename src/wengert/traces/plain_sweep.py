@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import bool_, ndarray
 
-from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
+from wengert.core.cotangent import add_shared, guard, match_dtype, unbroadcast
 from wengert.core.kinds import Elementwise
 from wengert.core.memory import BORROWED, keep, own
 from wengert.core.recording import settings
 from wengert.core.source import speaks_for
-from wengert.core.tensor import Tensor, make_tensor, unwrapped
+from wengert.core.tensor import Tensor, is_staged, make_tensor, unwrapped
 from wengert.core.views import base_and_path, current, share
 from wengert.native.elementwise import LARGE
 from wengert.primitives.added_places import add_at_places
@@ -241,6 +241,9 @@ class Sweep:
 
     def finish(self) -> None:
         """Pass the complete cotangents of leaves through their hooks, newest first."""
+        if self.masked == FOR_GOOD:
+            self.mark(self.cts)
+            self.mark(self.captured)
         leaves = self.cts if self.watch is not None else [node for node in self.cts if node.hooks is not None]
         for leaf in sorted(leaves, key=_number, reverse=True) if leaves else ():
             if leaf.hooks is not None:
@@ -248,6 +251,12 @@ class Sweep:
                 self.owned.discard(leaf)
             if self.watch is not None:
                 self.watch(leaf, self.cts[leaf])
+
+    def mark(self, cts: dict[Node, Any]) -> None:
+        """Let sweeps of what this one gives know that it has passed a mask; graphs have the guards that tell."""
+        for node, ct in cts.items():
+            if type(ct) is Tensor and ct._trace is not None and not is_staged(ct):
+                cts[node] = guard(ct, 1.0, 1.0, masked=True)
 
     def received(self, node: Node) -> Any:
         """Return the cotangent that a leaf or wanted node received; None if it got none."""
@@ -559,11 +568,14 @@ class Sweep:
     def mask_rule(self, node: Node) -> None:
         """Guard the rules of what made the result that a guard has passed: the operations since its tangent was made.
 
-        Before these, values were finite where the guard acts, and singular operations have guards of their own.
+        Before these, values were finite where the guard acts, and singular operations have guards of their own. But
+        if the sweep that made the guard had passed a mask, they need not be, and this one has passed it as well.
         """
         tangent = node.parents[2]
-        if self.masked >= 0:
-            self.masked = FOR_GOOD if tangent is None else tangent.number
+        if tangent is None or node.params.get("masked"):
+            self.masked = FOR_GOOD
+        elif self.masked >= 0:
+            self.masked = min(self.masked or tangent.number, tangent.number)
 
     def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
         """Hand the cotangents of an operation's operands to their nodes."""
