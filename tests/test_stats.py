@@ -384,3 +384,54 @@ def test_methods_that_are_not_there_say_what_to_write() -> None:
         ws.poisson.rubbish  # noqa: B018 - asking is the test
     with pytest.raises(TypeError, match=r"^rvs\(\) got an unexpected keyword argument 'random_state'; write key=$"):
         ws.norm.rvs(size=3, random_state=0)
+
+
+ENDS = {
+    "gamma, 2": (ws.gamma, (2.0,), 0.0, 1.0, -2.0),
+    "gamma, 3": (ws.gamma, (3.0,), 0.0, 0.0, 1.0),
+    "chi2, 4": (ws.chi2, (4.0,), 0.0, 0.25, -0.25),
+    "beta, 0": (ws.beta, (2.0, 3.0), 0.0, 12.0, -48.0),
+    "beta, 1": (ws.beta, (2.0, 3.0), 1.0, 0.0, 24.0),
+    "f": (ws.f, (4.0, 5.0), 0.0, 5.6, -40.32),
+    "weibull, 2": (ws.weibull_min, (2.0,), 0.0, 2.0, 0.0),
+    "weibull, 3": (ws.weibull_min, (3.0,), 0.0, 0.0, 6.0),
+    "maxwell": (ws.maxwell, (), 0.0, 0.0, 2 * np.sqrt(2 / np.pi)),
+    "rayleigh": (ws.rayleigh, (), 0.0, 1.0, 0.0),
+    "genpareto": (ws.genpareto, (-0.5,), 2.0, -0.5, 0.0),
+}
+"""Densities that vanish at an end of their support as a whole power: the first two derivatives there, from inside."""
+
+
+def forward(f: Any) -> Any:
+    """Return the derivative by forward mode."""
+    return lambda x: wg.jvp(f, (x,), (1.0,))[1]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_densities_have_derivatives_at_the_ends_of_their_supports(name: str) -> None:
+    distribution, shapes, end, first, second = ENDS[name]
+    x = 1.0 + 2.0 * end
+
+    def density(x: Any) -> Any:
+        return distribution.pdf(x, *shapes, 1.0, 2.0)
+
+    with np.errstate(all="ignore"):
+        assert float(density(x)) == 0.0
+        for once in (wg.grad, forward):
+            slope = once(density)
+            found = [slope(x), wg.jit(slope)(x), wg.vmap(slope)(np.array([x, x]))[1]]
+            np.testing.assert_allclose(found, first / 4, rtol=1e-12, atol=1e-12)
+            for again in (wg.grad, forward):
+                np.testing.assert_allclose(again(slope)(x), second / 8, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in ENDS if name not in ("maxwell", "rayleigh", "genpareto")])
+def test_densities_at_fixed_ends_do_not_depend_on_shapes(name: str) -> None:
+    distribution, shapes, end, _, _ = ENDS[name]
+
+    def density(shapes: Any) -> Any:
+        return distribution.pdf(end, *shapes)
+
+    with np.errstate(all="ignore"):
+        for found in (wg.jacrev(density)(np.array(shapes)), wg.jacfwd(density)(np.array(shapes))):
+            assert not np.any(found)

@@ -46,6 +46,12 @@ def f_logpdf(x: Value, n: Value, m: Value) -> Value:
     return found - ((n + m) / 2 * np.log(m + n * x) + sp.betaln(n / 2, m / 2))
 
 
+def f_pdf(x: Value, n: Value, m: Value) -> Value:
+    """Return the density."""
+    found = m / 2 * np.log(m) + n / 2 * np.log(n) - (n + m) / 2 * np.log(m + n * x) - sp.betaln(n / 2, m / 2)
+    return x ** (n / 2 - 1) * np.exp(found)
+
+
 def f_entropy(n: Value, m: Value) -> Value:
     """Return the entropy."""
     n, m = n / 2, m / 2
@@ -94,6 +100,12 @@ def genextreme_var(c: Value) -> Value:
     series = np.polyval((LOG_GAMMA * (2 ** np.arange(2.0, 22) - 2))[::-1], either(small, c, 0.0))
     ratio = either(small, series, (sp.gammaln(2 * c + 1) - 2 * sp.gammaln(c + 1)) / either(small, 1.0, c) ** 2)
     return either(there, sp.gamma(c + 1) ** 2 * ratio * sp.exprel(ratio * c * c), np.nan)
+
+
+def genpareto_pdf(x: Value, c: Value) -> Value:
+    """Return the density where c is not 0."""
+    c = either(c == 0, 1.0, c)
+    return (1 + c * x) ** (-1 - 1 / c)
 
 
 def genpareto_var(c: Value) -> Value:
@@ -264,6 +276,7 @@ CONTINUOUS = {
             lower=0.0,
             upper=1.0,
             logpdf=lambda x, a, b: sp.xlog1py(b - 1.0, -x) + sp.xlogy(a - 1.0, x) - sp.betaln(a, b),
+            pdf=lambda x, a, b: x ** (a - 1.0) * (1.0 - x) ** (b - 1.0) * np.exp(-sp.betaln(a, b)),
             cdf=lambda x, a, b: sp.betainc(a, b, x),
             sf=lambda x, a, b: sp.betaincc(a, b, x),
             ppf=lambda q, a, b: sp.betaincinv(a, b, q),
@@ -288,6 +301,7 @@ CONTINUOUS = {
             sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, df: sp.xlogy(df / 2.0 - 1, x) - x / 2.0 - sp.gammaln(df / 2.0) - (LOG_TWO * df) / 2.0,
+            pdf=lambda x, df: x ** (df / 2.0 - 1) * np.exp(-x / 2.0 - sp.gammaln(df / 2.0) - (LOG_TWO * df) / 2.0),
             cdf=lambda x, df: sp.chdtr(df, x),
             sf=lambda x, df: sp.chdtrc(df, x),
             ppf=lambda q, df: 2 * sp.gammaincinv(df / 2, q),
@@ -315,6 +329,7 @@ CONTINUOUS = {
             sample=(1.0, 1.0),
             lower=0.0,
             logpdf=f_logpdf,
+            pdf=f_pdf,
             cdf=lambda x, n, m: sp.fdtr(n, m, x),
             sf=lambda x, n, m: sp.fdtrc(n, m, x),
             ppf=lambda q, n, m: sp.fdtri(n, m, q),
@@ -328,6 +343,7 @@ CONTINUOUS = {
             sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, a: sp.xlogy(a - 1.0, x) - x - sp.gammaln(a),
+            pdf=lambda x, a: x ** (a - 1.0) * np.exp(-x - sp.gammaln(a)),
             cdf=lambda x, a: sp.gammainc(a, x),
             sf=lambda x, a: sp.gammaincc(a, x),
             ppf=lambda q, a: sp.gammaincinv(a, q),
@@ -362,6 +378,7 @@ CONTINUOUS = {
             lower=0.0,
             upper=lambda c: either(c < 0, -1.0 / either(c < 0, c, -1.0), np.inf),
             logpdf=lambda x, c: -(c + 1) * log_ratio(c, x),
+            pdf=genpareto_pdf,
             cdf=lambda x, c: -np.expm1(-log_ratio(c, x)),
             sf=lambda x, c: np.exp(-log_ratio(c, x)),
             logsf=lambda x, c: -log_ratio(c, x),
@@ -509,6 +526,7 @@ CONTINUOUS = {
             "maxwell",
             lower=0.0,
             logpdf=lambda x: 0.5 * math.log(2.0 / math.pi) + 2 * np.log(x) - 0.5 * x * x,
+            pdf=lambda x: math.sqrt(2.0 / math.pi) * x * x * np.exp(-0.5 * x * x),
             cdf=lambda x: sp.gammainc(1.5, x * x / 2.0),
             sf=lambda x: sp.gammaincc(1.5, x * x / 2.0),
             ppf=lambda q: np.sqrt(2 * sp.gammaincinv(1.5, q)),
@@ -547,6 +565,7 @@ CONTINUOUS = {
             "rayleigh",
             lower=0.0,
             logpdf=lambda x: either(np.isinf(x), -np.inf, np.log(x) - 0.5 * x * x),
+            pdf=lambda x: x * np.exp(-0.5 * x * x),
             cdf=lambda x: -np.expm1(-0.5 * x * x),
             sf=lambda x: np.exp(-0.5 * x * x),
             logsf=lambda x: -0.5 * x * x,
@@ -630,6 +649,7 @@ CONTINUOUS = {
             sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, c: np.log(c) + sp.xlogy(c - 1, x) - x**c,
+            pdf=lambda x, c: c * x ** (c - 1) * np.exp(-(x**c)),
             cdf=lambda x, c: -np.expm1(-(x**c)),
             sf=lambda x, c: np.exp(-(x**c)),
             logsf=lambda x, c: -(x**c),

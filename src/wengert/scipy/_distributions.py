@@ -298,7 +298,7 @@ class Continuous(Distribution):
         shapes = self.safe(valid, shapes)
         lower, upper = self.ends(shapes)
         bounded = not (is_infinite(lower) and is_infinite(upper))
-        density = method == "logpdf"
+        density = method in ("logpdf", "pdf")
         finite = density or ~np.isinf(x)  # SciPy's densities there are what the formulas give
         known_finite = known(finite) is True
         y = standard(x if known_finite else either(finite, x, 0.0), loc, scale)
@@ -310,7 +310,8 @@ class Continuous(Distribution):
             y, outer = either(inside, y, inner(lower, upper)), either(left, below, above)
         found = self.formula(method)(y, *shapes)
         if density and not (type(scale) is float and scale == 1):
-            found = found - (math.log(scale) if type(scale) is float else np.log(scale))
+            logarithm = math.log(scale) if type(scale) is float else np.log(scale)
+            found = found - logarithm if method == "logpdf" else found / scale
         if bounded or not known_finite:  # what is infinite or outside has no derivative, of any order
             found = either(inside, found, outer)
         return as_tensor(either(valid, found, np.nan))
@@ -320,13 +321,20 @@ class Continuous(Distribution):
         return self.at("logpdf", x, args, kwds, -np.inf, -np.inf)
 
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it."""
+        """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it.
+
+        At an end of the support it is a power of the distance, which has derivatives there; its logarithm has not.
+        """
         found = self.logpdf(x, *args, **kwds)
         if is_concrete(found) and np.isfinite(raw(found)).all():  # as most are
             return np.exp(found)
         unbounded = is_infinite(self.lower) and is_infinite(self.upper)
         there = found > -np.inf if unbounded else ~np.isinf(numbers(self.name, x)[0])
-        return np.exp(np.where(there, found, stop_gradient(found)))
+        if "pdf" not in self.formulas:
+            return np.exp(np.where(there, found, stop_gradient(found)))
+        end = np.isinf(found) & there
+        density = np.exp(np.where(there & ~end, found, stop_gradient(found)))
+        return either(end, self.at("pdf", x, args, kwds, 0.0, 0.0), density)
 
     def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability of no more than x."""
