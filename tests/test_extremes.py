@@ -319,3 +319,48 @@ def test_limits_of_special_functions_and_densities(name: str) -> None:
 
 
 OFTEN = ("vjp of vjp", "jvp of vjp", "vjp of jvp", "jit of vjp of vjp")
+
+
+ENDS_OF_TWO: dict[str, tuple[Callable[..., Any], tuple[float, ...], list[float], list[list[float]]]] = {
+    "owens_t, h": (special.owens_t, (np.inf, 1.0), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "owens_t, a": (special.owens_t, (0.0, np.inf), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "owens_t, both": (special.owens_t, (np.inf, -np.inf), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "owens_t, neither": (special.owens_t, (np.inf, 0.0), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "fdtr": (special.fdtr, (4.0, 5.0, np.inf), [0.0] * 3, [[0.0] * 3] * 3),
+    "fdtrc": (special.fdtrc, (4.0, 5.0, np.inf), [0.0] * 3, [[0.0] * 3] * 3),
+    "fdtr, 0": (special.fdtr, (4.0, 5.0, 0.0), [0.0] * 3, [[0.0] * 3, [0.0] * 3, [0.0, 0.0, 5.6]]),
+    "pseudo_huber": (special.pseudo_huber, (1e-300, 1.0), [1.0, 1e-300], [[-2.0, 1.0], [1.0, 0.0]]),
+    "pseudo_huber, large": (special.pseudo_huber, (1.0, 1e300), [1e300, 1.0], [[-2.0, 1.0], [1.0, 0.0]]),
+    "pseudo_huber, delta": (special.pseudo_huber, (np.inf, 1.0), [0.0, 1.0], [[0.0, 0.0], [0.0, 1.0]]),
+    "gammainc, 0": (special.gammainc, (2.0, 0.0), [0.0, 0.0], [[0.0, 0.0], [0.0, 1.0]]),
+    "gammaincc": (special.gammaincc, (2.0, np.inf), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "betainc, 0": (special.betainc, (2.0, 3.0, 0.0), [0.0] * 3, [[0.0] * 3, [0.0] * 3, [0.0, 0.0, 12.0]]),
+    "betainc, 1": (special.betainc, (2.0, 3.0, 1.0), [0.0] * 3, [[0.0] * 3] * 3),
+    "sine integral": (lambda x: special.sici(x)[0], (np.inf,), [0.0], [[0.0]]),
+    "cosine integral": (lambda x: special.sici(x)[1], (np.inf,), [0.0], [[0.0]]),
+    "cosine integral, 0": (lambda x: special.sici(x)[1], (0.0,), [np.inf], [[-np.inf]]),
+    "hyperbolic integrals": (lambda x: special.shichi(x)[0], (np.inf,), [np.inf], [[np.inf]]),
+    "hyperbolic integrals, large": (lambda x: special.shichi(x)[1], (-720.0,), [-np.inf], [[np.inf]]),
+    "hyperbolic integrals, 0": (lambda x: special.shichi(x)[1], (0.0,), [np.inf], [[-np.inf]]),
+}
+"""Functions where limits meet: a point, the first derivatives there, and the second ones."""
+
+
+@pytest.mark.parametrize("case", ENDS_OF_TWO)
+def test_second_derivatives_at_ends_are_the_same_limits_in_every_mode(case: str) -> None:
+    f, point, first, second = ENDS_OF_TWO[case]
+
+    def reverse(f: Any, i: int) -> Any:
+        return wg.grad(f, argnums=i)
+
+    def forward(f: Any, i: int) -> Any:
+        return lambda *xs: wg.jvp(lambda x: f(*xs[:i], x, *xs[i + 1 :]), (xs[i],), (1.0,))[1]
+
+    with np.errstate(all="ignore"):
+        for i in range(len(point)):
+            for once in (reverse, forward):
+                np.testing.assert_allclose(once(f, i)(*point), first[i], rtol=1e-13, atol=1e-15)
+                for j in range(len(point)):
+                    for again in (reverse, forward):
+                        found = again(once(f, i), j)(*point)
+                        np.testing.assert_allclose(found, second[i][j], rtol=1e-13, atol=1e-15, err_msg=f"{i} {j}")

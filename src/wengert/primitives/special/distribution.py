@@ -112,40 +112,50 @@ def f_place(m: Any, n: Any, x: Any) -> Any:
     return np.where(low, m * x / (n + m * np.where(low, x, 0.0)), far)
 
 
-def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the derivatives of the F distribution function."""
+def f_body(m: Any, n: Any, z: Any) -> Any:
+    """Return z (1 - z) times the beta density of m / 2 and n / 2, over m n / (m + n)."""
+    return beta_body(m / 2, n / 2, z) / 2
+
+
+def f_by_first(m: Any, n: Any, x: Any) -> Any:
+    """Return the derivative of the F distribution function by m: where F is 0 or 1 it has none."""
+    none = np.isinf(x) | ((x == 0) & (m > 2))
+    z = f_place(m, n, np.where(none, 1.0, x))
+    return np.where(none, 0.0, f_body(m, n, z) * (at_once(betainc_by_shapes, m / 2, n / 2, z, i=1, j=0) + n / (m + n)))
+
+
+def f_by_second(m: Any, n: Any, x: Any) -> Any:
+    """Return the derivative of the F distribution function by n, likewise."""
+    none = np.isinf(x) | ((x == 0) & (m > 2))
+    z = f_place(m, n, np.where(none, 1.0, x))
+    return np.where(none, 0.0, f_body(m, n, z) * (at_once(betainc_by_shapes, m / 2, n / 2, z, i=0, j=1) - m / (m + n)))
+
+
+def f_density(m: Any, n: Any, x: Any) -> Any:
+    """Return the density of the F distribution, at infinity 0 without derivatives."""
+    far = np.isinf(x)
+    x = np.where(far, 1.0, x)
     z = f_place(m, n, x)
-    body = beta_body(m / 2, n / 2, z) / 2
-    first, second = (at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) for i in (1, 0))
     low = m * x < n
     near = beta_density_at(m / 2, n / 2, np.where(low, z, 0.5)) * m * n / (n + m * x) ** 2
-    density = np.where(low, near, body * m * n / ((m + n) * x))
-    return body * (first + n / (m + n)), body * (second - m / (m + n)), density
+    return np.where(far, 0.0, np.where(low, near, f_body(m, n, z) * m * n / ((m + n) * x)))
 
 
 special(
     sp.fdtr,
-    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[0],
-    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[1],
-    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[2],
+    lambda t, _out, m, n, x: t * f_by_first(m, n, x),
+    lambda t, _out, m, n, x: t * f_by_second(m, n, x),
+    lambda t, _out, m, n, x: t * f_density(m, n, x),
 )
 special(
     sp.fdtrc,
-    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[0],
-    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[1],
-    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[2],
+    lambda t, _out, m, n, x: -t * f_by_first(m, n, x),
+    lambda t, _out, m, n, x: -t * f_by_second(m, n, x),
+    lambda t, _out, m, n, x: -t * f_density(m, n, x),
 )
-
-
-def f_moves(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the derivatives of the x at which the F distribution function has a value."""
-    first, second, density = f_slopes(m, n, x)
-    return -first / density, -second / density, 1 / density
-
-
 special(
     sp.fdtri,
-    lambda t, out, m, n, _p: t * f_moves(m, n, out)[0],
-    lambda t, out, m, n, _p: t * f_moves(m, n, out)[1],
-    lambda t, out, m, n, _p: t * f_moves(m, n, out)[2],
+    lambda t, out, m, n, _p: -t * f_by_first(m, n, out) / f_density(m, n, out),
+    lambda t, out, m, n, _p: -t * f_by_second(m, n, out) / f_density(m, n, out),
+    lambda t, out, m, n, _p: t / f_density(m, n, out),
 )

@@ -83,11 +83,27 @@ def sine(u: Any) -> Any:
     return apply(cosine, u, 1.0, np.hypot(u, 1.0))
 
 
+def direction(delta: Any, r: Any) -> tuple[Any, Any]:
+    """Return delta / h and r / h with h = hypot(delta, r), of which one is 0 where the other is infinite."""
+    far = np.isinf(r)
+    end = np.isinf(delta) | far
+    x, y = np.where(end, 1.0, delta), np.where(end, 1.0, r)
+    h = np.hypot(x, y)
+    along = np.where(end, np.where(far, 0.0, 1.0), apply(cosine, x, y, h))
+    return along, np.where(end, np.where(far, np.sign(r), 0.0), apply(cosine, y, x, h))
+
+
 def pseudo_huber_by_delta(t: Any, _out: Any, delta: Any, r: Any) -> Any:
     """Differentiate by delta: (h - delta)^2 / h with h = hypot(delta, r), where h - delta is r^2 / (h + delta)."""
-    h = np.hypot(delta, r)
-    q = r / (h + delta)
-    return t * r * q * q * apply(cosine, r, delta, h)
+    c, s = direction(delta, r)
+    q = s / (1 + c)
+    return t * r * s * q * q
+
+
+def pseudo_huber_by_r(t: Any, _out: Any, delta: Any, r: Any) -> Any:
+    """Differentiate by r: delta r / h, the smaller one times what the other is of h."""
+    c, s = direction(delta, r)
+    return t * np.where(np.abs(r) < delta, r * c, delta * s)
 
 
 special(
@@ -98,7 +114,7 @@ special(
 special(
     sp.pseudo_huber,
     pseudo_huber_by_delta,
-    lambda t, _out, delta, r: t * delta * sine(np.divide(r, delta)),
+    pseudo_huber_by_r,
 )
 
 

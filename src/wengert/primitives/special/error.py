@@ -163,11 +163,24 @@ normal_hazard: Elementwise = elementwise(
 special(sp.log_ndtr, lambda t, _out, x: t * at_once(normal_hazard, x))
 special(sp.ndtri, lambda t, out, _x: t * ROOT_TWO_PI * np.exp(out * out / 2))
 special(sp.ndtri_exp, lambda t, out, _x: t * (ROOT_HALF_PI * sp.erfcx(out * -ROOT_HALF)))
-special(
-    sp.owens_t,
-    lambda t, _out, h, a: -(t * normal_density(h) / 2) * sp.erf(a * h * ROOT_HALF),
-    lambda t, _out, h, a: t * at_once(faded, at_once(arctan_derivative, a), normal_density(h) * normal_density(a * h)),
-)
+
+
+def owens_t_by_h(t: Any, _out: Any, h: Any, a: Any) -> Any:
+    """Differentiate Owen's T by h: -phi(h) erf(a h / sqrt(2)) / 2, whose last factor is a sign where a is infinite."""
+    end = np.isinf(h) | np.isinf(a)
+    inner = np.where(end, 1.0, a) * np.where(end, 1.0, h)
+    return -(t * normal_density(h) / 2) * np.where(end, np.sign(a) * np.sign(h), sp.erf(inner * ROOT_HALF))
+
+
+def owens_t_by_a(t: Any, _out: Any, h: Any, a: Any) -> Any:
+    """Differentiate Owen's T by a: phi(h) phi(a h) / (1 + a^2), which vanishes where one of them is infinite."""
+    end = np.isinf(h) | np.isinf(a)
+    h, a = np.where(end, 1.0, h), np.where(end, 1.0, a)
+    slope = at_once(faded, at_once(arctan_derivative, a), normal_density(h) * normal_density(a * h))
+    return t * np.where(end, 0.0, slope)
+
+
+special(sp.owens_t, owens_t_by_h, owens_t_by_a)
 
 
 # Dawson's integral

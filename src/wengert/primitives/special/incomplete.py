@@ -149,7 +149,7 @@ gamma_density: Elementwise = elementwise(
     "gamma_density",
     gamma_density_value,
     d=(
-        lambda t, out, a, x, *, power: t * out * gamma_score(a, x),
+        lambda t, out, a, x, *, power: t * at_once(faded, out, gamma_score(a, x)),
         lambda t, out, a, x, *, power: t * gamma_slope(out, a, x, power),
     ),
     singular=True,
@@ -158,8 +158,8 @@ beta_density: Elementwise = elementwise(
     "beta_density",
     beta_density_value,
     d=(
-        lambda t, out, a, b, x, *, power: t * out * first_score(a, b, x),
-        lambda t, out, a, b, x, *, power: t * out * second_score(a, b, x),
+        lambda t, out, a, b, x, *, power: t * at_once(faded, out, first_score(a, b, x)),
+        lambda t, out, a, b, x, *, power: t * at_once(faded, out, second_score(a, b, x)),
         lambda t, out, a, b, x, *, power: t * beta_slope(out, a, b, x, power),
     ),
     singular=True,
@@ -348,8 +348,10 @@ betainc_by_shapes: Elementwise = elementwise(
 
 
 def shape_slope(a: Any, x: Any) -> Any:
-    """Return the derivative of P(a, x) by a."""
-    return gamma_body(a, x) * at_once(gammainc_by_shape, a, x, order=1)
+    """Return the derivative of P(a, x) by a; none where P is 0 or 1, if its density there is 0, too."""
+    end = np.isinf(x) | ((x == 0) & (a > 1))
+    x = np.where(end, 1.0, x)
+    return np.where(end, 0.0, gamma_body(a, x) * at_once(gammainc_by_shape, a, x, order=1))
 
 
 def gamma_density_at(a: Any, x: Any) -> Any:
@@ -389,12 +391,21 @@ special(
 
 def first_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by a."""
-    return beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0)
+    end = is_end(a, b, x)
+    x = np.where(end, 0.5, x)
+    return np.where(end, 0.0, beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0))
 
 
 def second_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by b."""
-    return beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1)
+    end = is_end(a, b, x)
+    x = np.where(end, 0.5, x)
+    return np.where(end, 0.0, beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1))
+
+
+def is_end(a: Any, b: Any, x: Any) -> Any:
+    """Tell whether I_x(a, b) is 0 or 1 and its density 0, so that no derivative by a shape is left."""
+    return ((x == 0) & (a > 1)) | ((x == 1) & (b > 1))
 
 
 def beta_density_at(a: Any, b: Any, x: Any) -> Any:

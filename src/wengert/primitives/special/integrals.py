@@ -41,8 +41,42 @@ exponential_over: Elementwise = elementwise(
 special(sp.expi, lambda t, _out, x: t * at_once(exponential_over, x))
 special(sp.exp1, lambda t, _out, x: -t * np.exp(-x) / x)
 special(sp.expn, refusing("expn", "the order n"), expn_rule)
-several(sp.sici, lambda x: np.sinc(x / np.pi), lambda x: np.cos(x) / x)
-several(sp.shichi, lambda x: at_once(sinhc_derivative, x, order=0), lambda x: np.cosh(x) / x)
+
+
+# Trigonometric and hyperbolic integrals: what they integrate, with derivatives that meet no 0 times infinity
+
+NEAR, FAR = 0.1, 25.0
+
+
+def sine_over(x: Any) -> Any:
+    """Return sin(x) / x, at infinity 0."""
+    far = np.isinf(x)
+    return np.where(far, 0.0, np.sinc(np.where(far, 1.0, x) / np.pi))
+
+
+def cosine_over(x: Any) -> Any:
+    """Return cos(x) / x, at infinity 0, near 0 as 1 / x less (1 - cos(x)) / x."""
+    near, far = np.abs(x) < NEAR, np.isinf(x)
+    small, inner = np.where(near, x, 1.0), np.where(near | far, 1.0, x)
+    at_zero = 1 / small - small / 2 * np.square(np.sinc(small / (2 * np.pi)))
+    return np.where(near, at_zero, np.where(far, 0.0, np.cos(inner) / inner))
+
+
+def hyperbolic_sine_over(x: Any) -> Any:
+    """Return sinh(x) / x."""
+    far = np.abs(x) > FAR
+    large = np.where(far, x, FAR)
+    found = (at_once(exponential_over, large) + at_once(exponential_over, -large)) / 2
+    return np.where(far, found, at_once(sinhc_derivative, np.where(far, 0.0, x), order=0))
+
+
+def hyperbolic_cosine_over(x: Any) -> Any:
+    """Return cosh(x) / x."""
+    return (at_once(exponential_over, x) - at_once(exponential_over, -x)) / 2
+
+
+several(sp.sici, sine_over, cosine_over)
+several(sp.shichi, hyperbolic_sine_over, hyperbolic_cosine_over)
 
 
 # Complete elliptic integrals: (pi / 2) 2F1(+-1/2, 1/2; 1; m)
