@@ -269,3 +269,42 @@ def test_simplified_graphs_keep_what_they_raise() -> None:
     assert outer(-1.0) == -1.0
     with pytest.raises(ValueError, match="limit"):
         outer(1.0)
+
+
+def then_another(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    raise KeyError("near")
+
+
+def then_a_mistake(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    return x @ np.ones(7)
+
+
+def within_another(x: Any) -> Any:
+    return wg.jit(then_a_mistake)(x * 1.0)
+
+
+WAYS = {
+    "jit": wg.jit,
+    "grad(jit)": lambda f: wg.grad(wg.jit(f)),
+    "jit(grad)": lambda f: wg.jit(wg.grad(f)),
+    "jvp(jit)": lambda f: lambda x: wg.jvp(wg.jit(f), (x,), (x,)),
+    "vmap(jit)": lambda f: lambda x: wg.vmap(wg.jit(f))(np.stack([GOOD, x])),
+    "jit(vmap)": lambda f: lambda x: wg.jit(wg.vmap(f))(np.stack([GOOD, x])),
+}
+
+
+@pytest.mark.parametrize("program", [then_another, then_a_mistake, within_another], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_raised_first_comes_before_what_ends_the_tracing(program: Callable[..., Any], way: str) -> None:
+    for x in (GOOD, FAR):
+        with pytest.raises((ValueError, KeyError)) as plain:
+            program(x)
+        run = WAYS[way](program)
+        for _ in range(2):
+            with pytest.raises(plain.type) as caught:
+                run(x)
+            assert ("too far" in str(caught.value)) == ("too far" in str(plain.value))

@@ -40,7 +40,7 @@ from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
 from wengert.transforms.results import require_arrays
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
-from wengert.transforms.traced_form import TracedForm, call_form
+from wengert.transforms.traced_form import TracedForm, call_form, in_order
 from wengert.transforms.tracing import converting
 
 if TYPE_CHECKING:
@@ -269,24 +269,25 @@ class Jitted(Entry, Generic[P, R]):
     ) -> TracedForm:
         """Trace one form of the function: as it was written, or converted; `reach` is what it can reach."""
         out_structure: Any = None
+        stages: list[Staging] = []
         donated: list[tuple[int, int]] = []
         written: Mapping[int, Position | None] = {}
 
         def flat(inputs: list[Tensor]) -> list[Any]:
             nonlocal out_structure, donated, written
-            stage = inputs[0]._trace if inputs else None
+            stages.extend(x._trace for x in inputs[:1] if isinstance(x._trace, Staging))
             variables = [tensor._value for tensor in inputs]
             positional, keywords = arguments_of(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
             found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
             require_arrays("jit", found)
-            if isinstance(stage, Staging):
+            for stage in stages:
                 written = places_written(stage, inputs, variables)
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
 
-        with reach, without_hooks():
+        with in_order(stages, leaves), reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded())
         name = getattr(self.fun, "__name__", "jit")

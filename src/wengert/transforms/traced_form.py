@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from wengert import _config
 from wengert._cached import cached
 from wengert._tree import unflatten
 from wengert._unstopped import UNSTOPPED
+from wengert.compile.dead import eliminate_dead, must_run
 from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
@@ -26,6 +28,7 @@ from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
 from wengert.traces.modes import recording
 from wengert.traces.nodes import new_record
+from wengert.traces.staging import Staging
 from wengert.traces.tape import Tape
 from wengert.transforms.boundary import Narrowed
 from wengert.transforms.recording import Recording
@@ -34,7 +37,7 @@ from wengert.transforms.tracing import as_function, trace_function
 if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
 
-__all__ = ["TracedForm", "call_form", "joint_graph"]
+__all__ = ["TracedForm", "call_form", "in_order", "joint_graph"]
 
 Run = Callable[..., tuple[Any, ...]]
 
@@ -219,6 +222,23 @@ class GraphCall(Primitive):
         """Return the cotangent of an output; zeros if it received none."""
         aval = aval_of(self.traced.graph.outputs[index])
         return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
+
+
+@contextmanager
+def in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
+    """Raise what a graph raises for its arguments before an error that ends its tracing, as Python would.
+
+    Args:
+        stages: what is being traced, once it has begun.
+        leaves: the arguments.
+    """
+    try:
+        yield
+    except Exception:
+        for stage in stages:
+            if any(map(must_run, stage.equations)):
+                evaluate(eliminate_dead(stage.graph(())), (*leaves, *stage.captured_tensors()))
+        raise
 
 
 def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
