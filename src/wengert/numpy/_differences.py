@@ -11,13 +11,12 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert.core.complaints import strict
 from wengert.core.dispatch import as_tensor, implements
 from wengert.core.plain import computed
-from wengert.core.tensor import Tensor, innermost_trace
+from wengert.core.tensor import Tensor, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
 from wengert.numpy._reductions import given, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
-from wengert.primitives.reductions import ADD
 from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
@@ -36,7 +35,7 @@ def edge(value: Any, x: Tensor, axis: int) -> Tensor:
     return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
 
 
-subtracted = single_function(accumulations.difference)
+subtracted, integrated = single_function(accumulations.difference), single_function(accumulations.trapezoid)
 
 
 def evaluate_steps(x: Any, axis: int) -> Any:
@@ -46,12 +45,7 @@ def evaluate_steps(x: Any, axis: int) -> Any:
     return accumulations.steps_between(x, axis=normalize_axis_index(axis, x.ndim))
 
 
-def evaluate_panels(y: Any) -> Any:
-    """Evaluate `trapezoid` of an array with steps of 1 along its last axis, as NumPy does."""
-    return ADD(1.0 * (y[..., 1:] + y[..., :-1]) / 2.0, -1)
-
-
-steps_along, sum_of_panels = strict(evaluate_steps), strict(evaluate_panels)
+steps_along, sum_of_panels = strict(evaluate_steps), strict(accumulations.sum_of_panels)
 
 
 @implements(np.diff)
@@ -229,6 +223,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         return found
     heights = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)
+    if x is None and type(dx) is float and heights.size and not is_staged(heights):
+        return integrated(heights, {"axis": at, "dx": dx})
     widths = dx
     if x is not None:
         points = as_tensor(x)

@@ -76,6 +76,37 @@ difference = linear(
 )
 
 
+def sum_of_panels(y: Any, *, axis: int = -1, dx: float = 1.0) -> Any:
+    """Evaluate `trapezoid` of samples at equal distances."""
+    axis %= y.ndim
+    panels = y[slice_along(axis, 1, None)] + y[slice_along(axis, None, -1)]
+    if panels.dtype.kind not in "fc":
+        return np.add.reduce(dx * panels / 2.0, axis)
+    if dx != 1:
+        panels *= dx
+    panels /= 2.0
+    return np.add.reduce(panels, axis)
+
+
+def transpose_trapezoid(ct: Any, aval: Aval, *, axis: int, dx: float) -> Any:
+    """Give each sample the cotangent times the distance, and those at the ends the half of it."""
+    share = np.expand_dims(ct * dx, axis)
+    if aval.shape[axis] < 2 or type(share) is not np.ndarray:
+        weights = np.ones((aval.shape[axis], *(1,) * (len(aval.shape) - axis - 1)), aval.dtype)
+        weights[[0, -1]] = 0.5 if len(weights) > 1 else 0
+        return share * weights
+    found = np.empty(aval.shape, share.dtype)
+    found[...] = share
+    for end in (slice_along(axis, None, 1), slice_along(axis, -1, None)):
+        found[end] *= 0.5
+    return found
+
+
+trapezoid = linear(
+    "trapezoid", sum_of_panels, transpose=transpose_trapezoid, fresh=True, form=Routine("(n)->()", "axis")
+)
+
+
 # Recurrences
 
 
