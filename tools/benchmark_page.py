@@ -57,8 +57,6 @@ gradient by the same rule. Least times, of 100,000 elements where nothing else i
 | `sum`, axis 1 | the same | 22 + 37 | 10 |
 | `sum`, two axes of three | the same | 25 + 41 | 18 |
 | `prod`, 1,000 elements | `prod`, `multiply.accumulate` twice | 2 + 7 | 9 |
-| `cumprod`, 1,000 elements | `cumprod`, and BLAS's `tbsv` for the recurrence of its gradient | 5 + 11 | 14 |
-| `trapezoid` | `trapezoid` | 73 | 105 |
 | `ij,jk->ik` | `einsum` (its bits; the gradients are products of matrices) | 5,680 | 3,500 |
 
 Of routines in single precision these are above 1.2 because NumPy's decompositions and transforms compute in double,
