@@ -149,15 +149,31 @@ solve = opaque(
 # Determinants
 
 
+WELL_CONDITIONED = 1e6
+"""The square of the condition, by Frobenius norms, below which three digits are lost at most."""
+
+
+def square_norm(a: Any) -> Any:
+    """Return the sum of the squares of the elements of each matrix."""
+    return np.sum(np.real(a * a.conj()), axis=(-2, -1))
+
+
 def evaluate_cofactors(a: Any, *directions: Any) -> Any:
     """Evaluate the matrix of cofactors det(A) A^-T, the gradient of det; with directions, its derivative along them.
 
     Also where A is singular. (For A that is nearly singular det and inv have the same rounding errors, which cancel.)
+    Along X it is det(A) (tr(A^-1 X) A^-1 - A^-1 X A^-1)^T, which loses digits by the condition of A.
     """
-    if not directions:
+    if len(directions) < 2:
         determinant = np.linalg.det(a)
-        if np.all(determinant != 0):
-            return determinant[..., None, None] * np.linalg.inv(a).mT
+        if np.all(np.absolute(determinant) > 0):
+            inverse = np.linalg.inv(a)
+            if not directions:
+                return determinant[..., None, None] * inverse.mT
+            if np.all(square_norm(a) * square_norm(inverse) < WELL_CONDITIONED):
+                turned = inverse @ directions[0]
+                trace = np.trace(turned, axis1=-2, axis2=-1)[..., None, None]
+                return determinant[..., None, None] * (trace * inverse - turned @ inverse).mT
     finite = np.isfinite(a).all(axis=(-2, -1), keepdims=True)
     return np.where(finite, cofactors_by_singular_values(np.where(finite, a, 0), directions), np.nan)
 
