@@ -158,7 +158,8 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: b
             count = count_along(x.shape, axis)
             if count > ddof:  # NumPy warns of less
                 deviation = np.subtract(x, ADD(x, axis, None, None, True) / count)
-                found = ADD(deviation * deviation, axis, None, None, keepdims)
+                squares = np.multiply(deviation, deviation, deviation if type(deviation) is np.ndarray else None)
+                found = ADD(squares, axis, None, None, keepdims)
                 found /= count - ddof  # in place: how axes of length one lie in memory is NumPy's, too
                 return np.sqrt(found, out=found if type(found) is np.ndarray else None) if root else found
         options = options_of(extras, rest)
