@@ -353,6 +353,29 @@ def test_clip_shares_ties(x: float, low: float, high: float, gradients: tuple[fl
     assert composed == gradients
 
 
+@together("axis", [0, 1])
+@together("equal", [False, True])
+def test_many_elements_send_back_what_they_got_by_a_sort(equal: bool, axis: int) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 70))
+    if equal:
+        x = np.round(x, 1)
+        x[3, 5:9] = np.nan
+    ct, u = np.random.default_rng(1).normal(size=(2, *x.shape))
+    order = np.argsort(x, axis=axis, kind="stable")
+    expected = np.empty(x.shape)
+    np.put_along_axis(expected, order, ct, axis)
+    sort = lambda x: np.sort(x, axis=axis)
+    np.testing.assert_array_equal(wg.vjp(sort, x)[1](ct)[0], expected)
+    moved = wg.jvp(sort, (x,), (u,))[1]
+    np.testing.assert_array_equal(wg.grad(lambda ct: np.sum(wg.vjp(sort, x)[1](ct)[0] * u))(ct), moved)
+    np.testing.assert_array_equal(moved, np.take_along_axis(u, order, axis))
+    t = wg.tensor(x, requires_grad=True)
+    (found,) = wg.autograd.grad(np.sort(t, axis=axis), t, wg.tensor(ct), create_graph=True)
+    np.testing.assert_array_equal(found, expected)
+    largest = wg.grad(lambda row: np.sort(row)[5:].sum())
+    np.testing.assert_array_equal(wg.vmap(largest)(x), np.stack(list(map(largest, x))))
+
+
 def test_equal_elements_keep_their_order_in_a_sort() -> None:
     _, pullback = wg.vjp(np.sort, np.array([1.0, 0.0, 1.0]))
     assert pullback(np.array([1.0, 10.0, 100.0]))[0].tolist() == [10.0, 1.0, 100.0]

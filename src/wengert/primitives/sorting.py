@@ -10,13 +10,35 @@ import numpy as np
 from wengert.core.declare import constant, opaque
 from wengert.core.form import Selection
 from wengert.core.routine import Routine
+from wengert.core.tensor import seen
 
 ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
 
 
+MANY = 2048
+"""Elements from which on a look for equal ones takes less time than sorting gains by it."""
+
+
+def order_of(x: Any, axis: int) -> Any:
+    """Return `argsort` along an axis where equal elements keep their order.
+
+    Of 100,000 without equal ones NumPy's quick sort takes 1.3 ms, the stable one 8, and a look at whether they all
+    differ 0.1 to 0.9.
+    """
+    known = seen(x)
+    if type(known) is np.ndarray and known.shape == x.shape:  # the order has no derivative
+        x = known
+    if type(x) is np.ndarray and x.dtype.kind == "f" and x.size >= MANY:
+        order = np.argsort(x, axis)
+        ascending = np.moveaxis(taken(x, order, axis), axis, -1)
+        if (ascending[..., 1:] > ascending[..., :-1]).all():
+            return order
+    return np.argsort(x, axis=axis, kind="stable")
+
+
 def ranks(x: Any, axis: int) -> Any:
     """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
-    order = np.argsort(x, axis=axis, kind="stable")
+    order = order_of(x, axis)
     if type(order) is not np.ndarray:  # being traced, or batched
         return np.argsort(order, axis=axis, kind="stable")
     numbers = np.arange(order.shape[axis]).reshape([-1 if i == axis else 1 for i in range(order.ndim)])
@@ -38,7 +60,7 @@ def transfer(t: Any, source: Any, target: Any, axis: int) -> Any:
 
     Both hold the same elements along the axis, in different orders; equal elements keep their order.
     """
-    t = np.take_along_axis(t, np.argsort(source, axis=axis, kind="stable"), axis)
+    t = np.take_along_axis(t, order_of(source, axis), axis)
     return np.take_along_axis(t, ranks(target, axis), axis)
 
 
@@ -60,13 +82,13 @@ def taken(t: Any, places: Any, axis: int) -> Any:
 def sorted_vjp(ct: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
     """Give each element the cotangent of the place that it went to."""
     if type(ct) is np.ndarray and type(x) is np.ndarray:
-        return put_back(ct, np.argsort(x, axis=axis, kind="stable"), axis)
+        return put_back(ct, order_of(x, axis), axis)
     return taken(ct, ranks(x, axis), axis)
 
 
 def sorted_jvp(tangents: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
     """Let the tangents follow their elements."""
-    return taken(tangents[0], np.argsort(x, axis=axis, kind="stable"), axis)
+    return taken(tangents[0], order_of(x, axis), axis)
 
 
 def method(name: str) -> Callable[..., Any]:
