@@ -353,6 +353,15 @@ def test_clip_shares_ties(x: float, low: float, high: float, gradients: tuple[fl
     assert composed == gradients
 
 
+@together("dtype", [np.uint8, np.int16, np.uint64, np.int64])
+def test_rows_get_their_terms_in_order_whatever_the_places_are(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    places, ct = rng.integers(0, 200, 700).astype(dtype), rng.normal(size=(700, 40))
+    expected = np.zeros((200, 40))
+    np.add.at(expected, places, ct)
+    np.testing.assert_array_equal(wg.vjp(lambda x: x[places], np.zeros((200, 40)))[1](ct)[0], expected)
+
+
 @together("axis", [0, 1])
 @together("equal", [False, True])
 def test_many_elements_send_back_what_they_got_by_a_sort(equal: bool, axis: int) -> None:
