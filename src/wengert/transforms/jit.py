@@ -454,8 +454,9 @@ def jit(
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
     does besides array operations happens while it is traced only. Arrays it captures become constants; captured
-    Tensors that require grad are read anew at each call and receive gradients. Writes to its arguments stay inside,
-    unless these are donated; writes to captured arrays, and to one of two arguments that share memory, are refused.
+    Tensors that require grad when it is traced are read anew at each call and receive gradients, others are constants.
+    Writes to its arguments stay inside, unless these are donated; writes to captured arrays, and to one of two
+    arguments that share memory, are refused.
 
     Args:
         fun: a function of numbers, arrays or Tensors, in any containers. Left out, what is returned is a decorator with
