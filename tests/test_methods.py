@@ -70,6 +70,13 @@ def test_gradients_follow_what_is_started_from_and_left_out() -> None:
     np.testing.assert_array_equal(gradient, [[2.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
 
 
+@pytest.mark.parametrize("way", [wg.grad, lambda f: wg.jit(wg.grad(f)), wg.jacfwd], ids=["grad", "jit(grad)", "jacfwd"])
+def test_what_is_started_from_is_the_extremum_after_it_is_rounded_too(way: Callable[..., Any]) -> None:
+    few = np.float32([-3.0, -2.0])
+    assert way(lambda start: np.max(wg.numpy.asarray(few), initial=start))(-0.516) == 1.0
+    assert way(lambda start: np.min(wg.numpy.asarray(few[:0]), initial=start))(-0.516) == 1.0
+
+
 def test_results_may_be_written_to_what_is_given() -> None:
     out = wg.tensor([0.0, 0.0])
     assert wg.tensor(X).sum(1, out=out) is out

@@ -298,7 +298,7 @@ def attaining(
         count = add(attained, axis=axis, keepdims=len(axis) < len(x.shape))
     started = None
     if initial is not None:
-        started = (out == initial) | (initial != initial)
+        started = (out == initial.astype(out.dtype)) | (initial != initial)  # as NumPy rounds it
         count = count + started
     if extras or skipna:
         count = np.maximum(count, 1)
