@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import warnings
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +15,7 @@ import wengert as wg
 import wengert.transforms.jit as jit_module
 from tests.samples.calls import same_traced
 from wengert.compile.partition import cut
+from wengert.core.frozen import READERS
 from wengert.core.graph import evaluate
 from wengert.transforms import traced_form
 from wengert.transforms.traced_form import joint_graph
@@ -124,6 +128,82 @@ def test_captured_tensors_are_read_anew_and_get_gradients() -> None:
         w += 1.0
     assert f(2.0).item() == 10.0
     assert f.trace_count == 1
+
+
+def jitted_in_jitted(w: Any) -> Any:
+    inner = wg.jit(lambda x: np.sum(w * w * x))
+    return wg.jit(lambda x: inner(x))
+
+
+def hidden(reference: Any) -> Any:
+    return wg.jit(lambda x: np.sum(reference() * (x * reference())))
+
+
+def jitted_loop(w: Any) -> Any:
+    def f(x: Any) -> Any:
+        total = 0.0
+        for i in range(2):
+            if x[i] > 0:
+                total = total + w[i] ** 2 * x[i]
+        return total
+
+    return wg.jit(f)
+
+
+class Holding:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    @wg.jit
+    def method(self, x: Any) -> Any:
+        return np.sum(self.w * self.w * x)
+
+    def __call__(self, x: Any) -> Any:
+        return np.sum(self.w * self.w * x)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda w: wg.jit(lambda x: np.sum(w * w * x)),
+        lambda w: wg.jit(lambda x, v=w[:]: np.sum(v * v * x)),
+        lambda w: hidden(weakref.ref(w)),
+        lambda w: functools.partial(wg.jit(lambda held, x: held(x), static_argnums=0), Holding(w)),
+        lambda w: wg.jit(lambda x: np.sum(wg.vmap(lambda s: Holding(w)(x * s))(np.array([0.25, 0.75])))),
+        lambda w: wg.jit(lambda x: wg.scan(lambda s, row: (s + row[0] ** 2 * row[1], s), 0.0, (w, x))[0]),
+        lambda w: Holding(w).method,
+        lambda w: wg.jit(Holding(w)),
+        jitted_in_jitted,
+        jitted_loop,
+    ],
+    ids=["w", "view", "hidden", "static", "vmap", "scan", "method", "object", "jitted", "loop"],
+)
+def test_tensors_that_are_unfrozen_are_constants_no_more(made: Any) -> None:
+    w, x = wg.tensor([1.0, 2.0]), np.array([3.0, 4.0])
+    f = made(w)
+    for _ in range(3):  # the last calls are native code's alone
+        assert f(x) == 19.0
+    w.requires_grad_()
+    f(x).backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [6.0, 16.0])
+    with wg.no_grad():
+        w += 1.0
+    assert f(x).item() == 48.0
+    w.requires_grad_(False)
+    assert f(x) == 48.0
+
+
+def test_functions_that_took_a_tensor_for_a_constant_are_not_kept_for_that() -> None:
+    w = wg.tensor([1.0, 2.0])
+    f = jitted_loop(w)
+    f(np.ones(2))
+    before, gone = len(READERS), weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+    del w
+    gc.collect()
+    assert len(READERS) < before
 
 
 def test_values_of_outer_transformations_may_be_captured() -> None:

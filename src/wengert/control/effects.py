@@ -11,8 +11,10 @@ import numpy as np
 
 from wengert.control.heap import Heap
 from wengert.control.holders import content_of
+from wengert.core.aval import is_differentiable
 from wengert.core.source import Position, caller, is_own, position_of
 from wengert.core.tensor import Tensor, is_staged
+from wengert.core.views import current
 from wengert.core.watch import Watch, lost_text, rebound, snapshot
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
@@ -43,7 +45,12 @@ class Reach:
 
     def recorded(self) -> list[Tensor]:
         """Return the Tensors that are being differentiated by what goes on outside."""
-        return [x for x, _ in self.tensors if x._node is not None and not is_staged(x)]
+        return [x for x, _ in self.tensors if x._trace is not None and x._node is not None and not is_staged(x)]
+
+    def constants(self) -> list[Tensor]:
+        """Return the Tensors that a graph takes for constants, views too: they might require grad, and do not."""
+        found = [x for x in self.heap.seen.values() if type(x) is Tensor and is_differentiable(x.dtype)]
+        return [x for x in (*(x for x, _ in self.tensors), *found) if current(x)._trace is None]
 
     def require_unchanged(self) -> None:
         """Raise, and put back what was there, if the function changed variables, containers, objects or ndarrays."""

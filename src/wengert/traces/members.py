@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.core.dispatch import applied, as_tensor
+from wengert.core.frozen import unfreeze
 from wengert.core.memory import keep, own_memory
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
@@ -152,6 +153,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         self._value = value
         own_memory(self)
         value = self._value
+        unfreeze(self)
         self._trace = BASE_TAPE
         self._node = new_leaf(value.shape, value.dtype, self)
         self._node.grad = None if stopped is None else stopped.grad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -54,15 +55,16 @@ class Staging(Transient):
     """Write operations down as equations.
 
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
-    become further inputs, in `captured`, so that gradients reach them; arrays become literals. Variables in `written`
+    become further inputs, in `captured`, so that gradients reach them; arrays become literals, and so do Tensors that
+    do not require grad, which are in `frozen`. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
     Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `definitions` has the
     equations that bind variables, of the first `known` ones.
     """
 
     __slots__ = (
-        *("captured", "constants", "definitions", "equations", "inputs", "known", "place", "plain", "raised"),
-        *("settings", "steady", "written"),
+        *("captured", "constants", "definitions", "equations", "frozen", "inputs", "known", "place", "plain"),
+        *("raised", "settings", "steady", "written"),
     )
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
@@ -74,6 +76,7 @@ class Staging(Transient):
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
         self.captured: dict[Any, Captured] = {}
+        self.frozen: list[weakref.ref[Tensor]] = []
         self.written: set[Variable] = set()
         self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
@@ -109,23 +112,30 @@ class Staging(Transient):
         if trace is self:
             return operand._value
         if trace is None:
+            self.frozen.append(weakref.ref(operand))  # a handle that is held would be another name of its memory
             return read_only(lend(operand))
         if isinstance(trace, Staging) and trace.ended:
             raise trace.escaped((operand,))
-        key = (id(operand._value), id(trace), id(operand._node))
-        found = self.captured.get(key)
+        found = self.captured.get(identity_now(operand))
         if found is None:
-            variable = Variable.of(aval_of(operand), "", strides_of(operand))
             if is_staged(operand):  # what it is now, whatever is written to it later
-                operand = snapshot(operand)
-                value = operand._value
-            else:  # it is read anew at each call; a write gives it another value, which `require_unwritten` sees
-                own_memory(operand)
-                keep(operand)
-                key = (id(value := operand._value), id(trace), id(operand._node))
-                operand = trace.original(operand)
-            found = self.captured[key] = Captured(operand, variable, value)
+                operand = read = snapshot(operand)
+            else:
+                read = trace.original(operand)
+            found = self.capture(operand, read)
         return found.variable
+
+    def capture(self, operand: Tensor, read: Tensor) -> Captured:
+        """Return a new input for a Tensor of an older trace, which another one stands for at each call.
+
+        A write gives what is read anew another value, which `require_unwritten` sees.
+        """
+        variable = Variable.of(aval_of(operand), "", strides_of(operand))
+        if not is_staged(operand):
+            own_memory(operand)
+            keep(operand)
+        found = self.captured[identity_now(operand)] = Captured(read, variable, operand._value)
+        return found
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:
         """Return an array as a literal: the same one as before, for equal views too, unless it has been written to."""
@@ -299,6 +309,7 @@ def staged(
     names: Sequence[str] = (),
     orders: Sequence[Strides] = (),
     outside: Sequence[Tensor] = (),
+    frozen: list[Tensor] | None = None,
 ) -> tuple[Graph, list[Tensor]]:
     """Write down what a function does; return the graph and the Tensors that it captured, which are its last inputs.
 
@@ -310,6 +321,7 @@ def staged(
         orders: how they lie in memory, C order by default.
         outside: Tensors that the function can reach. What it computes of them alone is written down, too, where it
             would otherwise be computed once, while the function is traced.
+        frozen: receives the Tensors that become constants since they do not require grad.
     """
     stage = Staging(next_level(), label)
     try:
@@ -321,6 +333,8 @@ def staged(
         graph = stage.graph(outputs)
     finally:
         stage.end()
+    if frozen is not None:
+        frozen += [x for x in (reference() for reference in stage.frozen) if x is not None]
     return graph, stage.captured_tensors()
 
 
@@ -330,7 +344,8 @@ def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
     adopted: list[tuple[Tensor, Tensor, Any]] = []
     try:
         for handle in outside:
-            start = stage.tensor(stage.reference(handle))
+            found = stage.captured.get(identity_now(handle)) or stage.capture(handle, handle)
+            start = stage.tensor(found.variable)
             adopted.append((handle, snapshot(handle), start._value))
             rebound(handle, start)
         yield
@@ -338,6 +353,11 @@ def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
         for handle, before, start in adopted:
             if handle._value is start:
                 rebound(handle, before)
+
+
+def identity_now(tensor: Tensor) -> tuple[int, int, int]:
+    """Return what tells what a Tensor stands for from everything else that lives."""
+    return id(tensor._value), id(tensor._trace), id(tensor._node)
 
 
 def are_same_operation(one: Equation, other: Equation) -> bool:

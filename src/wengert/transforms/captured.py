@@ -8,6 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any, Self
 
 from wengert._tree import flatten, place_of
+from wengert.core.frozen import unfreeze
 from wengert.core.requirements import shown
 from wengert.core.tensor import WATCHING, Tensor
 from wengert.core.watch import rebound, snapshot
@@ -49,6 +50,8 @@ class Standing:
     def begin(self, standing: Sequence[Tensor]) -> None:
         """Let the others stand for the captured Tensors from now on."""
         self.before = [snapshot(handle) for handle in self.captured]
+        for handle in self.captured:
+            unfreeze(handle)
         self.starts = [snapshot(start) for start in standing]
         for handle, start in zip(self.captured, standing, strict=True):
             rebound(handle, start)

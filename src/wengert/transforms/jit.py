@@ -20,6 +20,7 @@ from wengert.core.aval import NUMBERS, aval_of, aval_text, is_number
 from wengert.core.cache import Cache
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import plain_array
+from wengert.core.frozen import freeze
 from wengert.core.graph import Variable
 from wengert.core.identity import identity_of_static
 from wengert.core.numbers import LARGEST
@@ -167,6 +168,11 @@ class Jitted(Entry, Generic[P, R]):
             form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
         return form, given, leaves
 
+    def begin_anew(self) -> None:
+        """Forget all graphs: a Tensor that is a constant in them is one no more."""
+        self.forget()
+        self.forms.clear()
+
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Translation:
         """Return what the function becomes for arguments: its graph, kernels, LLVM's language, instructions, and costs.
 
@@ -289,7 +295,9 @@ class Jitted(Entry, Generic[P, R]):
 
         with in_order(stages, leaves), reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
-            graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded())
+            constants = reach.constants()
+            graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded(), frozen=constants)
+        freeze(constants, self)
         name = getattr(self.fun, "__name__", "jit")
         simple = simplified(graph)
         form = TracedForm(name, simple, out_structure, captured, donated)
@@ -454,7 +462,7 @@ def jit(
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
     does besides array operations happens while it is traced only. Arrays it captures become constants; captured
-    Tensors that require grad when it is traced are read anew at each call and receive gradients, others are constants.
+    Tensors that require grad are read anew at each call and receive gradients, others are constants until they do.
     Writes to its arguments stay inside, unless these are donated; writes to captured arrays, and to one of two
     arguments that share memory, are refused.
 

@@ -20,7 +20,7 @@ from wengert.compile.partition import cut
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Primitive
-from wengert.core.recording import settings
+from wengert.core.recording import has_ended, settings
 from wengert.core.source import Position
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import current, resolved
@@ -86,9 +86,11 @@ class TracedForm:
         return self.native or evaluation(self.packed)
 
     def fits(self) -> bool:
-        """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
+        """Tell whether what the function captured is still there, with the shapes and dtypes it was traced with."""
         variables = self.graph.inputs[len(self.graph.inputs) - len(self.captured) :]
-        return all(aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True))
+        return all(
+            not has_ended(x._trace) and aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True)
+        )
 
     def partition(self, wanted: tuple[bool, ...]) -> Partition:
         """Return the joint graph of gradients for some inputs, and its two halves; made once."""
