@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError
 
 T = wg.tensor([1.0, 2.0])
@@ -170,3 +172,61 @@ def test_no_options_are_passed_to_others_that_were_not_given() -> None:
         assert wg.numpy.multiply(x, y).values.tolist() == [3.0, 8.0]
         with pytest.raises(TypeError):
             wg.numpy.multiply(x, y, where=[True, False])
+
+
+class ForeignArray:
+    """Stand for the arrays of PyTorch and JAX, which NumPy makes ndarrays of."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array([1.0, 2.0], dtype)
+
+
+ForeignArray.__name__, ForeignArray.__module__ = "Array", "jaxlib._jax"
+
+
+def test_arrays_of_other_libraries_are_operands() -> None:
+    x = wg.tensor([3.0, 4.0], requires_grad=True)
+    for found in (x * ForeignArray(), ForeignArray() * x, np.multiply(x, wg.tensor(ForeignArray()))):
+        assert str(found) == "tensor([3., 8.], grad_fn=<multiply>)"
+    assert str(wg.numpy.sqrt(ForeignArray())) == str(wg.tensor(np.sqrt([1.0, 2.0])))
+    assert wg.jit(lambda y: (y * ForeignArray()).sum())(np.ones(2)) == 3.0
+    assert wg.grad(lambda y, z: (y * z).sum())(np.ones(2), ForeignArray()).tolist() == [1.0, 2.0]
+
+
+@together(
+    "call, name, needed",
+    [
+        (lambda x: wg.grad(np.sum)(x), "grad: an argument of type", "floats, arrays or Tensors"),
+        (lambda x: wg.jvp(np.sum, (x,), (x,)), "jvp: an argument of type", "floats, arrays or Tensors"),
+        (lambda x: wg.vjp(np.sum, x), "vjp: an argument of type", "floats, arrays or Tensors"),
+        (lambda x: wg.jit(np.sum)(x), "jit: an argument of type", "numbers, arrays, Tensors"),
+        (lambda x: wg.jit(lambda y: x)(1.0), "jit: a function that returned a", "numbers, arrays and Tensors"),
+        (lambda x: wg.optim.minimize(np.sum, x), "optim.minimize: a leaf of type", "floats"),
+    ],
+)
+def test_arguments_of_other_libraries_say_how_to_convert_them(
+    call: Callable[[Any], Any], name: str, needed: str
+) -> None:
+    with pytest.raises(DtypeError) as error:
+        call(ForeignArray())
+    assert str(error.value).startswith(f"{name} jaxlib.Array; {needed}")
+    assert str(error.value).endswith(". Convert it first, by numpy.asarray(x).")
+
+
+def test_results_of_other_libraries_say_what_to_compute_them_with() -> None:
+    with pytest.raises(DtypeError, match=r"returned a value of type jaxlib\.Array; .*Compute it with NumPy's"):
+        wg.grad(lambda x: ForeignArray())(1.0)
+
+
+@together("name, write", [("sin", "np.sin"), ("relu", "it with NumPy's functions")])
+def test_functions_of_pytorch_say_what_they_are_here(name: str, write: str) -> None:
+    def function(x: Any) -> Any:
+        return type(x).__torch_function__(function, (type(x),), (x,), {})
+
+    function.__name__ = name
+    with pytest.raises(DtypeError) as error:
+        function(T)
+    assert str(error.value) == (
+        f"torch.{name}: a Tensor of Wengert; one of PyTorch is needed. Write {write}, or convert the Tensor first, by "
+        "torch.tensor(x.numpy())."
+    )

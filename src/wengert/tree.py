@@ -28,6 +28,7 @@ import numpy as np
 from wengert import _tree
 from wengert._otherwise import absent
 from wengert.core.aval import aval_of
+from wengert.core.foreign import remedy_for, type_shown
 from wengert.core.requirements import as_items, require_callable
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
@@ -307,13 +308,15 @@ def required(name: str, leaf: Any) -> Any:
         aval = aval_of(leaf)
         kind = aval.dtype.kind
     if kind not in ("f", "c"):
-        given = f"an array of dtype {aval.dtype}" if kind else f"a leaf of type {type(leaf).__name__}"
+        given = f"an array of dtype {aval.dtype}" if kind else f"a leaf of type {type_shown(leaf)}"
         raise DtypeError(
             describe(
                 name,
                 given,
                 "floats or complex numbers are needed",
-                "Convert it, mark its field as static (wengert.tree.static), or keep it out of the containers",
+                remedy_for(
+                    leaf, "Convert it, mark its field as static (wengert.tree.static), or keep it out of the containers"
+                ),
             )
         )
     return aval

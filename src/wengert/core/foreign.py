@@ -1,4 +1,4 @@
-"""Operands that bring their own arithmetic, and decide what NumPy's operations on them mean (NEP 13 and NEP 18)."""
+"""Operands of other libraries: those that decide what NumPy's operations on them mean (NEP 13, NEP 18), and arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["any_decides", "decides", "decides_functions", "deferred", "foreign", "ours", "undispatched"]
+__all__ = [
+    "any_decides",
+    "decides",
+    "decides_functions",
+    "deferred",
+    "foreign",
+    "is_foreign_array",
+    "ours",
+    "remedy_for",
+    "type_shown",
+    "undispatched",
+]
 
 PLAIN_UFUNC = np.ndarray.__array_ufunc__
 PLAIN_FUNCTION = np.ndarray.__array_function__
@@ -78,3 +89,23 @@ def undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     found: Callable[..., Any] = getattr(function, "_implementation", function)  # private: else it is as it was
     return found
+
+
+def is_foreign_array(kind: type) -> bool:
+    """Tell whether a type is that of another library's arrays, of which NumPy makes ndarrays."""
+    return hasattr(kind, "__array__") and not issubclass(kind, np.ndarray | np.generic)
+
+
+def type_shown(value: Any) -> str:
+    """Return what errors call the type of a value; if it is an array of another library, with the name of that.
+
+    >>> type_shown("a"), type_shown(type("Array", (), {"__array__": None, "__module__": "jaxlib._jax"})())
+    ('str', 'jaxlib.Array')
+    """
+    kind = type(value)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}" if is_foreign_array(kind) else kind.__name__
+
+
+def remedy_for(value: Any, otherwise: str) -> str:
+    """Return what to do with a value that is no array of ours: to convert it, if it is one of another library."""
+    return "Convert it first, by numpy.asarray(x)" if is_foreign_array(type(value)) else otherwise

@@ -276,6 +276,14 @@ class Tensor(Members, metaclass=MadeByFunctions):
         concretely = is_concrete(self)
         return stored_in_ndarray(self._shown(), LOSES if concretely else "an ndarray holds numbers")
 
+    @classmethod
+    def __torch_function__(cls, function: Any, _types: Any, _args: Any = (), _kwargs: Any = None) -> NoReturn:
+        """Refuse functions of PyTorch's: of this one it would say that it "must be Tensor, not Tensor"."""
+        name = getattr(function, "__name__", "function")
+        write = f"np.{name}" if hasattr(np, name) else "it with NumPy's functions"
+        action = f"Write {write}, or convert the Tensor first, by torch.tensor(x.numpy())"
+        raise DtypeError(describe(f"torch.{name}", "a Tensor of Wengert", "one of PyTorch is needed", action))
+
     # Python protocols
 
     def __len__(self) -> int:

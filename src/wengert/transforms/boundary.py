@@ -18,6 +18,7 @@ from numpy import ndarray
 from wengert._tree import flatten, place_of
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
+from wengert.core.foreign import remedy_for, type_shown
 from wengert.core.memory import lend
 from wengert.core.signatures import NONE
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
@@ -160,11 +161,14 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
         raise DtypeError(
             describe(
                 name,
-                f"an argument of type {type(leaf).__name__}",
+                f"an argument of type {type_shown(leaf)}",
                 "floats, arrays or Tensors (or containers of them) are needed to differentiate",
-                f"Make its class a container by wengert.tree.register, or {left_out}"
-                if of_user
-                else left_out[0].upper() + left_out[1:],
+                remedy_for(
+                    leaf,
+                    f"Make its class a container by wengert.tree.register, or {left_out}"
+                    if of_user
+                    else left_out[0].upper() + left_out[1:],
+                ),
             )
         )
     if isinstance(leaf, int):

@@ -20,6 +20,7 @@ from wengert.core.aval import NUMBERS, aval_of, aval_text, is_number
 from wengert.core.cache import Cache
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import plain_array
+from wengert.core.foreign import remedy_for, type_shown
 from wengert.core.frozen import freeze
 from wengert.core.graph import Variable
 from wengert.core.identity import identity_of_static
@@ -387,10 +388,13 @@ def as_leaf(leaf: Any) -> Any:
     raise DtypeError(
         describe(
             "jit",
-            f"an argument of type {type(leaf).__name__}",
+            f"an argument of type {type_shown(leaf)}",
             "numbers, arrays, Tensors or containers of them are needed",
-            "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that is "
-            "wengert.tree.static()",
+            remedy_for(
+                leaf,
+                "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that "
+                "is wengert.tree.static()",
+            ),
         )
     )
 

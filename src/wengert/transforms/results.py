@@ -12,6 +12,7 @@ from wengert._tree import unflatten
 from wengert.control.places import Undefined
 from wengert.core.aval import is_differentiable, is_number
 from wengert.core.dispatch import require_plain
+from wengert.core.foreign import is_foreign_array, remedy_for, type_shown
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, describe
@@ -48,7 +49,8 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
         if isinstance(leaf, Undefined):
             leaf.refuse()
         if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
-            raise refused(name, f"a value of type {type(leaf).__name__}")
+            what = f"a value of type {type_shown(leaf)}"
+            raise refused(name, what, "Compute it with NumPy's functions" if is_foreign_array(type(leaf)) else "")
         if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufc":
             raise refused(name, f"dtype {leaf.dtype}")
     kinds = [dtype_of(leaf) for leaf in leaves]
@@ -72,16 +74,16 @@ def require_arrays(name: str, leaves: Sequence[Any]) -> None:
             number = isinstance(leaf, Tensor | bool | float | complex) or (
                 isinstance(leaf, int) and np.asarray(leaf).dtype.kind != "O"
             )
-            given = "" if number else f"a {type(leaf).__name__}"
-            if given:
-                np.asarray(leaf)  # a variable that is set in one branch only says which
+            given = "" if number else f"a {type_shown(leaf)}"
+            if isinstance(leaf, Undefined):
+                leaf.refuse()
         if given:
             raise DtypeError(
                 describe(
                     name,
                     f"a function that returned {given}",
                     "numbers, arrays and Tensors, in any containers, are needed",
-                    "Return what was computed, and anything else elsewhere",
+                    remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
                 )
             )
 
@@ -91,15 +93,15 @@ def dtype_of(leaf: Any) -> np.dtype[Any]:
     return leaf.dtype if isinstance(leaf, Tensor | np.ndarray | np.generic) else np.asarray(leaf).dtype
 
 
-def refused(name: str, what: str) -> DtypeError:
-    """Return the error about a result without derivative."""
+def refused(name: str, what: str, action: str = "") -> DtypeError:
+    """Return the error about a result without derivative; the action is that for what was given, if there is one."""
     aside = "through has_aux=True" if name in WITH_AUX else "elsewhere"
     return DtypeError(
         describe(
             name,
             f"a function that returned {what}",
             "a float or complex number, or an array of them, is needed to differentiate",
-            f"Return what was computed, converted to float, and anything else {aside}",
+            action or f"Return what was computed, converted to float, and anything else {aside}",
         )
     )
 
