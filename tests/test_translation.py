@@ -15,6 +15,7 @@ import wengert as wg
 from wengert import _config
 from wengert._logs import say
 from wengert.compile.passes import inlined
+from wengert.compile.profiling import Timed
 from wengert.kernel.parsing import parsed
 from wengert.transforms.tracing import trace
 
@@ -65,6 +66,19 @@ def test_a_profile_has_a_time_for_each_kernel_and_for_what_numpy_computes() -> N
     assert lines[0].split() == ["time", "share", "Gflop/s", "GB/s"]
     assert [line.split("  ")[0].strip() or line.split()[0] for line in lines[-1:]] == ["all"]
     assert "100%" in lines[-1]
+
+
+def test_a_profile_has_room_for_a_look_at_the_clock_after_each_part_of_a_kernel() -> None:
+    lowered = wg.jit(lambda x: np.sum(np.exp(x) * np.sin(x))).lower(np.linspace(0.0, 1.0, 100_000))
+    (part,) = lowered.segments.parts
+    assert part.program is not None
+    timed = Timed(part.program)
+    assert len(timed.costs) == 1
+    assert timed.kernels == [0, 0]  # a sum that threads share, and what is kept of it
+    (_result, looks) = timed.run([np.linspace(0.0, 1.0, 100_000)])
+    assert looks.shape == (3, 2)
+    (span,) = lowered.profile(3).spans
+    assert 0 < span.seconds < 0.1
 
 
 def test_a_profile_takes_what_was_captured_and_writes_to_no_argument() -> None:

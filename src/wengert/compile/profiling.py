@@ -19,12 +19,12 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.executable import image_of
 from wengert.emission.outside import address_of
 from wengert.emission.programs import Emission, Places
-from wengert.emission.sharing import Sharing
+from wengert.emission.sharing import steps
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.builder import Builder
-from wengert.native.engine import Target, host
+from wengert.native.engine import host
 from wengert.native.executable import Executable
 from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
@@ -159,7 +159,7 @@ class Timed:
         target = host()
         program = scheduled(program, schedule_of(program))
         self.costs = [cost_of_kernel(kernel, program, target) for kernel in program.kernels]
-        self.kernels = kernels_of_steps(program, target)
+        self.kernels = [step.number for step in steps(program, target)[0]]
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
         program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
         image = image_of(program, TimedEmission(program, target).emitted(), target)
@@ -181,13 +181,3 @@ class TimedEmission(Emission):
             b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK))
         super().step(b, number, place, team)
         b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK).at(2 * (number + 1)))
-
-
-def kernels_of_steps(program: Program, target: Target) -> list[int]:
-    """Return for each step of a program the kernel that it is a part of."""
-    sharing = Sharing(program, target)
-    found: list[int] = []
-    for number, kernel in enumerate(program.kernels):
-        sharing.add(kernel)
-        found += [number] * (len(sharing.steps) - len(found))
-    return found

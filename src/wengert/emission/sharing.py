@@ -29,7 +29,7 @@ from wengert.kernel.kernel import (
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["Sharing", "Step", "cycles", "lanes_of", "steps"]
+__all__ = ["Step", "cycles", "lanes_of", "steps"]
 
 LARGE = 60_000
 """Cycles from which on a kernel is shared: about 20 microseconds."""
@@ -58,6 +58,7 @@ class Step:
     """A kernel, or the parts of one.
 
     Attributes:
+        number: of the kernel of the program that it carries out, or a stage of.
         kernel: the kernel.
         extent: how long what is cut is: the rows, or the outermost loop of a kernel that has none.
         each: how much of it a part has.
@@ -65,6 +66,7 @@ class Step:
         summed: the reductions of which each part gives a part.
     """
 
+    number: int
     kernel: Kernel
     extent: int
     each: int
@@ -80,9 +82,10 @@ class Step:
 def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffer]]:
     """Return a program's kernels as steps, and its buffers with those that steps need besides."""
     sharing = Sharing(program, target)
-    kernels = [part for kernel in program.kernels for part in sharing.separated(kernel)]
-    for kernel in in_place(kernels, sharing.buffers):
-        sharing.add(kernel)
+    parts = [(number, part) for number, kernel in enumerate(program.kernels) for part in sharing.separated(kernel)]
+    kernels = in_place([part for _, part in parts], sharing.buffers)
+    for (number, _), kernel in zip(parts, kernels, strict=True):
+        sharing.add(number, kernel)
     return sharing.steps, sharing.buffers
 
 
@@ -106,21 +109,21 @@ class Sharing:
         whole = kernel.rows > 1 or cycles(kernel, self.lanes) < LARGE
         yield from [kernel] if whole else self.by_stages(kernel)
 
-    def add(self, kernel: Kernel) -> None:
-        """Add a kernel, in parts if it takes long."""
+    def add(self, number: int, kernel: Kernel) -> None:
+        """Add a kernel, or what was separated of the one of this number, in parts if it takes long."""
         duration = cycles(kernel, self.lanes)
         if duration < LARGE:
-            self.steps.append(Step(kernel, 1, 1, {}))
+            self.steps.append(Step(number, kernel, 1, 1, {}))
             return
         (first, *others) = kernel.stages
         grain, extent = kernel.tile, kernel.rows
         if kernel.rows == 1:
             nest = nest_of_stage(first, self.buffers)
             if others or not nest:
-                self.steps.append(Step(kernel, 1, 1, {}))
+                self.steps.append(Step(number, kernel, 1, 1, {}))
                 return
             if first.updates or any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
-                self.steps.append(Step(kernel, 1, 1, {}))
+                self.steps.append(Step(number, kernel, 1, 1, {}))
                 return
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
@@ -130,10 +133,10 @@ class Sharing:
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
         if -(-extent // each) < FEWEST:
-            self.steps.append(Step(kernel, 1, 1, {}))
+            self.steps.append(Step(number, kernel, 1, 1, {}))
             return
         parts_of = {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own}
-        self.steps.append(Step(kernel, extent, each, parts_of, tuple(summed)))
+        self.steps.append(Step(number, kernel, extent, each, parts_of, tuple(summed)))
 
     def is_own(self, name: str) -> bool:
         """Whether a buffer is one of the row."""
