@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.errors import DtypeError, EscapedValueError, GraphError, ShapeError, UsageError
 
 
@@ -757,6 +759,42 @@ def test_the_tape_api_is_for_tensors_outside_of_transformations() -> None:
             f"{name}: a Tensor of grad({use.__qualname__}, {place}); a Tensor outside of transformations is needed. "
             f"{action}"
         )
+
+
+W = wg.tensor([1.0, 2.0], requires_grad=True)
+OPTIMIZER = wg.optim.Optimizer([W], wg.optim.adam(0.1))
+
+
+def written_off(tensor: Any) -> None:
+    tensor.grad = None
+
+
+@together(
+    "name, use",
+    [
+        ("backward", lambda x: (W * x).sum().backward()),
+        ("grad", lambda x: wg.autograd.grad((W * x).sum(), W)),
+        ("requires_grad_", lambda x: x.requires_grad_()),
+        (".grad", lambda x: W.grad),
+        (".grad", lambda x: written_off(W)),
+        (".grad", lambda x: OPTIMIZER.zero_grad()),
+        (".grad", lambda x: OPTIMIZER.step()),
+    ],
+)
+def test_steps_of_training_that_are_traced_say_what_is_jitted_instead(name: str, use: Callable[[Any], Any]) -> None:
+    with pytest.raises(GraphError) as error:
+        wg.jit(lambda x: (use(x), x)[1])(np.ones(2))
+    assert str(error.value).startswith(f"{name}: a Tensor of jit(")
+    assert str(error.value).endswith(
+        "; a Tensor outside of transformations is needed. Jit the loss alone, and call .backward() and change "
+        "parameters outside, or take gradients inside by wengert.grad(loss, captured=[w])."
+    )
+    assert W.tolist() == [1.0, 2.0]
+    assert W.grad is None
+
+
+def test_whether_a_tensor_requires_grad_can_be_asked_while_it_is_traced() -> None:
+    assert wg.jit(lambda x: x * (1 + x.requires_grad))(2.0) == 2.0
 
 
 def test_what_tensors_say_of_themselves_inside_transformations() -> None:

@@ -345,8 +345,8 @@ def holder_of(value: Any, name: str) -> Holder | None:
     return Attributes(value, name) if kind.__module__ in KEEPING or is_users(kind) else None
 
 
-KEEPING = frozenset({"_thread", "argparse", "collections", "queue"})
-"""Modules of Python whose objects keep what a program puts there: `Namespace`, `UserDict`, `Queue`, `local`."""
+KEEPING = frozenset({"_thread", "argparse", "collections", "queue", "wengert.optim.optimizer"})
+"""Modules whose objects keep what a program puts there: `Namespace`, `UserDict`, `Queue`, `local`, `Optimizer`."""
 
 
 def is_users(kind: type) -> bool:

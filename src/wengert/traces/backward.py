@@ -14,7 +14,7 @@ from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.core.memory import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.recording import recording_from
-from wengert.core.tensor import Tensor, constant_tensor, unwrapped
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrapped
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, lasting
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
@@ -23,7 +23,7 @@ from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import BASE_TAPE
 
-__all__ = ["backward", "grad"]
+__all__ = ["backward", "grad", "inside_of_transformation"]
 
 
 class Accumulation:
@@ -171,19 +171,32 @@ def run_sweep(
         )
 
 
+def inside_of_transformation(name: str, tensor: Tensor, action: str) -> GraphError:
+    """Return the error about what the tape alone does, for a Tensor of a transformation.
+
+    Args:
+        name: what was called, for errors.
+        tensor: the Tensor.
+        action: what to do in a transformation that computes; one that traces ends before there are gradients.
+    """
+    trace = innermost_trace(tensor)
+    needed = "a Tensor outside of transformations is needed"
+    if is_staged(tensor):
+        action = (
+            "Jit the loss alone, and call .backward() and change parameters outside, or take gradients inside by "
+            "wengert.grad(loss, captured=[w])"
+        )
+    return GraphError(describe(name, f"a Tensor of {getattr(trace, 'owner_name', '')}", needed, action))
+
+
 def node_of(name: str, tensor: Any) -> Node:
     """Return the node of a Tensor on the base tape."""
     if type(tensor) is Tensor and tensor._trace is BASE_TAPE:  # as most are
         return tensor._node  # type: ignore[no-any-return]  # of a trace of any kind
     found = current(tensor) if type(tensor) is Tensor else tensor
     if type(found) is Tensor and found._trace is not None and found._trace is not BASE_TAPE:
-        raise GraphError(
-            describe(
-                name,
-                f"a Tensor of {found._trace.owner_name}",
-                "a Tensor outside of transformations is needed",
-                "Use wengert.grad or wengert.vjp inside the function that is transformed",
-            )
+        raise inside_of_transformation(
+            name, found, "Use wengert.grad or wengert.vjp inside the function that is transformed"
         )
     if type(found) is not Tensor or found._trace is not BASE_TAPE:
         what = f"a Tensor of shape {found.shape}" if type(found) is Tensor else f"a {type(tensor).__name__}"

@@ -19,12 +19,13 @@ from wengert.core.tensor import (
     check_dtype,
     innermost_trace,
     is_concrete,
+    is_staged,
     make_tensor,
     raw,
 )
 from wengert.core.views import ALIAS, base_and_path, current, reshape_in_place
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
-from wengert.traces.backward import backward
+from wengert.traces.backward import backward, inside_of_transformation
 from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle, hooks_of
 from wengert.traces.nodes import Leaf, Node, new_leaf
@@ -72,7 +73,7 @@ def _get_requires_grad(self: Tensor) -> bool:
         if _node(below) is not None:
             return True
         trace = below._trace
-        below = None if trace is None else trace.below(below)
+        below = None if trace is None or trace.staged else trace.below(below)
     return False
 
 
@@ -118,14 +119,8 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if trace is not None and trace is not BASE_TAPE:
         if requires_grad and self.requires_grad:
             return self
-        raise GraphError(
-            describe(
-                "requires_grad_",
-                f"a Tensor of {trace.owner_name}",
-                "a Tensor outside of transformations is needed",
-                "Use wengert.stop_gradient to cut it, or differentiate it with wengert.grad",
-            )
-        )
+        action = "Use wengert.stop_gradient to cut it, or differentiate it with wengert.grad"
+        raise inside_of_transformation("requires_grad_", self, action)
     node = _node(self)
     if node is not None and type(node) is not Leaf:
         if requires_grad:
@@ -164,6 +159,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
     """Return the gradient that `backward` has accumulated; None before the first."""
     node = _node(self)
     if node is None:
+        require_untraced(self)
         stopped = _stopped(self)
         return None if stopped is None else stopped.grad
     if type(node) is Leaf:
@@ -181,7 +177,14 @@ def _get_grad(self: Tensor) -> Tensor | None:
     return None
 
 
+def require_untraced(tensor: Tensor) -> None:
+    """Raise a GraphError about `.grad` of a Tensor that is traced: the sweeps that would set it are not."""
+    if tensor._trace is not None and is_staged(tensor):
+        raise inside_of_transformation(".grad", tensor, "")
+
+
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
+    require_untraced(self)
     if value is None and _node(self) is None:
         self._node = None if _stopped(self) else self._node
         return
