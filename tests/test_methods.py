@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.errors import DtypeError
 from wengert.numpy._methods import ArrayMethods
 
 X = np.array([[0.7, -1.3, 2.1], [1.5, 0.2, -0.4]])
@@ -110,3 +111,17 @@ def test_methods_that_write_do_nothing_to_scalars_as_in_numpy(transform: Any) ->
     tensor = wg.tensor(1.0)
     tensor.fill(3.0)
     assert tensor.item() == 3.0
+
+
+def test_flatten_of_some_axes_says_how_to_reshape() -> None:
+    x = wg.tensor(np.zeros((2, 3, 4)))
+    needed = "no axis is needed, because all axes become one, as NumPy has it"
+    with pytest.raises(DtypeError) as error:
+        x.flatten(1)  # type: ignore[arg-type]  # on purpose
+    assert str(error.value) == (
+        f"flatten: the axis 1; {needed}. Write x.reshape(*x.shape[:first], -1), or leave it out."
+    )
+    with pytest.raises(TypeError, match=r"'start_dim'; write x\.reshape\(\*x\.shape\[:start_dim\], -1\)"):
+        x.flatten(start_dim=1)
+    with pytest.raises(TypeError, match="'as_tuple'; write nothing: there is an array of indices for each axis"):
+        x.nonzero(as_tuple=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import operator
@@ -15,6 +16,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from tools import public_names
 from wengert._otherwise import OTHERWISE
 from wengert.errors import GraphError
@@ -189,12 +191,38 @@ def test_functions_have_numpys_parameters() -> None:
         (wg, "nonsense", ""),
         (wg.tree, "flatten", "; write wengert.tree.leaves(x) and wengert.tree.structure(x)"),
         (wg.tree, "nonsense", ""),
+        (wg.tree, "sin", "; it is wengert.numpy.sin"),
+        (wg.numpy, "topk", "; write numpy.sort(x, axis)[..., -k:]"),
+        (wg.numpy, "softmax", "; it is wengert.nn.functional.softmax"),
+        (wg.numpy.linalg, "logdet", ""),
+        (wg.nn, "relu", "; it is wengert.nn.functional.relu"),
     ],
 )
 def test_names_of_others_say_what_is_written_here(module: Any, name: str, written: str) -> None:
     with pytest.raises(AttributeError) as error:
         getattr(module, name)
     assert str(error.value) == f"module {module.__name__!r} has no attribute {name!r}{written}"
+
+
+@together(
+    "owner, name, written",
+    [
+        (wg.jit(np.sin), "eval_shape", "wengert.graph.trace(f)(*args).outputs"),
+        (wg.jit(np.sin), "py_func", "f.__wrapped__"),
+        (wg.jit(np.sin).lower(1.0), "cost_analysis", ".cost"),
+        (wg.custom_rule(np.sin), "defjvps", "defjvp, whose rule takes all primals and tangents"),
+    ],
+)
+def test_names_of_others_for_objects_say_what_is_written_here(owner: Any, name: str, written: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(owner, name)
+    assert str(error.value) == f"{type(owner).__name__!r} object has no attribute {name!r}; write {written}"
+
+
+def test_the_package_that_compiles_is_no_function() -> None:
+    importlib.import_module("wengert.compile")
+    with pytest.raises(TypeError, match=r"^'module' object is not callable; write wengert\.jit\(f\)$"):
+        wg.compile(np.sin)
 
 
 def test_what_is_written_for_names_of_others_is_here() -> None:

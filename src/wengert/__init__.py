@@ -122,22 +122,13 @@ def __getattr__(name: str) -> Any:
         with Loading():
             return importlib.import_module(f"wengert.{name}")
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'wengert' has no attribute {name!r}{_elsewhere(name)}")
+        from wengert._otherwise import OTHERWISE, said_of  # which most programs do without
+
+        raise AttributeError(f"module 'wengert' has no attribute {name!r}{said_of(name, OTHERWISE)}")
     with Loading():
         module = importlib.import_module(_ON_FIRST_USE[name])
     found = globals()[name] = getattr(module, name)
     return found
-
-
-def _elsewhere(name: str) -> str:
-    """Return what errors say about a name of a module of the library, or of PyTorch or JAX; nothing of others."""
-    from wengert._otherwise import OTHERWISE
-    from wengert._places import PLACES
-
-    if name in OTHERWISE:  # first: `save` is numpy's, too
-        return f"; write {OTHERWISE[name]}"
-    places = (f"; it is wengert.{module}.{name}" for module, names in PLACES.items() if name in names.split())
-    return next(places, "")
 
 
 def __dir__() -> list[str]:

@@ -6,13 +6,28 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "telling", "unexpected"]
+__all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "lacking", "said_of", "telling", "unexpected"]
 
+C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def said_of(name: str, otherwise: Mapping[str, str]) -> str:
+    """Return what errors say about a name that a module has not: what to write by a table, or where it is.
+
+    >>> said_of("remat", OTHERWISE), said_of("relu", OTHERWISE), said_of("nothing", {})
+    ('; write wengert.checkpoint', '; it is wengert.nn.functional.relu', '')
+    """
+    from wengert._places import PLACES
+
+    if name in otherwise:  # first: `save` is numpy's, too
+        return f"; write {otherwise[name]}"
+    places = (f"; it is wengert.{module}.{name}" for module, names in PLACES.items() if name in names.split())
+    return next(places, "")
+
+
 def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoReturn]:
-    """Return the `__getattr__` of a module: its error tells what to write for the names of a table.
+    """Return the `__getattr__` of a module: its error tells what to write for the names of a table, and of others.
 
     >>> absent("wengert.tree", {"all": "all(leaves)"})("all")
     Traceback (most recent call last):
@@ -20,8 +35,7 @@ def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoRetur
     """
 
     def refuse(name: str) -> NoReturn:
-        written = f"; write {otherwise[name]}" if name in otherwise else ""
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{written}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{said_of(name, {**OTHERWISE, **otherwise})}")
 
     return refuse
 
@@ -99,6 +113,22 @@ class Otherwise:
         raise AttributeError(self.text)
 
 
+def lacking(**otherwise: str) -> Callable[[C], C]:
+    """Let objects of a class tell what to write for names that they have not.
+
+    >>> lacking(savefig="picture.save(name)")(type("Picture", (), {}))().savefig
+    Traceback (most recent call last):
+    AttributeError: 'Picture' object has no attribute 'savefig'; write picture.save(name)
+    """
+
+    def tells(kind: C) -> C:
+        for name, written in otherwise.items():
+            setattr(kind, name, Otherwise(kind.__name__, name, written))
+        return kind
+
+    return tells
+
+
 OTHERWISE = {
     # PyTorch
     "Generator": "wengert.random.key(seed)",
@@ -139,6 +169,17 @@ OTHERWISE = {
     "topk": "numpy.sort(x, axis)[..., -k:]",
     "unsqueeze": "numpy.expand_dims(x, axis)",
     "utils": "wengert.checkpoint, and optim.clipped(rule, norm) for clipped gradients",
+    "compile": "wengert.jit(f)",
+    "distributions": "wengert.scipy.stats",
+    "export": "wengert.graph.save(wengert.graph.trace(f)(x), path)",
+    "functional_call": "a function whose argument the parameters are",
+    "fx": "wengert.graph.trace(f)(x)",
+    "grad_and_value": "wengert.value_and_grad, which gives the value first",
+    "onnx": "wengert.graph.save(wengert.graph.trace(f)(x), path)",
+    "script": "wengert.jit(f)",
+    "tensor_split": "numpy.array_split",
+    "vhp": "wengert.hvp(f, (x,), (v,))",
+    "Size": "tuple",
     # JAX
     "associative_scan": "wengert.scan, or numpy.cumsum and the like",
     "block_until_ready": "nothing: results are there when a call returns",
@@ -177,6 +218,10 @@ OTHERWISE = {
     "tree_structure": "wengert.tree.structure",
     "tree_util": "wengert.tree",
     "xla_computation": "wengert.jit(f).lower(x)",
+    "Array": "wengert.Tensor",
+    "ShapeDtypeStruct": "numpy.empty(shape, dtype)",
+    "clear_caches": "wengert cache clear, on the command line",
+    "profiler": "wengert.jit(f).lower(x).profile()",
     # autograd
     "defjvp": "wengert.custom_rule, and .defjvp of what it returns",
     "defvjp": "wengert.custom_rule, and .defvjp of what it returns",
@@ -187,6 +232,8 @@ OTHERWISE = {
     "make_vjp": "wengert.vjp(f, x), which gives the value first",
     "multigrad_dict": "wengert.grad(f) of a dictionary, the first argument",
     "primitive": "wengert.custom_rule",
+    "defjvps": "wengert.custom_rule, and .defjvp of what it returns",
+    "deriv": "wengert.elementwise_grad",
     # other libraries and lessons
     "GradientTape": "wengert.grad(f), or .backward() of Tensors that require grad",
     "Dual": "wengert.jvp(f, (x,), (direction,))",
@@ -199,6 +246,7 @@ OTHERWISE = {
     "gradient": "wengert.grad of functions, numpy.gradient of samples",
     "gradients": "wengert.grad",
     "laplacian": "numpy.trace(wengert.hessian(f)(x))",
+    "function": "wengert.jit(f)",
 }
 """What to write, by the name."""
 
@@ -208,5 +256,8 @@ PARAMETERS = {
     "dims": "axis=",
     "keepdim": "keepdims=",
     "unbiased": "ddof=1 (True) or ddof=0 (False)",
+    "as_tuple": "nothing: there is an array of indices for each axis",
+    "end_dim": "x.reshape(shape) for x.flatten",
+    "start_dim": "x.reshape(*x.shape[:start_dim], -1) for x.flatten",
 }
 """Likewise for PyTorch's parameters of functions and methods."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
+from wengert._otherwise import lacking
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
@@ -68,6 +69,12 @@ class Cost(NamedTuple):
         return "\n".join(lines)
 
 
+@lacking(
+    as_text=".graph, .kernels, .llvm or .asm, each of which prints",
+    compile="the function itself, which compiles when it is called",
+    cost_analysis=".cost",
+    memory_analysis=".cost",
+)
 class Translation:
     """Show a traced function in all its forms; each is made when it is asked for, and prints.
 

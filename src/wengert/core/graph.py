@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._otherwise import Otherwise
+from wengert._otherwise import lacking
 from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import apply, conformed
@@ -91,6 +91,7 @@ class Equation:
         return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
 
 
+@lacking(save='wengert.graph.save(graph, path), or graph.picture().save("name.svg")')
 class Graph(Composite):
     """Hold a function of arrays: inputs, equations in order, outputs.
 
@@ -156,9 +157,6 @@ class Graph(Composite):
         from wengert.core.diagrams import picture_of
 
         return picture_of(self, title)
-
-    if not TYPE_CHECKING:
-        save = Otherwise("Graph", "save", 'wengert.graph.save(graph, path), or graph.picture().save("name.svg")')
 
     def _repr_html_(self) -> str | None:
         return self.picture()._repr_html_()

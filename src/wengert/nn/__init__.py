@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+from wengert._otherwise import OTHERWISE, said_of
 from wengert.nn import functional
 
 __all__ = ["functional"]
@@ -11,5 +12,5 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         said = "; layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
         if not name[0].isupper():
-            said = f"; it is wengert.nn.functional.{name}" if name in functional.__all__ else ""
+            said = said_of(name, OTHERWISE)
         raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}{said}")

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wengert._otherwise import OTHERWISE, said_of
+
 __all__ = ["LEFT_OUT", "NUMPYS_OWN", "named_on_demand"]
 
 
@@ -379,6 +381,6 @@ def named_on_demand(module: str, modules: Sequence[str] = (), later: Sequence[st
         reason = LEFT_OUT[module].get(name)
         if reason is not None:
             raise AttributeError(f"{module}.{name} has no derivative in Wengert; {reason}.")
-        raise AttributeError(f"module 'wengert.{module}' has no attribute {name!r}")
+        raise AttributeError(f"module 'wengert.{module}' has no attribute {name!r}{said_of(name, OTHERWISE)}")
 
     return getattribute

@@ -397,12 +397,20 @@ class ArrayMethods:
         options = {} if mean is None else {"mean": mean}
         return call(_statistics.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
-    def nonzero(self) -> tuple[Tensor, ...]:
+    def nonzero(self, **elsewhere: Never) -> tuple[Tensor, ...]:
         """Return the indices of the elements that are not zero."""
+        if elsewhere:
+            raise not_numpys("nonzero", elsewhere)
         return _selection.nonzero(self)
 
-    def flatten(self, order: str = "C") -> Tensor:
+    def flatten(self, order: str = "C", **elsewhere: Never) -> Tensor:
         """Return a copy of the elements along one axis."""
+        if elsewhere:
+            raise not_numpys("flatten", elsewhere)
+        if isinstance(order, int):
+            needed = "no axis is needed, because all axes become one, as NumPy has it"
+            action = "Write x.reshape(*x.shape[:first], -1), or leave it out"
+            raise DtypeError(describe("flatten", f"the axis {order}", needed, action))
         return _order.copy(_shapes.ravel(self, order=order))
 
     def sort(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wengert._otherwise import Otherwise, telling
+from wengert._otherwise import lacking, telling
 from wengert.core.requirements import as_items, shown
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
@@ -19,6 +19,12 @@ RULE = "it into the rule, as Optimizer(parameters, optim.sgd(0.1))"
 """What is written for parameters that optimizers have elsewhere."""
 
 
+@lacking(
+    add_param_group="an Optimizer for each group",
+    load_state_dict="optimizer.steps = kept, as optim.load gives it",
+    param_groups="optimizer.parameters, and a schedule for the rate",
+    state_dict="optimizer.steps, which optim.save keeps",
+)
 class Optimizer:
     """Change Tensors that require grad by a rule, as users of PyTorch know it.
 
@@ -64,12 +70,6 @@ class Optimizer:
         if not self.parameters:
             raise refused("no parameter")
         self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]
-
-    if not TYPE_CHECKING:
-        add_param_group = Otherwise("Optimizer", "add_param_group", "an Optimizer for each group")
-        load_state_dict = Otherwise("Optimizer", "load_state_dict", "optimizer.steps = kept, as optim.load gives it")
-        param_groups = Otherwise("Optimizer", "param_groups", "optimizer.parameters, and a schedule for the rate")
-        state_dict = Otherwise("Optimizer", "state_dict", "optimizer.steps, which optim.save keeps")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of the parameters; without `set_to_none` they become zeros.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from wengert._otherwise import Otherwise
+from wengert._otherwise import lacking
 from wengert.errors import UsageError, describe
 
 __all__ = ["Box", "Picture", "Wire"]
@@ -58,6 +58,10 @@ class Box:
         self.forward: Box | None = None
 
 
+@lacking(
+    savefig='picture.save("name.svg")',
+    show='picture.save("name.html"), and open that; notebooks show the picture itself',
+)
 class Picture:
     """Hold boxes, each after those that it uses, and wires. A notebook shows it by itself.
 
@@ -114,12 +118,6 @@ class Picture:
                 )
             )
         file.write_text(self.to_svg() if file.suffix == ".svg" else self.to_html(), encoding="utf-8")
-
-    if not TYPE_CHECKING:
-        savefig = Otherwise("Picture", "savefig", 'picture.save("name.svg")')
-        show = Otherwise(
-            "Picture", "show", 'picture.save("name.html"), and open that; notebooks show the picture itself'
-        )
 
     def _repr_html_(self) -> str | None:
         if sum(1 for _ in self.every_box()) > LARGEST:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
+from wengert._otherwise import lacking, telling
 from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
@@ -33,6 +33,7 @@ __all__ = ["CustomRule", "custom_rule"]
 Function = Callable[..., Any]
 
 
+@lacking(defjvps="defjvp, whose rule takes all primals and tangents", defvmap="defbatch")
 class CustomRule(LikeFunction):
     """Be a function with rules of its own; made by `custom_rule`."""
 

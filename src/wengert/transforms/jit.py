@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from wengert._otherwise import telling
+from wengert._otherwise import lacking, telling
 from wengert._tree import flatten, unflatten
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import simplified
@@ -62,6 +62,14 @@ ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
 """The types of arguments that hold no others, those of most calls."""
 
 
+@lacking(
+    clear_cache="wengert.jit(f.__wrapped__), which has traced nothing",
+    compile="f.lower(*args) to look at it; f compiles itself when it is called",
+    eval_shape="wengert.graph.trace(f)(*args).outputs",
+    inspect_asm="f.lower(*args).asm",
+    inspect_llvm="f.lower(*args).llvm",
+    py_func="f.__wrapped__",
+)
 class Jitted(Entry, Generic[P, R]):
     """Be a function that is traced once for each kind of argument; made by `jit`.
 
