@@ -507,7 +507,19 @@ HIDING = {
     "written": lambda f: lambda x: written(f, x),
     "written through a view": lambda f: lambda x: written_through_a_view(f, x),
     "a part": lambda f: lambda x: f(x)[KEPT],
+    "choose": lambda f: lambda x: np.choose(KEPT.astype(int), [0.25, f(x)]),
+    "compress": lambda f: lambda x: np.compress(KEPT, f(x)),
+    "extract": lambda f: lambda x: np.extract(KEPT, f(x)),
+    "putmask": lambda f: lambda x: overwritten(np.putmask, f, x),
+    "place": lambda f: lambda x: overwritten(np.place, f, x),
 }
+
+
+def overwritten(write: Callable[..., None], f: Callable[[Any], Any], x: Any) -> Any:
+    """Return the elements of a function, a constant being written over what is hidden."""
+    y = f(x) * 1.0
+    write(y, ~KEPT, np.array([0.25, 0.25]))
+    return y
 
 
 def pushed(f: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -168,6 +168,34 @@ TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         ShapeError,
         lambda: wnp.histogram2d(ROW, ROW, weights=1.0),
     ),
+    "axis: True; whole numbers are needed. Write keepdims=True": (DtypeError, lambda: wnp.sum(MATRIX, True)),
+    "'str' object cannot be interpreted as an integer": (TypeError, lambda: wnp.mean(MATRIX, keepdims="a")),
+    "'list' object cannot be interpreted": (TypeError, lambda: wnp.max(MATRIX, axis=[0])),
+    "less: dtype=float64 for operands of dtype float64, float64": (
+        DtypeError,
+        lambda: wnp.less(ROW, ROW, dtype=float),
+    ),
+    "frexp: dtype=float64": (DtypeError, lambda: wnp.frexp(ROW, dtype=float)),
+    "divmod: 5 operands": (TypeError, lambda: wnp.divmod(ROW, ROW, None, None, None)),
+    "asarray: .*of dtype object": (DtypeError, lambda: wnp.diff(ROW, prepend=None)),
+    "correlate: an operand of shape ..; sequences": (ShapeError, lambda: wnp.correlate(1.0, ROW)),
+    "convolve: an operand of shape .0,.; sequences": (
+        ShapeError,
+        lambda: wg.vmap(np.convolve)(np.ones((2, 0)), np.ones((2, 3))),
+    ),
+    "order: 'wrong'; 'C', 'F', 'A' or 'K' is": (UsageError, lambda: wnp.full(3, 1.0, order="wrong")),
+    "order: '': 'C'|order: ''; 'C'": (UsageError, lambda: wnp.asarray(wg.tensor(ROW, requires_grad=True), order="")),
+    "histogram: weights of shape .3,.": (ShapeError, lambda: wnp.histogram_bin_edges(ROW, weights=ROW[:3])),
+    "histogram: bins='auto'": (UsageError, lambda: wnp.histogram(ROW, "auto", weights=ROW)),
+    "bincount: -1 for minlength": (
+        UsageError,
+        lambda: wg.vmap(lambda w: np.bincount(np.array([0, 1]), w, -1))(np.ones((2, 2))),
+    ),
+    "rot90: 2.5 for k": (UsageError, lambda: wnp.rot90(MATRIX, 2.5)),
+    "gradient: truth values": (DtypeError, lambda: wnp.gradient(ROW > 2)),
+    "take_along_axis: truth values": (IndexError, lambda: wnp.take_along_axis(ROW, ROW > 2, 0)),
+    "lexsort: shapes": (ShapeError, lambda: wnp.lexsort((1.0, ROW))),
+    "kaiser: beta of shape": (ShapeError, lambda: wnp.kaiser(4, wg.tensor(ROW))),
     "where: None; truth values are needed,": (UsageError, lambda: wnp.nanvar(ROW, where=None)),
     "norm: NaN or infinity among a": (UsageError, lambda: linalg.norm(WITH_NAN)),
     "tree.register: static=.'typo'. for a Layer without it": (UsageError, lambda: wg.tree.leaves(Layer(1.0))),
@@ -206,6 +234,32 @@ def test_covariances_have_the_dtype_that_is_asked_for() -> None:
     assert edges.dtype == float
 
 
+def test_ufuncs_calculate_in_the_dtypes_of_the_loop_that_gives_the_one_asked_for() -> None:
+    numbers = np.array([1.5, -2.0])
+    for name, args, dtype in (
+        ("less", (numbers, 0.0), bool),
+        ("isfinite", (numbers,), bool),
+        ("ldexp", (numbers, np.array([2, 3])), float),
+        ("add", (1, numbers), np.float32),
+        ("sqrt", (np.array([4, 9]),), np.float32),
+    ):
+        found, want = (getattr(module, name)(*args, dtype=dtype) for module in (wnp, np))
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found, want)
+
+
+def test_options_mean_what_they_mean_to_numpy() -> None:
+    assert wnp.asfortranarray(2.0).shape == (1,)
+    beta = np.float32(2.5)
+    np.testing.assert_allclose(wnp.kaiser(4, wg.tensor(beta)), np.kaiser(4, beta), rtol=1e-14)
+    assert wnp.median(MATRIX, axis=[0], keepdims="yes").shape == (1, 4)  # for which more is true
+    for empty in (np.zeros(0), []):
+        jacobian = wg.jacfwd(lambda x, q=empty: np.quantile(x, np.asarray(q)))(ROW)
+        assert jacobian.shape == (0, 8)
+    chosen = wg.vmap(lambda c: np.sum(np.compress(c, ROW[:3])))(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]))
+    np.testing.assert_array_equal(chosen, [3.0, 4.0])
+
+
 def test_nothing_is_known_of_densities_around_nan() -> None:
     for name in ("expon.pdf", "gamma.cdf", "poisson.pmf", "beta.logpdf"):
         distribution, method = name.split(".")
@@ -222,6 +276,7 @@ def test_entropies_of_a_number_for_all_are_relative_to_equal_shares() -> None:
 # Made from usual calls; `python -m tools.unusual` prints what differs from NumPy and SciPy
 
 
+NUMPYS = tuple(module for module in MODULES if module.startswith("wengert.numpy"))
 SCIPYS = tuple(module for module in MODULES if module.startswith("wengert.scipy"))
 EVERY = 1 if OPTIONS.every else 40
 

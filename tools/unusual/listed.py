@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 OBJECTS = "*: of object|*[[]?] of object|*=*object*|*array([[]1, 'a', None], dtype=object)"
 LISTED = [
     # Of all functions
-    Listed("accepted other", "*", OBJECTS, "an array of objects is taken for the numbers in it, or is refused"),
+    Listed("accepted other refused", "*", OBJECTS, "an array of objects is taken for the numbers in it, or is refused"),
     Listed("refused accepted", "*", "*masked array", "its arithmetic forgets masks, so it is refused"),
     Listed("refused", "*", "*None|*[[]None]|*'a'|*{'a': 1.0}", "None, text and dictionaries are no numbers"),
     Listed("accepted other", "*", "*of float128|*of float16", "C code of the other library has other dtypes"),
@@ -39,6 +39,23 @@ LISTED = [
         "accepted", "*", "*='a'|*=None|*=2|*=2.5|*=nan|*=inf|*=1j|*=[[]1, 2]", "what says yes or no, or is not used"
     ),
     Listed("refused", "scipy.special.*", "where=*|order=*|casting=*", "ufuncs take out=, where= with it, and dtype="),
+    # numpy
+    Listed("refused", "numpy.*", "where=False*", "what is left out would be uninitialised: out= is needed"),
+    Listed("accepted other", "numpy.*", "0: a list|1: a list|0: a number", "a list is the array of its items"),
+    Listed("accepted", "numpy.roots numpy.poly numpy.linalg.tensorinv", "0: 0-d|0: an axis less", "one is enough"),
+    Listed("accepted", "numpy.cross numpy.expand_dims numpy.*vecdot numpy.matmul", "axis*|1: *", "it says which axes"),
+    Listed("accepted", "numpy.vecdot numpy.matmul", "axes=*", "it says which axes"),
+    Listed("other", "numpy.pad", "mode='empty'", "NumPy leaves what is there"),
+    Listed("other", "numpy.unique_values", "*of complex*", "NumPy has an order of its own for them"),
+    Listed("accepted", "numpy.unique_*", "by name*", "the parameter has a name"),
+    Listed("accepted", "numpy.require", "requirements=*", "their first letters say what is meant"),
+    Listed("accepted", "numpy.piecewise numpy.polydiv", "0: empty|1: 0-d", "conditions broadcast; 0 divides, too"),
+    Listed("accepted", "numpy.clip", "one argument less", "an interval may have one end"),
+    Listed("refused", "numpy.polymul", "*: empty", "no coefficients are no polynomial"),
+    Listed("refused", "numpy.gradient numpy.rot90 numpy.poly*", "*=*|2: *", "it is a whole number, of those there are"),
+    Listed("refused", "numpy.roll numpy.tile", "1: *", "whole numbers are needed: NumPy rounds"),
+    Listed("refused", "numpy.unstack", "axis=(0,)", "an axis is one number"),
+    Listed("refused", "numpy.linalg.qr", "mode=*", "what LAPACK leaves is no matrix; the others are the old names"),
     # scipy.stats
     Listed(
         "refused", "scipy.stats.*", "*of complex*|*1j", "SciPy drops the imaginary part; densities are of real numbers"

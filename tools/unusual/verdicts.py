@@ -256,16 +256,21 @@ def differences(call: Usual, change: Variation, modes: Sequence[str]) -> Iterato
         warnings.simplefilter("ignore")
         theirs = outcome(call.theirs, change.args, change.kwargs)
         for mode in modes:
-            if mode != "plain" and not differentiated((change.args, change.kwargs)):
+            if mode != "plain" and not comparable(theirs, change):
                 continue
             found = MODES[mode](call.ours, change)
             kind = verdict(theirs, found)
-            if mode in ("vmap", "jit") and (
-                (kind == "accepted" and change.kind == "values") or (kind == "refused" and mode != "plain")
-            ):
-                continue  # elements are not known there, and what depends on them is refused
+            if mode != "plain" and kind == "refused":
+                continue  # as integers are by jvp, and what depends on elements by jit
+            if mode in ("vmap", "jit") and kind == "accepted" and change.kind == "values":
+                continue  # elements are not known there
             if kind:
                 yield Difference(kind, mode, call.label, change.what, theirs, found)
+
+
+def comparable(theirs: Outcome, change: Variation) -> bool:
+    """Tell whether a call has something to differentiate, and a result that transformations give."""
+    return bool(differentiated((change.args, change.kwargs)) and (theirs.error or traced(theirs.value)))
 
 
 def of_call(call: Usual, modes: Sequence[str], every: int = 1) -> Iterator[Difference]:

@@ -107,11 +107,18 @@ def as_dtype(name: str, value: Any) -> np.dtype[Any]:
     return dtype
 
 
+ORDERS = frozenset("CFAK")
+
+
 def as_order(order: Any, default: str) -> str:
     """Return the name of a memory order in capitals; the default for None."""
+    needed = "'C', 'F', 'A' or 'K' is needed"
     if order is not None and not isinstance(order, str):
-        raise DtypeError(describe("order", shown(order), "'C', 'F', 'A' or 'K' is needed", "Leave it out"))
-    return (order or default).upper()
+        raise DtypeError(describe("order", shown(order), needed, "Leave it out"))
+    found = default if order is None else order.upper()
+    if found not in ORDERS:
+        raise UsageError(describe("order", shown(order), needed, "Leave it out"))
+    return found
 
 
 def require_number(name: str, what: str, value: Any) -> Aval:

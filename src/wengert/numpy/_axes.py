@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import implements
+from wengert.core.requirements import as_whole
 from wengert.core.tensor import Tensor
 from wengert.core.views import window_on
 from wengert.core.watch import WATCHES
@@ -192,7 +193,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     if len(plane) != 2:
         raise ShapeError(describe("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn"))
     first, second = plane
-    turns = k % 4
+    turns = as_whole("rot90", "k", k) % 4
     if turns == 1:
         return swapaxes(flip(x, second), first, second)
     if turns == 3:

@@ -16,7 +16,7 @@ from wengert.core.requirements import as_dtype
 from wengert.core.tensor import Tensor, constant_tensor, raw
 from wengert.core.views import is_window, window_on
 from wengert.core.watch import WATCHES
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out
 from wengert.numpy._sparse import or_sparse
@@ -315,7 +315,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Return the convolution of two sequences; see `numpy.convolve`."""
-    return multiply_sequences((sequence("convolve", a), sequence("convolve", v)), {"mode": mode_name(mode)})
+    return multiply_sequences((sequence("convolve", a, 1), sequence("convolve", v, 1)), {"mode": mode_name(mode)})
 
 
 @implements(np.correlate)
@@ -324,10 +324,15 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return apply(contractions.correlate, sequence("correlate", a), sequence("correlate", v), mode=mode_name(mode))
 
 
-def sequence(name: str, value: Any) -> Any:
-    """Return an operand with at least one axis."""
+def sequence(name: str, value: Any, ndmin: int = 0) -> Any:
+    """Return an operand with elements in a row; with `ndmin` of 1 a number is one."""
     found = array(name, value)
-    return found if found.ndim else found.reshape(1)
+    if not found.ndim and ndmin:
+        return found.reshape(1)
+    if found.ndim != 1 or not found.shape[0]:
+        needed = "sequences with elements are needed"
+        raise ShapeError(describe(name, f"an operand of shape {found.shape}", needed, "Reshape it"))
+    return found
 
 
 def mode_name(mode: str) -> str:

@@ -218,12 +218,13 @@ predicate(np.isneginf, conversion.isneginf)
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
     """Return truth values as the bits of bytes; see `numpy.packbits`."""
     x = as_tensor(a) if axis is not None else as_tensor(a).reshape(-1)
-    return apply(conversion.packbits, x, axis=normalize_axis_index(axis or 0, x.ndim), bitorder=bitorder)
+    along = normalize_axis_index(0 if axis is None else axis, x.ndim)
+    return apply(conversion.packbits, x, axis=along, bitorder=bitorder)
 
 
 @implements(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Return the bits of bytes; see `numpy.unpackbits`."""
     x = as_tensor(a) if axis is not None else as_tensor(a).reshape(-1)
-    along = normalize_axis_index(axis or 0, x.ndim)
+    along = normalize_axis_index(0 if axis is None else axis, x.ndim)
     return apply(conversion.unpackbits, x, axis=along, count=count, bitorder=bitorder)

@@ -10,8 +10,9 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.order import is_scalar
+from wengert.core.requirements import as_order
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
-from wengert.errors import UsageError, describe
+from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, layouts_of
@@ -42,8 +43,8 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """Return data as a Tensor in Fortran's order; see `numpy.asfortranarray`."""
-    return array(a, dtype, copy=None, order="F")
+    """Return data as a Tensor in Fortran's order, with at least one axis; see `numpy.asfortranarray`."""
+    return array(a, dtype, copy=None, order="F", ndmin=1)
 
 
 @implements(np.asarray_chkfinite)
@@ -156,6 +157,9 @@ def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     """Return the Kaiser window of a length; see `numpy.kaiser`."""
     if type(beta) is not Tensor:
         return constants(np.kaiser(M, beta))
+    if beta.ndim:
+        raise ShapeError(describe("kaiser", f"beta of shape {beta.shape}", "one number is needed", "Use wengert.vmap"))
+    beta = beta.astype(np.result_type(beta.dtype, float))
     if M == 1:
         return constants(np.ones(1))
     center = (M - 1) / 2.0
@@ -169,6 +173,7 @@ def full(
 ) -> Any:
     """Return a Tensor filled with a value; see `numpy.full`."""
     value = stacked_lists(fill_value)
+    as_order(order, "C")
     if dtype is not None:
         checked("full", np.empty(0, dtype))
     value = (

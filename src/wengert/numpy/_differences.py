@@ -14,7 +14,7 @@ from wengert.core.plain import computed
 from wengert.core.tensor import Tensor, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
-from wengert.numpy._reductions import given, sum
+from wengert.numpy._reductions import NO_VALUE, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
@@ -49,9 +49,9 @@ steps_along, sum_of_panels = strict(evaluate_steps), strict(accumulations.sum_of
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Tensor:
     """Return the n-th differences along an axis; see `numpy.diff`."""
-    plain = type(a) is Tensor and a._trace is None and type(n) is int and n == 1 and prepend is append is None
+    plain = type(a) is Tensor and a._trace is None and type(n) is int and n == 1 and prepend is append is NO_VALUE
     if plain and a.dtype.kind != "b" and (found := computed(steps_along, a, axis)) is not None:
         return found
     x = as_tensor(a)
@@ -62,13 +62,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if not x.ndim:
         raise ShapeError(describe("diff", "a 0-d array", "at least one axis is needed", "Reshape it"))
     axis = normalize_axis_index(axis, x.ndim)
-    before, after = given(prepend), given(append)
-    if before is not None or after is not None:
+    if prepend is not NO_VALUE or append is not NO_VALUE:
         parts = [x]
-        if before is not None:
-            parts.insert(0, edge(before, x, axis))
-        if after is not None:
-            parts.append(edge(after, x, axis))
+        if prepend is not NO_VALUE:
+            parts.insert(0, edge(prepend, x, axis))
+        if append is not NO_VALUE:
+            parts.append(edge(append, x, axis))
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":
@@ -193,7 +192,9 @@ def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return the derivative of samples by differences of second order; see `numpy.gradient`."""
     x = as_tensor(f)
-    if x.dtype.kind in "iub":
+    if x.dtype.kind == "b":
+        raise DtypeError(describe("gradient", "truth values", "numbers are needed", "Convert them with .astype(float)"))
+    if x.dtype.kind in "iu":
         x = x.astype(float)
     if edge_order not in (1, 2):
         raise UsageError(describe("gradient", f"edge_order={edge_order}", "1 or 2 is needed", "Use one of them"))

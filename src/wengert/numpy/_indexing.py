@@ -92,6 +92,8 @@ def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tu
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     """Return the elements at indices that vary along the other axes; see `numpy.take_along_axis`."""
     x = as_tensor(arr)
+    if isinstance(indices, Tensor | np.ndarray) and indices.dtype.kind == "b":
+        raise IndexError(describe("take_along_axis", "truth values", "indices are needed", "Write numpy.where"))
     if axis is None:
         x, axis = flattened(x), 0
     axis = normalize_axis_index(axis, x.ndim)
@@ -109,12 +111,13 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     )
 
 
-def set_flat(target: Tensor, places: Any, values: Any) -> None:
-    """Assign values, repeated as needed, to places of the flattened target."""
+def set_flat(target: Tensor, places: Any, values: Any, mask: Any = None) -> None:
+    """Assign values, repeated as needed, to places of the flattened target, those of a mask if one is given."""
     found = assignable(target, values)
+    index = np.unravel_index(places, target.shape) if mask is None and target.ndim else mask
     if is_weak(found):
         if target.ndim:
-            target[np.unravel_index(places, target.shape)] = found
+            target[index] = found
         elif places.size:
             target[...] = found
         return
@@ -126,7 +129,7 @@ def set_flat(target: Tensor, places: Any, values: Any) -> None:
     if target.ndim == 0:
         target[...] = source[-1]
     else:
-        target[np.unravel_index(places, target.shape)] = source
+        target[index] = source
 
 
 @implements(np.put)
@@ -200,10 +203,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if is_undecided(mask) and mask.shape == arr.shape and (values := flattened(as_tensor(vals))).size == 1:
         arr[mask] = values[0]
         return
-    places = np.flatnonzero(masked("place", arr, mask))
+    known = masked("place", arr, mask)
+    places = np.flatnonzero(known)
     if places.size and not np.size(vals):
         raise UsageError(describe("place", "no values", "at least one is needed", "Pass the values to insert"))
-    set_flat(arr, places, vals)
+    set_flat(arr, places, vals, known)
 
 
 @implements(np.putmask)
@@ -215,15 +219,16 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if is_undecided(mask) and mask.shape == a.shape and np.shape(values) in ((), a.shape):
         a[mask] = values[mask] if np.ndim(values) else values
         return
-    places = np.flatnonzero(masked("putmask", a, mask))
+    known = masked("putmask", a, mask)
+    places = np.flatnonzero(known)
     source = flattened(as_tensor(assignable(a, values)))
     if places.size and source.size:
-        set_flat(a, places, source[places % source.size])
+        set_flat(a, places, source[places % source.size], known)
 
 
 def masked(name: str, target: Tensor, mask: Any) -> Any:
-    """Return a mask as an ndarray of the target's size."""
-    found = np.asarray(concrete(name, mask))
+    """Return a mask as truth values in the target's shape."""
+    found = np.asarray(concrete(name, mask)).astype(bool)
     if found.size != target.size:
         raise ShapeError(
             describe(
@@ -233,7 +238,7 @@ def masked(name: str, target: Tensor, mask: Any) -> Any:
                 "Broadcast the mask",
             )
         )
-    return found
+    return found.reshape(target.shape)
 
 
 @implements(np.fill_diagonal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from wengert.core.dispatch import applied, apply, as_tensor, implements
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import DtypeError, UsageError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
 __all__ = [
+    "NO_VALUE",
     "Params",
     "axes",
     "flag",
@@ -45,11 +47,21 @@ def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
         return ALL_AXES[ndim]
     if type(axis) is int and -ndim <= axis < ndim:
         return (axis % ndim,)
-    if of_ufunc and not ndim and axis in (0, -1):
-        return ()
     if type(axis) is tuple and INTEGER.issuperset(map(type, axis)):
         return several_axes(axis, ndim)
-    return tuple(sorted(normalize_axis_tuple(axis, ndim)))
+    numbers = tuple(map(whole_axis, axis if isinstance(axis, tuple) else (axis,)))
+    if of_ufunc and not ndim and not isinstance(axis, tuple) and numbers[0] in (0, -1):
+        return ()
+    return several_axes(numbers, ndim)
+
+
+def whole_axis(axis: Any) -> int:
+    """Return the number of an axis; NumPy's reductions do not take truth values for one."""
+    if isinstance(axis, bool | np.bool):
+        raise DtypeError(
+            describe("axis", f"{axis}", "whole numbers are needed", f"Write keepdims={axis}, if that is meant")
+        )
+    return operator.index(axis)
 
 
 @functools.lru_cache(maxsize=256)
@@ -59,8 +71,8 @@ def several_axes(axis: tuple[int, ...], ndim: int) -> tuple[int, ...]:
 
 
 def flag(keepdims: Any) -> bool:
-    """Return `keepdims` as a bool; NumPy's marker of a missing argument means False."""
-    return keepdims is True or (keepdims is not False and keepdims is not NO_VALUE and bool(keepdims))
+    """Return `keepdims` as a bool, a whole number being one to NumPy; its marker of a missing argument means False."""
+    return keepdims is True or (keepdims is not False and keepdims is not NO_VALUE and operator.index(keepdims) != 0)
 
 
 def given(value: Any, default: Any = None) -> Any:
@@ -279,4 +291,5 @@ def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, whe
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tensor:
     """Return the number of elements over axes that are not zero; see `numpy.count_nonzero`."""
     x = as_tensor(a)
-    return applied(reductions.count_nonzero, x, **params_of(x, axis, keepdims, of_ufunc=True))
+    kept = keepdims if keepdims or axis is not None else False
+    return applied(reductions.count_nonzero, x, **params_of(x, axis, kept, of_ufunc=True))

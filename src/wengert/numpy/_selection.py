@@ -15,6 +15,7 @@ from wengert.core.aval import aval_of
 from wengert.core.choose import MANY, either
 from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak
 from wengert.core.foreign import undispatched
+from wengert.core.requirements import as_whole
 from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -189,10 +190,11 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     number = as_tensor(a)
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
-    stacked: Any = np.stack([np.broadcast_to(choice, shape) for choice in options])
-    chosen = np.broadcast_to(in_range("choose", number, len(options), mode, negative=False), shape)
-    places = np.indices(shape)
-    return with_out("choose", stacked[(chosen, *places)], out)
+    chosen = in_range("choose", number, len(options), mode, negative=False)
+    found: Any = np.broadcast_to(options[0], shape)
+    for i, option in enumerate(options[1:], 1):  # masks, which no NaN passes, as no index would say
+        found = np.where(chosen == i, option, found)
+    return with_out("choose", found, out)
 
 
 def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool = True) -> Any:
@@ -252,7 +254,7 @@ def flattened(x: Tensor) -> Any:
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
-    return flattened(as_tensor(arr))[flatnonzero(condition)]
+    return compress(flattened(as_tensor(condition)), arr)
 
 
 @implements(np.compress)
@@ -263,10 +265,12 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         raise ShapeError(
             describe("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
         )
-    if not is_concrete(condition):
-        x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
-        return with_out("compress", x[(*[slice(None)] * normalize_axis_index(axis or 0, x.ndim), condition)], out)
-    return np.take(as_tensor(a), flatnonzero(condition), axis=axis, out=out)
+    x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
+    along = normalize_axis_index(axis or 0, x.ndim)
+    if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
+        return np.take(x, flatnonzero(condition), axis=along, out=out)
+    mask = condition if condition.dtype.kind == "b" else condition != 0
+    return with_out("compress", x[(*[slice(None)] * along, mask)], out)
 
 
 @implements(np.bincount)
@@ -274,6 +278,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Count how often each number occurs, or add up its weights; see `numpy.bincount`."""
     if isinstance(x, list | tuple) and not x:
         x = np.zeros(0, np.intp)  # what is empty has no dtype of its own
+    minlength = as_whole("bincount", "minlength", minlength, 0)
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)
     numbers = x if type(x) is Tensor else np.asarray(x)
@@ -295,31 +300,39 @@ def histogram(
     The counts are constant in the data, as are the edges, and linear in the weights.
     """
     x = as_tensor(a)
-    edges = histogram_bin_edges(x, bins, range)
+    edges = histogram_bin_edges(x, bins, range, weights)
     bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     if weights is None:
         counts = apply(selection.histogram_counts, x, bins=bins, range=range)
     else:
-        w = as_tensor(weights)
-        if w.shape != x.shape:
-            raise ShapeError(
-                describe(
-                    "histogram",
-                    f"weights of shape {w.shape} for data of shape {x.shape}",
-                    "the same shape is needed",
-                    "Broadcast the weights",
-                )
-            )
-        counts = apply(selection.histogram, w, x, bins=bins, range=range)
+        counts = apply(selection.histogram, as_tensor(weights), x, bins=bins, range=range)
     if density:
         counts = counts / np.diff(edges).astype(float) / counts.sum()
     return counts, edges
+
+
+def require_weights(a: Any, bins: Any, weights: Any) -> None:
+    """Raise a ShapeError or UsageError unless each element has a weight and nobody counts the bins for weights."""
+    if np.shape(weights) != np.shape(a):
+        raise ShapeError(
+            describe(
+                "histogram",
+                f"weights of shape {np.shape(weights)} for data of shape {np.shape(a)}",
+                "the same shape is needed",
+                "Broadcast the weights",
+            )
+        )
+    if isinstance(bins, str):
+        needed = "a number of bins, or edges, are needed beside weights"
+        raise UsageError(describe("histogram", f"bins={bins!r}", needed, "Count the bins"))
 
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of the bins of a histogram; see `numpy.histogram_bin_edges`."""
     given = bins
+    if weights is not None:
+        require_weights(a, bins, weights)
     bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     edges = apply(selection.histogram_bin_edges, as_tensor(a), bins=bins, range=range)
     return as_tensor(given) if np.ndim(bins) else edges

@@ -13,7 +13,7 @@ from wengert.core.order import with_axes_in_memory
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.primitives import sorting
@@ -138,6 +138,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if not columns:
         raise UsageError(describe("lexsort", "no keys", "at least one is needed", "Pass the arrays to sort by"))
     rank = columns[0].ndim
+    if any(key.shape != columns[0].shape for key in columns):
+        needed = "keys of one shape are needed"
+        raise ShapeError(describe("lexsort", f"shapes {[key.shape for key in columns]}", needed, "Broadcast them"))
     if not rank:  # one place, whatever the keys are
         return constant_tensor(np.lexsort(np.zeros(len(columns)), axis=axis))
     return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank)

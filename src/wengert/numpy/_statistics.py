@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
@@ -21,7 +22,7 @@ from wengert.numpy._contractions import dot
 from wengert.numpy._diagonals import diagonal
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
-from wengert.numpy._reductions import Params, chosen, flag, given, mean, params_of, reduce_with, screened
+from wengert.numpy._reductions import NO_VALUE, Params, chosen, flag, given, mean, params_of, reduce_with, screened
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
@@ -131,10 +132,16 @@ def nanmean(
 # Order statistics
 
 
+def ordered_params(x: Tensor, axis: Any, keepdims: Any) -> Params:
+    """Return the parameters of an order statistic, for which NumPy takes more than for sums."""
+    along = None if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
+    return params_of(x, along, keepdims is not NO_VALUE and bool(keepdims))
+
+
 def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
     x = screened(a) if skipna else as_tensor(a)
-    result = apply(statistics.median, x, skipna=skipna, **params_of(x, axis, keepdims))
+    result = apply(statistics.median, x, skipna=skipna, **ordered_params(x, axis, keepdims))
     return with_out(name, result, out)
 
 
@@ -173,7 +180,7 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         x = screened(a) if skipna else as_tensor(a)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
-        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
+        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **ordered_params(x, axis, keepdims))
         return with_out(name, result, out)
 
     return compute
@@ -220,7 +227,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """Return the weighted mean over axes; see `numpy.average`."""
     x = as_tensor(a)
     keep = flag(keepdims)
-    along = None if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, argname="axis")
+    along = None if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
     if weights is None:
         result: Any = mean(x, along, keepdims=keep)
         total: Any = as_tensor(result.dtype.type(x.size / result.size))

@@ -78,7 +78,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         dtype = options.pop("dtype", None)
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
-            operands = [converted_operand(name, x, dtype) for x in operands]
+            operands = calculated_in(ufunc, operands, np.dtype(dtype))
         if primitive.operator is not None and all(map(is_weak, operands)):
             operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
@@ -98,24 +98,28 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     return function
 
 
-def converted_operand(name: str, x: Any, dtype: Any) -> Any:
-    """Return an operand in the dtype that a ufunc is asked to calculate in.
+def calculated_in(ufunc: np.ufunc, operands: list[Any], dtype: np.dtype[Any]) -> list[Any]:
+    """Return operands in the dtypes with which a ufunc gives results of the dtype that it is asked for.
 
     Raises:
-        DtypeError: NumPy would not convert it, as floats to integers.
+        DtypeError: it never does, or NumPy would not convert the operands, as floats to integers.
     """
-    kind = aval_of(x)
-    given = np.result_type(kind.number(0), dtype) if kind.weak else kind.dtype
-    if not np.can_cast(given, dtype, "same_kind"):
+    avals = [aval_of(x) for x in operands]
+    given = [kind.number if kind.weak and kind.dtype.kind != "b" else kind.dtype for kind in avals]
+    wanted = (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+    try:
+        loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout), signature=wanted, casting="same_kind")
+    except TypeError as error:  # NumPy says why in terms of loops
+        dtypes = ", ".join(str(kind.dtype) for kind in avals)
         raise DtypeError(
             describe(
-                name,
-                f"dtype={np.dtype(dtype)} and an operand of dtype {given}",
-                "a dtype that casts by the rule 'same_kind' is needed",
-                "Convert the operand with .astype first",
+                ufunc.__name__,
+                f"dtype={dtype} for operands of dtype {dtypes}",
+                "a dtype that it can have is needed, to which operands are cast by the rule 'same_kind'",
+                "Convert the operands, or the result, with .astype",
             )
-        )
-    return with_dtype(x, dtype)
+        ) from error
+    return [with_dtype(x, found) for x, found in zip(operands, loop, strict=False)]
 
 
 OPERANDS = frozenset({Tensor, ndarray, float, int})
@@ -172,6 +176,8 @@ def divmod_of_numbers(x: Any, y: Any) -> Any:
 
 def divmod_function(x: Any, y: Any, /, *outs: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
     """Return quotient and remainder, as `numpy.divmod`."""
+    if len(outs) > 2:
+        raise TypeError(describe("divmod", f"{2 + len(outs)} operands", "2 are needed", "Pass the operands, and out="))
     results = OF_UFUNCS[np.floor_divide](x, y, **options), OF_UFUNCS[np.remainder](x, y, **options)
     return with_outs("divmod", results, outs or out, where)
 

@@ -13,7 +13,7 @@ from wengert.core.declare import constant, linear, opaque
 from wengert.core.form import Pointwise, View
 from wengert.core.numbers import LARGEST
 from wengert.core.routine import Routine
-from wengert.errors import RangeError, describe
+from wengert.errors import RangeError, UsageError, describe
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -42,14 +42,11 @@ def to_whole(x: Any) -> Any:
     """Evaluate `int` of scalars: what has no room in 64 bits is refused, where Python's integers have any size."""
     found = np.trunc(x)
     if found.dtype.kind not in "bi" and not np.all(abs(found) < LARGEST):
-        raise RangeError(
-            describe(
-                "int",
-                "a number that is not finite, or has more than 64 bits",
-                "a whole number of 64 bits is needed where values are traced",
-                "Convert it before, or use numpy.floor",
-            )
-        )
+        needed = "a whole number of 64 bits is needed where values are traced"
+        if np.any(np.isnan(found)):  # a ValueError, as Python's
+            raise UsageError(describe("int", "NaN", needed, "Look for NaN before, or use numpy.floor"))
+        given = "a number that is not finite, or has more than 64 bits"
+        raise RangeError(describe("int", given, needed, "Convert it before, or use numpy.floor"))
     return found.astype(np.int64)
 
 

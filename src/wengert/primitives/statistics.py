@@ -283,7 +283,7 @@ def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: b
         found = places(counts, q / 100 if percent else q, method)
     else:
         value = QUANTILES[percent, skipna](x, q, axis=axis, method=method, weights=weights)
-        found = np.sum(ordered[:, None, :] < np.reshape(value, (q.size, -1)).T[:, :, None], axis=2)
+        found = np.sum(ordered[:, None, :] < np.reshape(value, (q.size, len(lanes))).T[:, :, None], axis=2)
     lower = np.minimum(np.maximum(np.floor(found), 0), max(length - 2, 0)).astype(np.intp)
     gap = found - lower
     if part == "slope":
@@ -323,7 +323,7 @@ def evaluate_distribute(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, 
     if not x.size:
         return np.zeros(x.shape, ct.dtype)
     plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
-    cts = np.asarray(ct).reshape(np.size(q), -1).T
+    cts = np.asarray(ct).reshape(np.size(q), len(plan.order)).T
     values = np.zeros(plan.order.shape, np.result_type(ct, np.float64))
     lanes = np.arange(len(values))[:, None]
     upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
