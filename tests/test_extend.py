@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import copyreg
 import functools
+import importlib
 import pickle
 import re
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,12 +118,72 @@ def test_the_registry_can_be_read_but_not_written() -> None:
         extend.PRIMITIVES["new"] = PRIMITIVES["add"]  # type: ignore[index]
 
 
+SCALED = """
+import wengert as wg
+from wengert import extend
+
+scaled = extend.opaque("test_extend.scaled", lambda x: {k} * x, vjp=lambda ct, _out, _x: {k} * ct)
+
+def steps(x):
+    return wg.fori_loop(0, {n}, lambda _i, y: extend.apply(scaled, y), x)
+
+slope = wg.jit(wg.grad(steps))
+"""
+
+
+def test_a_module_that_is_reloaded_declares_its_primitives_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "declares_scaled.py"
+    file.write_text(SCALED.format(k=2.0, n=3))
+    module = importlib.import_module("declares_scaled")
+    former, slope, graph = module.scaled, module.slope, wg.graph.trace(module.steps)(1.0)
+    assert hash(graph) == hash(wg.graph.trace(module.steps)(1.0))
+    assert slope(1.0) == 8.0
+    file.write_text(SCALED.format(k=3.25, n=3))
+    importlib.reload(module)
+    assert extend.PRIMITIVES["test_extend.scaled"] is module.scaled
+    assert module.scaled is not former
+    assert wg.grad(module.steps)(1.0) == module.slope(1.0) == 3.25**3
+    assert wg.vmap(module.slope)(np.ones(2)).tolist() == [3.25**3] * 2
+    assert slope(2.0) == 8.0  # what was traced before stays
+    anew = wg.graph.trace(module.steps)(1.0)
+    assert anew != graph
+    assert anew(1.0) == (3.25**3,)
+    assert graph(1.0) == (8.0,)
+    assert pickle.loads(pickle.dumps(module.scaled)) is module.scaled
+    with pytest.raises(UsageError, match=r"save: the operation test_extend\.scaled, which is not registered"):
+        wg.graph.save(wg.graph.trace(lambda x: extend.apply(former, x))(1.0), tmp_path / "never")
+
+
+def test_a_name_that_another_module_declares_or_a_function_again_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "from wengert import extend\nextend.constant('test_extend.same', abs)"
+    for name in ("declares_same", "declares_same_too"):
+        (tmp_path / f"{name}.py").write_text(code)
+    importlib.import_module("declares_same")
+    text = r"primitive test_extend\.same: the name is already registered by declares_same; each primitive is declared"
+    with pytest.raises(RegistrationError, match=text):
+        importlib.import_module("declares_same_too")
+
+    def declare() -> None:
+        extend.constant("test_extend.again", abs)
+
+    declare()
+    with pytest.raises(RegistrationError, match=r"is already registered by tests\.test_extend; "):
+        declare()
+
+
 @pytest.mark.parametrize(
     ("declare", "text"),
     [
         (
             lambda: extend.constant("add", np.add),
-            "primitive add: the name is already registered; each primitive is declared once. Correct its declaration.",
+            "primitive add: the name is already registered; each primitive is declared once, outside of functions. "
+            "Correct its declaration.",
         ),
         (
             lambda: extend.constant("test_extend.new", 3),  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from wengert.core.claims import Claim, Evaluation
 from wengert.core.form import form_of
 from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
-from wengert.core.primitive import register
+from wengert.core.primitive import PRIMITIVES, Occasion, Primitive, register
 from wengert.core.source import caller, is_own
 
 __all__ = ["constant", "elementwise", "linear", "multilinear", "opaque"]
@@ -29,12 +30,15 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: 
 
     def declare(*args: Arguments.args, **kwargs: Arguments.kwargs) -> P:
         primitive = kind(*args, **kwargs)
-        if not is_own(sys._getframe(1).f_code.co_filename):
+        frame = sys._getframe(1)
+        if not is_own(frame.f_code.co_filename):
             hold(primitive)
+            primitive.occasion = occasion_of(frame)
+            give_way_to(primitive)
         register(primitive)
         return primitive
 
-    registered = "Enter it in the registry, where its name must be new, and return it."
+    registered = "Enter it in the registry, where its name must be new or that of a module run again, and return it."
     _, _, details = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
     arguments, raises, errors = details.partition(">>>")[0].partition("Raises:")
     parts = [summary, registered, arguments.strip(), "Returns:\n    The primitive.", (raises + errors).strip(), example]
@@ -43,6 +47,32 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: 
     signature = inspect.signature(kind)
     declare.__signature__ = signature.replace(return_annotation=kind)  # type: ignore[attr-defined]  # for help()
     return declare
+
+
+def occasion_of(frame: FrameType) -> Occasion:
+    """Return when what is being declared in a frame is declared."""
+    module = str(frame.f_globals.get("__name__"))
+    outer: FrameType | None = frame
+    while outer is not None and outer.f_code.co_name != "<module>":
+        outer = outer.f_back
+    return Occasion(module, outer and outer.f_code)
+
+
+def give_way_to(primitive: Primitive) -> None:
+    """Take the name from a primitive that the same module, reloaded, or a cell of a notebook, run again, declares anew.
+
+    Both stay what they are: from now on graphs know each by itself, and not by the name.
+    """
+    former = PRIMITIVES.get(primitive.name)
+    if former is not None and is_run_again(former.occasion, primitive.occasion):
+        former.registered = False
+        primitive.renewed = True
+        del PRIMITIVES[primitive.name]
+
+
+def is_run_again(before: Occasion | None, now: Occasion | None) -> bool:
+    """Tell whether a module was reloaded, or a cell run again, between two declarations by one name."""
+    return before is not None and now is not None and before.module == now.module and before.body is not now.body
 
 
 def hold(primitive: Constant | Elementwise | Linear | Multilinear | Opaque) -> None:

@@ -17,7 +17,7 @@ from wengert._otherwise import lacking
 from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import apply, conformed
-from wengert.core.identity import Composite, digest, identity, identity_of_params
+from wengert.core.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.memory import fixed
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
@@ -175,7 +175,7 @@ class Graph(Composite):
             rows: list[Hashable] = [types_of(self.inputs)]
             for equation in self.equations:
                 primitive, outputs = equation.primitive, equation.outputs
-                name = primitive.name if primitive.registered else identity(primitive)
+                name = registered_name(primitive) or identity(primitive)
                 params = equation.params and identity_of_params(equation.params)
                 key = tuple([(v.shape, v.dtype, v.weak) for v in outputs])
                 made = types.get(key)

@@ -66,10 +66,12 @@ class Object:
 def registered_name(primitive: Primitive) -> str:
     """Return the name of a declared primitive; an empty one for those made for a call, which are named by users.
 
+    So it is for those that were declared again: graphs of those before have the name.
+
     >>> registered_name(Primitive("add", lambda x: x))
     ''
     """
-    return primitive.name if primitive.registered else ""
+    return primitive.name if primitive.registered and not primitive.renewed else ""
 
 
 def identity(value: Any) -> Hashable:

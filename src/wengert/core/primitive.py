@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict
 
 from wengert._cached import cached
 from wengert.core.aval import Aval
@@ -18,11 +19,23 @@ from wengert.errors import DtypeError, UsageError, describe
 if TYPE_CHECKING:
     from wengert.core.form import Form
 
-__all__ = ["PRIMITIVES", "Primitive", "Pullback", "ShapeRules", "Structured", "register"]
+__all__ = ["PRIMITIVES", "Occasion", "Primitive", "Pullback", "ShapeRules", "Structured", "register"]
 
 PRIMITIVES: dict[str, Primitive] = {}
 MOST_SAVINGS = 256
 """For how many choices of operands a primitive remembers what is saved: one with eight operands has as many."""
+
+
+class Occasion(NamedTuple):
+    """Say when a user's primitive was declared.
+
+    Attributes:
+        module: the module that declares it.
+        body: the module or the cell of a notebook that was being run, innermost; compiled anew, it is another one.
+    """
+
+    module: str
+    body: CodeType | None
 
 
 class ShapeRules(TypedDict, total=False):
@@ -59,6 +72,8 @@ class Primitive:
         piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
         held: whether it is a user's, so that what its functions give is compared with its declaration.
         registered: whether it was declared, and not made for one call of a user's function.
+        renewed: whether another was declared by its name before, so that the name alone does not say which it is.
+        occasion: when a user declared it; None for the library's.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
         form, batch: see `ShapeRules`.
@@ -83,6 +98,8 @@ class Primitive:
     piecewise = False
     held = False
     registered = False
+    renewed = False
+    occasion: Occasion | None = None
     only_saved: Sequence[int] = ()
     must_run = False
 
@@ -202,7 +219,9 @@ def registered_primitive(name: str) -> Primitive:
 def register(primitive: Primitive) -> None:
     """Enter a primitive under its name, which must be new."""
     if primitive.name in PRIMITIVES:
-        raise misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
+        occasion = PRIMITIVES[primitive.name].occasion
+        given = "the name is already registered" + (f" by {occasion.module}" if occasion else "")
+        raise misdeclared(primitive.name, given, "each primitive is declared once, outside of functions")
     PRIMITIVES[primitive.name] = primitive
     primitive.registered = True
     primitive.operator = OPERATORS.get(primitive.name)
