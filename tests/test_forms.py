@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from wengert.core.form import Form, Reduction, Scan, Selection, form_of
 from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import Routine
-from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.extend import Contraction, apply, linear, multilinear
+from wengert.errors import GraphError, RegistrationError, ShapeError, UsageError
+from wengert.extend import Contraction, Like, apply, constant, linear, multilinear
 from wengert.graph import load, save, trace
+from wengert.testing import check_rule
 
 WITHOUT = frozenset(
     {
@@ -136,6 +138,52 @@ def test_a_routine_of_a_user_takes_stacks_of_lanes() -> None:
 
 
 # Products by labels
+
+
+def test_a_solver_that_made_up_elements_make_singular_says_what_its_result_is_like() -> None:
+    def centred(x: Any) -> Any:
+        if np.ptp(x) == 0:
+            raise ValueError("all elements are alike")
+        return x - np.mean(x)
+
+    def transposed(ct: Any, _aval: Any) -> Any:
+        return ct - np.mean(ct)
+
+    x = np.array([1.0, 2.0, 6.0])
+    unsaid = linear("test_forms.centred_unsaid", centred, transpose=transposed)
+    with pytest.raises(ValueError, match="all elements are alike") as caught:
+        wg.jit(lambda x: apply(unsaid, x))(x)
+    assert "say what the result is like by wengert.extend.Like: form=Like" in "".join(caught.value.__notes__)
+    said = linear("test_forms.centred_said", centred, transpose=transposed, form=Like(lambda x: x))
+    for dtype in (np.float64, np.float32):
+        out = wg.jit(lambda x: apply(said, x))(x.astype(dtype))
+        assert (out.tolist(), out.dtype) == ([-2.0, -1.0, 3.0], dtype)
+    square = wg.grad(lambda x: np.sum(apply(said, x) ** 2))
+    assert wg.jit(square)(x).tolist() == square(x).tolist() == [-4.0, -2.0, 6.0]
+    with pytest.warns(UserWarning, match="runs lane by lane"):
+        assert wg.jit(wg.vmap(square))(np.stack([x, 2 * x])).tolist() == [[-4.0, -2.0, 6.0], [-8.0, -4.0, 12.0]]
+    check_rule(said, x)
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "like", "text"),
+    [
+        (np.sum, lambda x: x, "gave float64[] (.*); float64[3] is needed by its form, Like"),
+        (lambda x: x.astype(int), lambda x: x, "gave int64[3] (.*); float64[3] is needed by its form, Like"),
+        (lambda x: x, lambda x: (x, x), "its form Like gave 2 arrays (.*); outputs=1 was declared"),
+    ],
+)
+def test_results_that_are_not_like_what_was_declared(evaluate: Any, like: Any, text: str) -> None:
+    PRIMITIVES.pop("test_forms.unlike", None)
+    unlike = constant("test_forms.unlike", evaluate, form=Like(like))
+    for call in (lambda x: apply(unlike, x), wg.jit(lambda x: apply(unlike, x))):
+        with pytest.raises(RegistrationError, match=re.sub(r"([\[\]])", r"\\\1", text)):
+            call(np.ones(3))
+
+
+def test_a_class_in_the_place_of_a_form_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"a form of wengert\.extend is needed"):
+        constant("test_forms.of_class", np.sort, form=Like)  # type: ignore[arg-type]
 
 
 def test_labels_are_closed_under_lanes_and_transposition() -> None:

@@ -586,7 +586,7 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
 # Nothing is left out
 
 
-FORMS = ("Contraction", "Place", "Pointwise", "Reduction", "Routine", "SIZE", "Scan", "Selection", "View")
+FORMS = ("Contraction", "Like", "Place", "Pointwise", "Reduction", "Routine", "SIZE", "Scan", "Selection", "View")
 APART = {
     **dict.fromkeys(DRIVERS, "what SciPy's drivers refuse they say themselves"),
     **{f"nn.functional.{name}": "tests/test_nn.py has its refusals" for name in wg.nn.functional.__all__},

@@ -87,7 +87,7 @@ GradOperation Jvp
 check_grads check_rule
 """,
     "extend": """
-Contraction DtypeError PRIMITIVES Place Pointwise Primitive Reduction RegistrationError Routine SIZE Scan Selection
+Contraction DtypeError Like PRIMITIVES Place Pointwise Primitive Reduction RegistrationError Routine SIZE Scan Selection
 ShapeError UsageError View aligned apply constant describe elementwise implements labelled lead multilinear opaque shift
 """,
     "graph": """

@@ -52,7 +52,7 @@ from wengert.core.batching import aligned, lead, shift
 from wengert.core.contraction import Contraction
 from wengert.core.declare import constant, elementwise, linear, multilinear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import SIZE, Place, Pointwise, Reduction, Scan, Selection, View
+from wengert.core.form import SIZE, Like, Place, Pointwise, Reduction, Scan, Selection, View
 from wengert.core.labels import labelled
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
@@ -63,6 +63,7 @@ __all__ = [
     "SIZE",
     "Contraction",
     "DtypeError",
+    "Like",
     "Place",
     "Pointwise",
     "Primitive",

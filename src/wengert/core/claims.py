@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import NUMBERS, UNKNOWN, aval_of, shape_of, strong
-from wengert.core.form import Form, Pointwise, Shape
+from wengert.core.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
+from wengert.core.form import Form, Like, Pointwise, Shape, told_by
 from wengert.core.rule import Rule
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, constant_tensor, current, unwrapped
@@ -199,6 +199,8 @@ class Evaluation:
             given = f"a tuple of {len(found)}" if isinstance(found, tuple) else named(found)
             raise claim.broken(f"{what} gave {given}", f"outputs={self.outputs} was declared")
         outs = [claim.array(what, x) for x in (found if isinstance(found, tuple) else (found,))]
+        if isinstance(self.form, Like):
+            self.require_like(self.form, outs, operands, params)
         shapes = list(map(shape_of, operands))
         for out, shape in zip(outs, self.form.shapes(shapes, params) or (), strict=False):
             if len(shape) != len(out.shape) or any(
@@ -208,6 +210,16 @@ class Evaluation:
                 lengths = ", ".join("any" if n == UNKNOWN else str(n) for n in shape)
                 text = f"({lengths},)" if len(shape) == 1 else f"({lengths})"
                 raise claim.broken(given, f"{text} is needed by its form, {type(self.form).__name__}")
+
+    def require_like(self, like: Like, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]) -> None:
+        """Raise a RegistrationError unless results have the shapes and dtypes of what they are said to be like."""
+        told, _ = told_by(like.function, operands, params)
+        for out, aval in zip(outs, told, strict=False):
+            if (out.shape, out.dtype) != (aval.shape, aval.dtype):
+                needed = f"{aval_text(aval)} is needed by its form, Like"
+                raise self.claim.broken(f"its evaluation gave {aval_text(aval_of(out))}", needed)
+        if len(told) != len(outs):
+            raise self.claim.broken(f"its form Like gave {len(told)} arrays", f"outputs={len(outs)} was declared")
 
 
 def alike(rule: Rule) -> Rule:

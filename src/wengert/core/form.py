@@ -30,6 +30,7 @@ from wengert.errors import GraphError, describe
 
 __all__ = [
     "Form",
+    "Like",
     "Pointwise",
     "Reduction",
     "Region",
@@ -58,8 +59,15 @@ class Form(FieldRecord):
             inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
             params: its parameters.
         """
-        found = tried(primitive.strict, inputs, params)
-        return tuple(map(strong_aval, found)), order_of(found)
+        try:
+            return told_by(primitive.strict, inputs, params)
+        except Exception as error:
+            if primitive.held:
+                error.add_note(
+                    f"{primitive.name} was evaluated on made-up elements, to learn the shape and dtype of its result. "
+                    "If it cannot be, say what the result is like by wengert.extend.Like: form=Like(lambda x: x)."
+                )
+            raise
 
     def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
         """Return the shapes of the results, as far as the form alone tells: UNKNOWN for other lengths, None for others.
@@ -117,6 +125,12 @@ class Form(FieldRecord):
             The views; None where they are these two.
         """
         return None
+
+
+def told_by(evaluate: Callable[..., Any], inputs: Inputs, params: Params) -> Results:
+    """Return avals and memory order of what a function gives for examples of full length."""
+    found = tried(evaluate, inputs, params)
+    return tuple(map(strong_aval, found)), order_of(found)
 
 
 def is_of_numbers(primitive: Primitive, inputs: Inputs) -> bool:
@@ -404,6 +418,33 @@ whose shape does not depend on elements is needed. Use numpy.where.
                 self.instead,
             )
         )
+
+
+class Like(Form):
+    """Results are like others in shape and dtype: for what cannot be evaluated on made-up elements, or takes long.
+
+    Attributes:
+        function: `function(*operands, **params)`: an array of the shape and dtype of the result, or a tuple of them,
+            whatever its elements. What it is given has the shapes and dtypes of the operands, but may be made up.
+
+    >>> from scipy.linalg import cho_factor, cho_solve
+    >>> from wengert.extend import opaque
+    >>> import wengert as wg
+    >>> def evaluate_solve(a, b):
+    ...     return cho_solve(cho_factor(a), b)
+    >>> def solve_vjp(ct, out, a, b):
+    ...     back = apply(solve, a, ct)
+    ...     return -np.outer(back, out), back
+    >>> solve = opaque("example.cho_solve", evaluate_solve, vjp=solve_vjp, form=Like(lambda a, b: b))
+    >>> wg.jit(lambda a, b: apply(solve, a, b))(4.0 * np.eye(2), np.ones(2))
+    array([0.25, 0.25])
+    """
+
+    function: Callable[..., Any]
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask the function."""
+        return told_by(self.function, inputs, params)
 
 
 class Region(Form):

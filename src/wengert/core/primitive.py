@@ -116,7 +116,7 @@ class Primitive:
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
         if not callable(evaluate):
             raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
-        if form is not None and not hasattr(form, "results"):
+        if form is not None and (isinstance(form, type) or not hasattr(form, "results")):
             raise misdeclared(name, f"the form is {form!r:.80}", "a form of wengert.extend is needed")
         self.name = name
         self.evaluate = evaluate
