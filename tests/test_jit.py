@@ -193,6 +193,21 @@ def test_tensors_that_are_unfrozen_are_constants_no_more(made: Any) -> None:
     assert f(x) == 48.0
 
 
+def test_parameters_that_are_frozen_are_read_anew() -> None:
+    w = wg.tensor([1.0, 2.0], requires_grad=True).requires_grad_(False)
+    f = wg.jit(lambda x: (w * x).sum())
+    assert f(2.0) == 6.0
+    for step in range(3):
+        w.requires_grad_()
+        f(2.0).backward()
+        w.requires_grad_(False)
+        w += 1.0
+        assert f(2.0) == 10.0 + 4.0 * step
+    w.grad = None
+    assert f(2.0) == 18.0
+    assert f.trace_count == 1
+
+
 def test_functions_that_took_a_tensor_for_a_constant_are_not_kept_for_that() -> None:
     w = wg.tensor([1.0, 2.0])
     f = jitted_loop(w)

@@ -12,6 +12,7 @@ import numpy as np
 from wengert.control.heap import Heap
 from wengert.control.holders import content_of
 from wengert.core.aval import is_differentiable
+from wengert.core.frozen import is_frozen
 from wengert.core.source import Position, caller, is_own, position_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import current
@@ -43,14 +44,14 @@ class Reach:
         self.heap = Heap((), values=(*found, *more))
         self.tensors = [(x, snapshot(x)) for x in self.heap.tensors if not lost_text(x)] if found else []
 
-    def recorded(self) -> list[Tensor]:
-        """Return the Tensors that are being differentiated by what goes on outside."""
-        return [x for x, _ in self.tensors if x._trace is not None and x._node is not None and not is_staged(x)]
+    def parameters(self) -> list[Tensor]:
+        """Return the Tensors that are being differentiated by what goes on outside, or were and are frozen."""
+        return [x for x, _ in self.tensors if x._node is not None and not is_staged(x)]
 
     def constants(self) -> list[Tensor]:
-        """Return the Tensors that a graph takes for constants, views too: they might require grad, and do not."""
+        """Return the Tensors that a graph takes for constants, views too: they might require grad, and never have."""
         found = [x for x in self.heap.seen.values() if type(x) is Tensor and is_differentiable(x.dtype)]
-        return [x for x in (*(x for x, _ in self.tensors), *found) if current(x)._trace is None]
+        return [x for x in (*(x for x, _ in self.tensors), *found) if current(x)._trace is None and not is_frozen(x)]
 
     def require_unchanged(self) -> None:
         """Raise, and put back what was there, if the function changed variables, containers, objects or ndarrays."""

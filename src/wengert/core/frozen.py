@@ -1,4 +1,4 @@
-"""Frozen Tensors: those that a graph has taken for constants, and who hears of it when one begins to require grad."""
+"""Frozen Tensors: parameters that require no grad meanwhile, and constants of graphs until they begin to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ from typing import Any, Protocol
 
 from wengert.core.tensor import Tensor
 
-__all__ = ["Reader", "freeze", "unfreeze"]
+__all__ = ["Frozen", "Reader", "freeze", "is_frozen", "unfreeze"]
+
+
+class Frozen:
+    """Be what a Tensor holds in place of its node once it was told not to require grad: its gradient from before.
+
+    Such Tensors are parameters: sooner or later they are changed or require grad again, so graphs read them anew.
+    """
+
+    __slots__ = ("grad",)
+
+    def __init__(self, grad: Tensor | None) -> None:
+        self.grad = grad
+
+
+def is_frozen(tensor: Tensor) -> bool:
+    """Tell whether a Tensor has required grad before, and does not now."""
+    return type(tensor._node) is Frozen
 
 
 class Reader(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.core.dispatch import applied, as_tensor
-from wengert.core.frozen import unfreeze
+from wengert.core.frozen import Frozen, unfreeze
 from wengert.core.memory import keep, own_memory
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
@@ -34,17 +34,8 @@ from wengert.traces.tape import BASE_TAPE
 __all__: list[str] = []
 
 
-class Stopped:
-    """Be what a Tensor holds in place of its node when it was told not to require grad: the gradient from before."""
-
-    __slots__ = ("grad",)
-
-    def __init__(self, grad: Tensor) -> None:
-        self.grad = grad
-
-
-def _stopped(tensor: Tensor) -> Stopped | None:
-    return tensor._node if type(tensor._node) is Stopped else None
+def _frozen(tensor: Tensor) -> Frozen | None:
+    return tensor._node if type(tensor._node) is Frozen else None
 
 
 def _node(tensor: Tensor) -> Node | None:
@@ -136,10 +127,10 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not requires_grad:
         if node is not None:
             self._trace = None
-            self._node = None if node.grad is None else Stopped(node.grad)
+            self._node = Frozen(node.grad)
         return self
     if node is None:
-        stopped = _stopped(self)
+        frozen = _frozen(self)
         check_dtype("requires_grad", self.dtype)
         value = raw(self)
         if value is not self._value:  # a view becomes a value of its own
@@ -151,7 +142,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         unfreeze(self)
         self._trace = BASE_TAPE
         self._node = new_leaf(value.shape, value.dtype, self)
-        self._node.grad = None if stopped is None else stopped.grad
+        self._node.grad = None if frozen is None else frozen.grad
     return self
 
 
@@ -160,8 +151,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
     node = _node(self)
     if node is None:
         require_untraced(self)
-        stopped = _stopped(self)
-        return None if stopped is None else stopped.grad
+        frozen = _frozen(self)
+        return None if frozen is None else frozen.grad
     if type(node) is Leaf:
         return node.grad
     hooks = node.hooks
@@ -186,7 +177,7 @@ def require_untraced(tensor: Tensor) -> None:
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
     require_untraced(self)
     if value is None and _node(self) is None:
-        self._node = None if _stopped(self) else self._node
+        self._node = Frozen(None) if _frozen(self) else self._node
         return
     node = _needed_node(self, "grad")
     grad = None if value is None else as_tensor(value)

@@ -305,7 +305,9 @@ class Jitted(Entry, Generic[P, R]):
         with in_order(stages, leaves), reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             constants = reach.constants()
-            graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded(), frozen=constants)
+            graph, captured = staged(
+                flat, avals, reach.name, orders=orders, outside=reach.parameters(), frozen=constants
+            )
         freeze(constants, self)
         name = getattr(self.fun, "__name__", "jit")
         simple = simplified(graph)
@@ -474,9 +476,9 @@ def jit(
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
     does besides array operations happens while it is traced only. Arrays it captures become constants; captured
-    Tensors that require grad are read anew at each call and receive gradients, others are constants until they do.
-    Writes to its arguments stay inside, unless these are donated; writes to captured arrays, and to one of two
-    arguments that share memory, are refused.
+    Tensors that require grad, or did before, are read anew at each call and receive gradients, others are constants
+    until they do. Writes to its arguments stay inside, unless these are donated; writes to captured arrays, and to one
+    of two arguments that share memory, are refused.
 
     Args:
         fun: a function of numbers, arrays or Tensors, in any containers. Left out, what is returned is a decorator with
