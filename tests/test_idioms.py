@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -77,6 +78,69 @@ def test_what_needs_numbers_is_refused_with_what_to_write(function: Any) -> None
     for run in (wg.vmap(function), wg.jit(wg.vmap(function))):
         with pytest.raises(GraphError, match=rf"lane to lane of vmap\({name}, .*; one value for .* {remedy}\.$"):
             run(np.stack([X, X]))
+
+
+def by_math(x: Any) -> Any:
+    return math.sin(x[0]) * x[1]
+
+
+def by_item(x: Any) -> Any:
+    return x[0].item() * x[1]
+
+
+def by_list(x: Any) -> Any:
+    return sum(x.tolist()) * x[1]
+
+
+def by_float(x: Any) -> Any:
+    return float(x[0]) * x[1]
+
+
+def by_scalar(x: Any) -> Any:
+    return np.float64(x[0]) * x[1]
+
+
+NUMBERS: dict[Any, str] = {
+    by_math: "Write NumPy's function in place of math.sin",
+    by_item: "Leave .item() out, and compute with the Tensor itself",
+    by_list: "Leave .tolist() out, and compute with the Tensor itself",
+    by_float: "Leave float() out, and compute with the Tensor itself",
+    by_scalar: "Write x.astype(numpy.float64)",
+}
+
+
+@together("function", list(NUMBERS))
+def test_what_makes_a_number_of_a_value_is_refused_with_what_to_write(function: Any) -> None:
+    remedy = re.escape(NUMBERS[function])
+    for run in (wg.jit(function), wg.jit(wg.grad(function))):
+        with pytest.raises(GraphError, match=rf"(?s)traced \(File .*test_idioms.py.* {remedy}\.$"):
+            run(X)
+    with pytest.raises(GraphError, match=rf"silently lose the gradient\. {remedy}, or (apply|call) "):
+        wg.grad(function)(X)
+    with pytest.raises(GraphError, match=rf"one value for all lanes .* {remedy}\.$"):
+        wg.vmap(function)(np.stack([X, X]))
+
+
+def bound_within(x: Any) -> Any:
+    return (y := x[0] * 2) * y if x[1] > 0 else x[0]
+
+
+def by_case(x: Any) -> Any:
+    match len(x):
+        case 3 if x[0] > 0:
+            return x[0]
+        case _:
+            return x[1]
+
+
+def test_what_is_not_converted_is_refused_with_the_statement_that_is() -> None:
+    for function, remedy in (
+        (bound_within, "Write an if statement, because := is not"),
+        (by_case, "Write if and elif"),
+    ):
+        assert wg.grad(function)(X)[0] > 0
+        with pytest.raises(GraphError, match=remedy):
+            wg.jit(function)(X)
 
 
 def guarded(x: Any) -> Any:

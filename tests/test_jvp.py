@@ -228,7 +228,7 @@ def test_constants_that_receive_a_differentiated_part() -> None:
             lambda: wg.jvp(lambda x: float(x), (1.0,), (1.0,)),
             GraphError,
             "float: a Tensor that a transformation is differentiating; a plain value is needed, because a Python "
-            "number would silently lose the gradient. Use wengert.numpy functions in place of math, or "
+            "number would silently lose the gradient. Leave float() out, and compute with the Tensor itself, or apply "
             "wengert.stop_gradient first.",
         ),
         (

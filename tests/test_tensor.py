@@ -253,6 +253,12 @@ def test_formatting() -> None:
     assert f"{wg.tensor(2.0):.3f}" == "2.000"
     assert f"{leaf(2.5):5.1f}" == "  2.5"
     assert f"{wg.tensor([1.0])}" == "tensor([1.])"
+    assert f"{wg.tensor([1.0, 2.0]):>20}" == "    tensor([1., 2.])"
+    text = (
+        r"format: a Tensor of shape \(2,\) with the format '\.2f'; one number is needed\. Format its elements,"
+    )
+    with pytest.raises(DtypeError, match=text):
+        f"{wg.tensor([1.0, 2.0]):.2f}"
 
 
 def test_printing_inside_a_transformation() -> None:
@@ -708,8 +714,8 @@ def test_python_numbers_of_differentiated_values() -> None:
         wg.grad(lambda z: math.sin(z))(1.0)
     assert str(error.value) == (
         "float: a Tensor that a transformation is differentiating; a plain value is needed, because a Python number "
-        "would silently lose the gradient. Use wengert.numpy functions in place of math, or wengert.stop_gradient "
-        "first."
+        "would silently lose the gradient. Write NumPy's function in place of math.sin, or apply "
+        "wengert.stop_gradient first."
     )
 
 

@@ -86,8 +86,15 @@ EXPRESSIONS = {
     ),
     r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
     r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
+    r"\bmath\.(\w+)\(": r"Write NumPy's function in place of math.\1",
+    r"\.(item|tolist)\(\)$": r"Leave .\1() out, and compute with the Tensor itself",
+    r"^(float|complex)\(": r"Leave \1() out, and compute with the Tensor itself",
 }
 STATEMENTS = {
+    r"^case\b": "Write if and elif in place of match and case, which are not converted",
+    r":=.*\b(if|and|or)\b|\b(else|and|or)\b.*:=": (
+        "Write an if statement, because := is not converted in a part of an expression that may not be evaluated"
+    ),
     r"^assert\b": "Check it outside of the function, with what the function returns beside its result",
     r"\bnext\(.* for .* if ": "Use numpy.where, or index with numpy.argmax of the condition",
     r"[\[({].* for .* in .* if ": (
@@ -100,7 +107,8 @@ STATEMENTS = {
 def remedy_by_source(code: CodeType, offset: int) -> str | None:
     """Return what to write instead of an instruction that asks for elements, if that can be told by its source."""
     texts = ((expression_at(code, offset), EXPRESSIONS), (position_of(code, offset).text, STATEMENTS))
-    return next((y for text, known in texts for x, y in known.items() if re.search(x, text)), None)
+    found = ((re.search(x, text), y) for text, known in texts for x, y in known.items())
+    return next((match.expand(remedy) for match, remedy in found if match), None)
 
 
 class Asked(NamedTuple):
@@ -224,7 +232,12 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
     if called == "ndenumerate":
         return Asked(called, "Write wengert.numpy.ndenumerate", position)
     name = next((x for x in INDEXED if f"{x}[" in expression), None)
-    return None if name is None else Asked(name, f"Write wengert.numpy.{name}", position)
+    if name is not None:
+        return Asked(name, f"Write wengert.numpy.{name}", position)
+    kind = vars(np).get(called)
+    if isinstance(kind, type) and issubclass(kind, np.number):
+        return Asked(called, f"Write x.astype(numpy.{called})", position)
+    return None
 
 
 def is_function(value: Any) -> bool:

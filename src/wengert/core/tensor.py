@@ -359,12 +359,14 @@ class Tensor(Members, metaclass=MadeByFunctions):
         concrete(name, self)
         trace = innermost_trace(self)
         if trace is not None and trace.level > 0 and not is_ended(trace):
+            remedy = remedy_by_source(*caller())
             raise GraphError(
                 describe(
                     name,
                     "a Tensor that a transformation is differentiating",
                     "a plain value is needed, because a Python number would silently lose the gradient",
-                    library_that_asks(sys._getframe(2)) or PLAIN_NUMBERS,
+                    library_that_asks(sys._getframe(2))
+                    or (f"{remedy}, or apply wengert.stop_gradient first" if remedy else PLAIN_NUMBERS),
                 )
             )
 
@@ -401,8 +403,14 @@ class Tensor(Members, metaclass=MadeByFunctions):
         return hash(number)
 
     def __format__(self, specification: str) -> str:
-        shown = concrete("format", self).item() if self.size == 1 and specification else str(self)
-        return format(shown, specification)
+        if specification and self.size == 1:
+            return format(concrete("format", self).item(), specification)
+        try:
+            return format(str(self), specification)
+        except ValueError:
+            given = f"a Tensor of shape {self.shape} with the format {specification!r}"
+            action = "Format its elements, or write np.array2string(x, precision=3)"
+            raise DtypeError(describe("format", given, "one number is needed", action)) from None
 
     def __repr__(self) -> str:
         if is_staged(self):
