@@ -321,6 +321,7 @@ MAYBE_VIEWS = {
 CALLS = templates(
     """
     Weighted.apply({X}, 2) ; Weighted.apply({X}, 3) ; captured({X}, {S}) ; {X} * np.mean(TALL) ; {X} * TALL[1:4][0]
+    {X} * FROZEN[1] ; {X} + np.sum(FROZEN * PLAIN) ; {X} * (PLAIN[0] + {S})
     sine({X}) ; cube({X}) ; root({X}) ; Scaled.apply({X}, {S}) ; Squared.apply({X}) ; product({X}, {X})
     wg.checkpoint(lambda {t}: {X:t})({X}) ; wg.checkpoint(lambda {t}, {u}: {X:tu})({X}, {X}) ; tripled({X})
     (lambda {t}: {X:t})({X}) ; (lambda {t}, {u}: {X:tu})({X}, {X}) ; twice(lambda {t}: {X:t}, {X})

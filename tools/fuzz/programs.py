@@ -37,6 +37,8 @@ MASK = np.array([True, False, True])
 MASK3 = np.array([[False, False, False], [True, True, True], [False, False, False]])
 ORDER = np.array([2, 0, 1])
 TALL = np.linspace(0.5, 1.5, 70_000)
+PLAIN = wg.tensor([0.75, -0.5])
+FROZEN = wg.tensor([0.5, 1.25], requires_grad=True).requires_grad_(False)
 HIDDEN = np.ma.array([0.5, -1.25, 2.0], mask=[False, True, False])
 
 
