@@ -254,9 +254,7 @@ def test_formatting() -> None:
     assert f"{leaf(2.5):5.1f}" == "  2.5"
     assert f"{wg.tensor([1.0])}" == "tensor([1.])"
     assert f"{wg.tensor([1.0, 2.0]):>20}" == "    tensor([1., 2.])"
-    text = (
-        r"format: a Tensor of shape \(2,\) with the format '\.2f'; one number is needed\. Format its elements,"
-    )
+    text = r"format: a Tensor of shape \(2,\) with the format '\.2f'; one number is needed\. Format its elements,"
     with pytest.raises(DtypeError, match=text):
         f"{wg.tensor([1.0, 2.0]):.2f}"
 

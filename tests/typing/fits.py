@@ -180,7 +180,18 @@ def energy(x: Floats, k: float, *, damping: float = 0.0) -> Scalar:
     return 0.5 * k * np.sum(x**2) + damping
 
 
+@wg.custom_rule
+def saturated(x: Floats, limit: float) -> Floats:
+    return np.minimum(x, limit)
+
+
+saturated.defvjp(lambda x, limit: (saturated(x, limit), x < limit), lambda below, ct: (np.where(below, ct, 0.0), None))
+
+
 def transformed(x: Floats) -> Floats:
+    assert_type(saturated(x, 2.0), Floats)
+    assert_type(wg.jit(energy).__wrapped__(x, 2.0, damping=0.5), Scalar)
+    print(wg.grad(energy).__wrapped__(x, 2.0), wg.jacobian(saturated)(x, 2.0))
     assert_type(wg.grad(energy)(x, 2.0, damping=1.0), Floats)
     assert_type(wg.jit(energy)(x, 2.0, damping=0.5), Scalar)
     assert_type(wg.checkpoint(curve)(x, 1.0, 2.0), Floats)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,16 +31,20 @@ from wengert.transforms.reverse import pulled
 __all__ = ["CustomRule", "custom_rule"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @lacking(defjvps="defjvp, whose rule takes all primals and tangents", defvmap="defbatch")
-class CustomRule(LikeFunction):
+class CustomRule(LikeFunction, Generic[P, R]):
     """Be a function with rules of its own; made by `custom_rule`."""
 
-    def __init__(self, fun: Function) -> None:
+    __wrapped__: Callable[P, R]
+
+    def __init__(self, fun: Callable[P, R]) -> None:
         require_callable("custom_rule", fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
+        self.fun: Function = fun
         self.forward: Function | None = None
         self.backward: Function | None = None
         self.pushforward: Function | None = None
@@ -92,23 +96,25 @@ class CustomRule(LikeFunction):
         self.batching = rule
         return rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; its rules apply wherever the call is differentiated or batched."""
-        if kwargs:
-            args = positional(self.fun, args, kwargs)
-        leaves, structure = flatten(args)
+        given: tuple[Any, ...] = positional(self.fun, args, kwargs) if kwargs else args
+        leaves, structure = flatten(given)
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
-        if not places:
-            return map_leaves(functools.partial(apart, leaves), self.fun(*args))
-        fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
-        call = CustomCall(self, fixed, structure, places)
-        results = apply(call, *(leaves[i] for i in places))
-        return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+        found: R
+        if places:
+            fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
+            call = CustomCall(self, fixed, structure, places)
+            results = apply(call, *(leaves[i] for i in places))
+            found = unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+        else:
+            found = map_leaves(functools.partial(apart, leaves), self.fun(*given))
+        return found
 
 
-def with_rules(fun: Function, *rules: Function | None) -> CustomRule:
+def with_rules(fun: Function, *rules: Function | None) -> CustomRule[..., Any]:
     """Return a function with rules of its own, or none."""
-    made = CustomRule(fun)
+    made: CustomRule[..., Any] = CustomRule(fun)
     made.forward, made.backward, made.pushforward, made.batching = rules
     return made
 
@@ -132,7 +138,9 @@ class CustomCall(UserCall):
         places: where the operands stand among the leaves.
     """
 
-    def __init__(self, rule: CustomRule, leaves: Sequence[Any], structure: Any, places: Sequence[int]) -> None:
+    def __init__(
+        self, rule: CustomRule[..., Any], leaves: Sequence[Any], structure: Any, places: Sequence[int]
+    ) -> None:
         super().__init__(rule, getattr(rule, "__qualname__", repr(rule.fun)), places, rule.pushforward is not None)
         self.rule = rule
         self.leaves = leaves
@@ -417,7 +425,7 @@ def zero_tangent(leaf: Any) -> Any:
     nondiff_argnums="nothing: arguments may be anything; the vjp gives None for those",
     nondiff_argnames="nothing: arguments may be anything; the vjp gives None for those",
 )
-def custom_rule(fun: Function) -> CustomRule:
+def custom_rule(fun: Callable[P, R]) -> CustomRule[P, R]:
     """Return a function that can be given its own derivative and batch rules.
 
     Any subset may be given: a missing jvp is derived from the vjp (which is linear in the cotangent, so its transpose

@@ -66,6 +66,7 @@ ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
     clear_cache="wengert.jit(f.__wrapped__), which has traced nothing",
     compile="f.lower(*args) to look at it; f compiles itself when it is called",
     eval_shape="wengert.graph.trace(f)(*args).outputs",
+    graph="f.lower(*args).graph",
     inspect_asm="f.lower(*args).asm",
     inspect_llvm="f.lower(*args).llvm",
     py_func="f.__wrapped__",
@@ -76,6 +77,8 @@ class Jitted(Entry, Generic[P, R]):
     Attributes:
         trace_count: how often it has been traced.
     """
+
+    __wrapped__: Callable[P, R]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ Value = TypeVar("Value", covariant=True)
 class Derived(Generic[P, Value]):
     """Be a function with the parameters of another one, or a method."""
 
+    __wrapped__: Callable[P, Any]
+
     @abstractmethod
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
         """Be called as the function is."""
