@@ -535,3 +535,11 @@ def test_a_decision_in_lanes_says_what_converts_it() -> None:
     with pytest.raises(errors.GraphError, match=r"use wengert\.jit\(wengert\.vmap\(function\)\), which converts"):
         function(np.array([2.0, -1.0]))
     np.testing.assert_array_equal(wg.jit(function)(np.array([2.0, -1.0])), [2.0, 1.0])
+
+
+@pytest.mark.parametrize("transformation", [wg.jit, wg.vmap, wg.graph.trace, lambda f: lambda x: wg.vjp(f, x)])
+def test_what_is_no_number_in_a_result_is_said_with_its_place(transformation: Any) -> None:
+    with pytest.raises(wg.errors.DtypeError, match=r"a function that returned a .*str at result\[1\]\['name'\]; "):
+        transformation(lambda x: [x, {"twice": 2 * x, "name": "x"}])(np.ones(2))
+    with pytest.raises(wg.errors.DtypeError, match=r"a function that returned a .*str; "):
+        transformation(lambda x: "x")(np.ones(2))

@@ -186,6 +186,21 @@ def test_a_class_in_the_place_of_a_form_is_refused() -> None:
         constant("test_forms.of_class", np.sort, form=Like)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("signature", ["n->n", "(n)", "", "(n)->n", "(n)->(n)->(n)", "(n)=>(n)", "(n,)->(n)", 3])
+def test_a_signature_that_is_none_is_refused_where_it_is_declared(signature: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"^primitive test_forms\.unsigned: the signature .* of its form; core"):
+        constant("test_forms.unsigned", np.sort, form=Routine(signature))
+    assert "test_forms.unsigned" not in PRIMITIVES
+
+
+@pytest.mark.parametrize("form", [Reduction(np.maximum), Routine("(n)->()", "axis")])
+def test_a_parameter_that_a_form_names_is_asked_for(form: Form) -> None:
+    PRIMITIVES.pop("test_forms.parameterless", None)
+    found = constant("test_forms.parameterless", lambda x: x.max(), form=form)
+    with pytest.raises(RegistrationError, match=r"it was applied without the parameter 'axis' \(.*its form, \w+"):
+        apply(found, np.ones(2))
+
+
 def test_labels_are_closed_under_lanes_and_transposition() -> None:
     labels = labelled(((2, 3), (3, 4)), ("ij", "jk"), "ik")
     assert repr(labels) == "ab,bc->ac"

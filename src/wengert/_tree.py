@@ -32,6 +32,7 @@ __all__ = [
     "library",
     "map_leaves",
     "nested_too_deeply",
+    "place_in",
     "place_of",
     "register",
     "slots_of",
@@ -481,7 +482,9 @@ def place_of(tree: Any, index: int, name: str) -> str:
     >>> place_of({"layers": [1.0, (2.0, 3.0)]}, 2, "parameters")
     "parameters['layers'][1][1]"
     """
-    structure = flatten(tree)[1]
-    if structure is None:
-        return name
-    return str(accessors_of(structure)[index].codify(name))
+    return place_in(flatten(tree)[1], index, name)
+
+
+def place_in(structure: Any, index: int, name: str) -> str:
+    """Return how one writes a leaf of containers of this structure that have a name."""
+    return name if structure is None else str(accessors_of(structure)[index].codify(name))

@@ -202,7 +202,12 @@ class Evaluation:
         if isinstance(self.form, Like):
             self.require_like(self.form, outs, operands, params)
         shapes = list(map(shape_of, operands))
-        for out, shape in zip(outs, self.form.shapes(shapes, params) or (), strict=False):
+        try:
+            told = self.form.shapes(shapes, params)
+        except KeyError as error:
+            needed = f"its form, {type(self.form).__name__}, needs it, and the evaluation takes it"
+            raise claim.broken(f"it was applied without the parameter {error}", needed) from None
+        for out, shape in zip(outs, told or (), strict=False):
             if len(shape) != len(out.shape) or any(
                 wanted not in (n, UNKNOWN) for n, wanted in zip(out.shape, shape, strict=True)
             ):

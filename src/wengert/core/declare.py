@@ -79,6 +79,7 @@ def hold(primitive: Constant | Elementwise | Linear | Multilinear | Opaque) -> N
     """Compare from now on what the functions of a user's primitive give with what its declaration says."""
     claim = Claim(primitive.name, caller(2))
     form = form_of(primitive)
+    form.require_sound(primitive.name)
     primitive.held = True
     primitive.hold_to(claim)
     if not isinstance(primitive.evaluate, np.ufunc):

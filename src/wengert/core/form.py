@@ -51,6 +51,9 @@ Steps = list[tuple[Primitive, dict[str, Any]]]
 class Form(FieldRecord):
     """Say how a primitive runs over its elements; this one says nothing: NumPy evaluates it, lane by lane."""
 
+    def require_sound(self, name: str) -> None:
+        """Raise a RegistrationError where a user declares for a primitive of this name what cannot be."""
+
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Return avals and memory order of the results, here as NumPy gives them for examples of full length.
 

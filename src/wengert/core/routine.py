@@ -25,8 +25,13 @@ from wengert.core.form import (
 )
 from wengert.core.order import strides_of
 from wengert.core.primitive import Primitive
+from wengert.core.rule import misdeclared
 
 __all__ = ["Routine", "core_ranks"]
+
+CORE = r"\((?:\w+\??(?:,\w+\??)*)?\)"
+SIGNATURE = re.compile(f"{CORE}(?:,{CORE})*->{CORE}(?:,{CORE})*")
+"""What NumPy's generalised ufuncs take, and lengths that are not known before, as in "(m),(n)->(k?)"."""
 
 
 class Routine(Form):
@@ -48,6 +53,12 @@ class Routine(Form):
     signature: str
     axis: str | Names = ()
     stacked: bool = True
+
+    def require_sound(self, name: str) -> None:
+        """Require that the signature is one."""
+        if not SIGNATURE.fullmatch(str(self.signature).replace(" ", "")):
+            needed = 'core axes of operands and results are needed, as NumPy writes them: "(n,n),(n)->(n)"'
+            raise misdeclared(name, f"the signature {self.signature!r} of its form", needed)
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Ask with stacks of two, where there is one operand in C order; core axes are of full length."""

@@ -169,7 +169,7 @@ class Lanes(NamedTuple):
             result = called(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
             require_apart("vmap", leaves, written_to(lanes, before))
             found, out_structure = leaves_of_result(result)
-            require_arrays("vmap", found)
+            require_arrays("vmap", found, out_structure)
             places = axes_of("out_axes", self.out_axes, out_structure, result)
             example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
             values = [

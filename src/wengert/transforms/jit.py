@@ -299,7 +299,7 @@ class Jitted(Entry, Generic[P, R]):
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
             found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
-            require_arrays("jit", found)
+            require_arrays("jit", found, out_structure)
             for stage in stages:
                 written = places_written(stage, inputs, variables)
                 donated = self.donations(args, inputs, variables, structure, len(found))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import unflatten
+from wengert._tree import place_in, unflatten
 from wengert.control.places import Undefined
 from wengert.core.aval import is_differentiable, is_number
 from wengert.core.dispatch import require_plain
@@ -45,14 +45,14 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
     else:
         if leaves:
             return
-    for leaf in leaves:
+    for i, leaf in enumerate(leaves):
         if isinstance(leaf, Undefined):
             leaf.refuse()
         if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
-            what = f"a value of type {type_shown(leaf)}"
+            what = f"a value of type {type_shown(leaf)}{stands(structure, i)}"
             raise refused(name, what, "Compute it with NumPy's functions" if is_foreign_array(type(leaf)) else "")
         if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufc":
-            raise refused(name, f"dtype {leaf.dtype}")
+            raise refused(name, f"dtype {leaf.dtype}{stands(structure, i)}")
     kinds = [dtype_of(leaf) for leaf in leaves]
     if leaves and not any(map(is_differentiable, kinds)):
         raise refused(name, f"dtype {kinds[0]}")
@@ -64,10 +64,10 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
             warn_of_detached(name, leaf)
 
 
-def require_arrays(name: str, leaves: Sequence[Any]) -> None:
-    """Raise a DtypeError unless all leaves of a result are numbers, arrays or Tensors."""
+def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
+    """Raise a DtypeError unless all leaves of a result, in containers of this structure, are numbers or arrays."""
     require_plain(name, leaves)
-    for leaf in leaves:
+    for i, leaf in enumerate(leaves):
         if isinstance(leaf, np.ndarray | np.generic):
             given = f"dtype {leaf.dtype}" if leaf.dtype.kind not in "biufc" else ""
         else:
@@ -81,11 +81,16 @@ def require_arrays(name: str, leaves: Sequence[Any]) -> None:
             raise DtypeError(
                 describe(
                     name,
-                    f"a function that returned {given}",
+                    f"a function that returned {given}{stands(structure, i)}",
                     "numbers, arrays and Tensors, in any containers, are needed",
                     remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
                 )
             )
+
+
+def stands(structure: Any, index: int) -> str:
+    """Return where a leaf of a result stands, if that is a container."""
+    return "" if structure is None else f" at {place_in(structure, index, 'result')}"
 
 
 def dtype_of(leaf: Any) -> np.dtype[Any]:

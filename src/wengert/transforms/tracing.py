@@ -61,7 +61,7 @@ def trace_function(
         nonlocal structure
         args, kwargs = rebuild(inputs)
         found, structure = leaves_of_result(called(function, args, kwargs))
-        require_arrays(name, found)
+        require_arrays(name, found, structure)
         return found
 
     label = name_of(name, function)
