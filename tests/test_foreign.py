@@ -230,3 +230,57 @@ def test_functions_of_pytorch_say_what_they_are_here(name: str, write: str) -> N
         f"torch.{name}: a Tensor of Wengert; one of PyTorch is needed. Write {write}, or convert the Tensor first, by "
         "torch.tensor(x.numpy())."
     )
+
+
+class Column:
+    """Be what NumPy can make an array of, and refuse to be true or false, as pandas' columns and indices do."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.values, dtype)
+
+    def __eq__(self, other: object) -> Any:
+        return Column(self.values == other)
+
+    def __bool__(self) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("index", [Column([0, 1, 1, 4]), Column([True, False, True, False, True]), range(1, 4)])
+@pytest.mark.parametrize("columns", [False, True])
+def test_an_index_is_what_numpy_makes_an_array_of(index: Any, columns: bool) -> None:
+    key: Any = (slice(None), index) if columns else index
+
+    def read(x: Any) -> Any:
+        return x[key]
+
+    def written(x: Any) -> Any:
+        y = x * 2.0
+        y[key] *= y[key]
+        return y
+
+    x = np.arange(25.0).reshape(5, 5) if columns else np.arange(5.0)
+    for function in (read, written):
+        expected = function(x)
+        np.testing.assert_array_equal(function(wg.asarray(x)).numpy(), expected)
+        np.testing.assert_array_equal(wg.jit(function)(x), expected)
+        np.testing.assert_array_equal(wg.vmap(function)(np.stack([x, x]))[1], expected)
+    slope = wg.grad(lambda x: np.sum(written(x)))(x)
+    expected = np.full_like(x, 2.0)
+    expected[key] = 8.0 * x[key]
+    np.testing.assert_array_equal(slope, expected)
+    np.add.at(counts := np.zeros_like(x), key, 1.0)
+    lanes = wg.vmap(wg.grad(lambda x: np.sum(read(x) ** 2)))(x[None])
+    np.testing.assert_array_equal(lanes[0], 2.0 * counts * x)
+
+
+def test_an_index_is_read_when_it_is_used() -> None:
+    column = Column([0, 1])
+    jitted = wg.jit(lambda x, k: x[column] * k)
+    assert jitted(np.arange(3.0), 2.0).tolist() == [0.0, 2.0]
+    column.values[:] = 2
+    assert jitted(np.arange(3.0), 2.0).tolist() == [0.0, 2.0]

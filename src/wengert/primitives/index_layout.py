@@ -64,7 +64,7 @@ def split_index(index: Any) -> tuple[Entries, list[Any]]:
         elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
             entries.append(OPERAND)
             arrays.append(lasting(entry))  # what is recorded may need the index as it is now
-        elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
+        elif isinstance(entry, list | tuple | range | np.ndarray | bool | np.bool_) or is_of_another_library(entry):
             entries.append(OPERAND)
             if isinstance(entry, list | tuple) and any(type(x) is Tensor for x in flatten(entry)[0]):
                 arrays.append(as_tensor(entry))  # whose elements may not be there yet: A[[k, p]] = A[[p, k]]
@@ -74,6 +74,11 @@ def split_index(index: Any) -> tuple[Entries, list[Any]]:
         else:
             entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)
     return tuple(entries), arrays
+
+
+def is_of_another_library(entry: Any) -> bool:
+    """Tell whether NumPy makes an array of an entry that is none: a column of pandas, for instance."""
+    return hasattr(entry, "__array__") and not isinstance(entry, np.generic | Tensor)
 
 
 def fixed_slice(entry: slice) -> slice:
