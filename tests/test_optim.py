@@ -7,6 +7,7 @@ import functools
 import io
 import math
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -475,6 +476,26 @@ def test_names_of_other_libraries_say_what_is_written_here() -> None:
         "module 'wengert.nn' has no attribute 'Linear'; layers are functions of wengert.nn.functional, on Tensors that "
         "a class of yours holds"
     )
+
+
+@pytest.mark.parametrize("kind", ["dict", "object"])
+def test_constraints_with_their_own_jacobian_are_of_a_vector(kind: str) -> None:
+    def constraint(jac: Any) -> Any:
+        if kind == "dict":
+            return {"type": "eq", "fun": lambda x: x[0] - 1.0, "jac": jac}
+        return scipy.optimize.NonlinearConstraint(lambda x: x[0] - 1.0, 0.0, 0.0, jac=jac)
+
+    def square(x: Any) -> Any:
+        return np.sum(x**2)
+
+    flat = constraint(lambda x: np.eye(1, x.size)[0])
+    found = optim.minimize(square, np.full(3, 0.5), method="SLSQP", constraints=[flat])
+    np.testing.assert_allclose(found.x, [1.0, 0.0, 0.0], atol=1e-3)
+    text = "optim.minimize: a constraint with its own jac; one without is needed where x0 is not one vector. Leave jac "
+    with pytest.raises(UsageError, match=re.escape(text + "out, for derivatives are filled in.")):
+        optim.minimize(square, np.full((2, 2), 0.5), method="SLSQP", constraints=[flat])
+    found = optim.minimize(square, np.full((2, 2), 0.5), method="SLSQP", constraints=[constraint("2-point")])
+    np.testing.assert_allclose(found.x, [[1.0, 1.0], [0.0, 0.0]], atol=1e-3)
 
 
 def test_constraints_may_have_jacobians_of_several_shapes() -> None:

@@ -96,7 +96,7 @@ def minimize(
         problem.start,
         method=method,
         bounds=problem.limits(bounds, pairs=True),
-        constraints=[problem.constraint(c) for c in many],
+        constraints=[problem.constraint(c, curved=name == "trust-constr") for c in many],
         tol=tol,
         callback=reporter(problem, callback, progress),
         options=options,

@@ -175,15 +175,35 @@ class VectorProblem:
         wide = [np.broadcast_to(x, shape) for x, (_, shape) in zip(given, shapes, strict=True)]
         return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
 
-    def constraint(self, given: Any) -> Any:
-        """Return a constraint with its derivatives, if it is of a function and has none."""
+    def constraint(self, given: Any, *, curved: bool) -> Any:
+        """Return a constraint with its derivatives, if it is of a function and has none.
+
+        Args:
+            given: the user's.
+            curved: whether the method takes second derivatives: others warn of those of a NonlinearConstraint.
+
+        Raises:
+            UsageError: it has its own, which are those of a vector, where x0 is none.
+        """
         from scipy.optimize import NonlinearConstraint
 
-        if isinstance(given, dict) and "fun" in given and "jac" not in given:
+        slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+        if callable(slope):
+            if isinstance(self.example, np.ndarray | Tensor) and self.example.ndim == 1:
+                return given
+            raise UsageError(
+                describe(
+                    self.name,
+                    "a constraint with its own jac",
+                    "one without is needed where x0 is not one vector",
+                    "Leave jac out, for derivatives are filled in",
+                )
+            )
+        if isinstance(given, dict) and "fun" in given:
             inner = VectorProblem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
             value, slope = inner.residuals_and_jacobian()
             return {**given, "fun": value, "jac": slope, "args": ()}
-        if isinstance(given, NonlinearConstraint) and not callable(given.jac):
+        if isinstance(given, NonlinearConstraint):
             inner = VectorProblem(self.name, given.fun, self.example, (), self.compiled)
             value, slope = inner.residuals_and_jacobian()
             residuals = inner.residuals
@@ -193,7 +213,7 @@ class VectorProblem:
                 given.lb,
                 given.ub,
                 jac=slope,
-                hess=lambda x, v: np.asarray(weighted(x, v)),
+                hess=(lambda x, v: np.asarray(weighted(x, v))) if curved else given.hess,
                 keep_feasible=given.keep_feasible,
             )
         return given
