@@ -19,7 +19,7 @@ import wengert as wg
 import wengert.scipy.special as wsp
 from tests.cases import OPTIONS, together
 from tools.special_accuracy import APART, PAGE, ROWS, Row, errors, page
-from wengert.errors import DtypeError
+from wengert.errors import DetachedWarning, DtypeError
 from wengert.numpy._left_out import LEFT_OUT
 
 PROGRAM = """
@@ -264,3 +264,34 @@ def test_exponentials_of_many_rows_have_scipys_bits(name: str, dtype: Any) -> No
         }[name]
         (found_ct,) = pull(ct[:, 0] if name == "logsumexp" else ct)
         np.testing.assert_allclose(found_ct, want, rtol=1e-4, atol=10 * np.finfo(dtype).eps)
+
+
+# Ends of domains, given as Python numbers, which divide by 0 otherwise than NumPy's
+
+
+AT_ENDS: dict[str, tuple[Any, int, tuple[float, ...], float]] = {
+    "boxcox by x": (sp.boxcox, 0, (0.0, 0.5), np.inf),
+    "boxcox by lambda": (sp.boxcox, 1, (0.0, 0.5), 4.0),
+    "boxcox by lambda at infinity": (sp.boxcox, 1, (np.inf, -0.5), 4.0),
+    "boxcox1p": (sp.boxcox1p, 0, (-1.0, 1.0), 1.0),
+    "powm1": (sp.powm1, 0, (0.0, -1.0), -np.inf),
+    "rel_entr": (sp.rel_entr, 1, (1.0, 0.0), -np.inf),
+    "stdtr": (sp.stdtr, 1, (0.0, 1.0), np.nan),
+    "betaincinv": (sp.betaincinv, 0, (0.0, 1.0, 0.5), np.nan),
+    "beta": (sp.beta, 0, (1.0, np.inf), 0.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", AT_ENDS)
+def test_ends_given_as_numbers_have_the_slopes_of_arrays(name: str) -> None:
+    function, by, point, want = AT_ENDS[name]
+    slope = wg.grad(function, argnums=by)
+    for found in (slope(*point), slope(*map(np.array, point)), wg.jit(slope)(*point)):
+        np.testing.assert_allclose(found, want, rtol=1e-12)
+    wg.grad(slope, argnums=by)(*point)  # it was ZeroDivisionError
+
+
+def test_the_tolerance_of_lamberts_function_has_no_derivative() -> None:
+    with pytest.warns(DetachedWarning):
+        assert wg.grad(lambda tol: sp.lambertw(0.5, 0, tol).real)(1e-8) == 0.0  # it was RecursionError

@@ -435,3 +435,18 @@ def test_densities_at_fixed_ends_do_not_depend_on_shapes(name: str) -> None:
     with np.errstate(all="ignore"):
         for found in (wg.jacrev(density)(np.array(shapes)), wg.jacfwd(density)(np.array(shapes))):
             assert not np.any(found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "rest"), [("multivariate_normal", ()), ("multivariate_t", (3.0,))])
+def test_points_that_are_not_finite_leave_others_alone(name: str, rest: tuple[float, ...]) -> None:
+    points, mean = np.array([[0.3, -0.2], [np.nan, 1.0], [np.inf, 0.0]]), np.zeros(2)
+
+    def densities(x: Any) -> Any:
+        return getattr(ws, name).logpdf(x, mean, np.eye(2), *rest)
+
+    want = getattr(ss, name).logpdf(points, mean, np.eye(2), *rest)
+    np.testing.assert_allclose(densities(points), want)
+    np.testing.assert_allclose(wg.jit(densities)(points), want)
+    slopes = wg.grad(lambda x: np.sum(np.where(np.isfinite(want), densities(x), 0.0)))(points)
+    np.testing.assert_allclose(slopes[0], wg.grad(densities)(points[0]))

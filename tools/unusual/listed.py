@@ -41,7 +41,10 @@ LISTED = [
     Listed("refused", "scipy.special.*", "where=*|order=*|casting=*", "ufuncs take out=, where= with it, and dtype="),
     # numpy
     Listed("refused", "numpy.*", "where=False*", "what is left out would be uninitialised: out= is needed"),
-    Listed("accepted other", "numpy.*", "0: a list|1: a list|0: a number", "a list is the array of its items"),
+    Listed("accepted other", "numpy.*", "0: a list|1: a list|?: a number", "a list is the array of its items"),
+    Listed("refused", "numpy.array_equ*", "?: [[][[]1.0]*", "ragged lists are no arrays"),
+    Listed("other", "numpy.poly", "0: *", "of a matrix whose elements are unknown zeros stay complex"),
+    Listed("accepted", "numpy.nanmean", "where: an axis more", "masks broadcast"),
     Listed("accepted", "numpy.roots numpy.poly numpy.linalg.tensorinv", "0: 0-d|0: an axis less", "one is enough"),
     Listed("accepted", "numpy.cross numpy.expand_dims numpy.*vecdot numpy.matmul", "axis*|1: *", "it says which axes"),
     Listed("accepted", "numpy.vecdot numpy.matmul", "axes=*", "it says which axes"),

@@ -91,6 +91,8 @@ def array(
         if made is data or not made.flags.owndata:
             return as_tensor(made)
         return constant_tensor(checked("array", made))
+    if type(ndmax) is not int or ndmax != 0:
+        np.array(0.0, ndmax=ndmax)  # NumPy's error, if it is none
     if dtype is not None and data.dtype != dtype:
         data = with_dtype(data, dtype)
     elif is_scalar(data):

@@ -188,6 +188,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
     options = of_one_dtype(choices)
     number = as_tensor(a)
+    if number.dtype.kind in "fc":
+        raise DtypeError(
+            describe("choose", f"numbers of dtype {number.dtype}", "whole ones are needed", "Convert with .astype(int)")
+        )
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     chosen = in_range("choose", number, len(options), mode, negative=False)
@@ -284,7 +288,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     numbers = x if type(x) is Tensor else np.asarray(x)
     if numbers.dtype == bool:  # where the cotangent is looked up, truths would be a mask
         numbers = numbers.astype(np.intp)
-    return apply(selection.bincount, as_tensor(weights), numbers, minlength=minlength)
+    weight = as_tensor(weights)
+    if weight.ndim > 1:
+        raise ShapeError(describe("bincount", f"weights of shape {weight.shape}", "a row is needed", "Flatten them"))
+    return apply(selection.bincount, weight, numbers, minlength=minlength)
 
 
 @implements(np.histogram)

@@ -235,7 +235,7 @@ def factor(matrix: Any) -> tuple[Any, Any]:
 def distances(root: Any, deviations: Any) -> Any:
     """Return the squares of Mahalanobis' distances."""
     flat = deviations.reshape(-1, deviations.shape[-1])
-    scaled = linalg.solve_triangular(root, flat.T, lower=True)
+    scaled = linalg.solve_triangular(root, flat.T, lower=True, check_finite=False)  # NaN stays with its point
     return np.sum(scaled * scaled, axis=0).reshape(deviations.shape[:-1])
 
 

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from scipy.special._ufuncs import _lambertw
 
 from wengert.core.dispatch import apply, implements
-from wengert.core.tensor import Tensor, is_concrete, raw
+from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._reductions import axes
@@ -75,7 +75,8 @@ for _name in bessel.SPHERICAL:
 @implements(sp.lambertw, _lambertw)  # the ufunc that SciPy's function calls
 def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
     """Return Lambert's function, which is complex; see `scipy.special.lambertw`."""
-    return apply(hypergeometric.lambertw, operand("lambertw", z), k=k, tol=tol)
+    branch, error = (concrete("lambertw", x) if type(x) is Tensor else x for x in (k, tol))
+    return apply(hypergeometric.lambertw, operand("lambertw", z), k=branch, tol=error)
 
 
 # Combinations

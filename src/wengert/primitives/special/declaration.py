@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from wengert._refusals import refusal
 from wengert.core.declare import constant, elementwise, opaque
+from wengert.core.dispatch import is_weak, strengthened
 from wengert.core.kinds import Elementwise
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import DtypeError, describe
@@ -25,9 +27,25 @@ def special(ufunc: np.ufunc, *rules: Rule | None) -> Elementwise:
     """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand."""
     name = ufunc.__name__.lstrip("_")
     name = f"scipy.{name}" if name in PRIMITIVES else name
-    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=rules, singular=True)
+    declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in rules]
+    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True)
     found.evaluate_large = None  # SciPy's loops report what they meet to Python, from the thread that calls them
     return found
+
+
+def of_scalars(rule: Rule) -> Rule:
+    """Return a rule that is given scalars of NumPy where all operands are Python numbers, which do not divide by 0.
+
+    (Functions of one operand get them anyway.)
+    """
+
+    @functools.wraps(rule)
+    def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
+        if all(x is None or is_weak(x) for x in operands):
+            operands = tuple(x if x is None else strengthened(x) for x in operands)
+        return rule(t, out, *operands)
+
+    return strong_rule
 
 
 def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:

@@ -13,6 +13,7 @@ from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.special.quadrature import LEGENDRE
+from wengert.primitives.trigonometric import faded
 
 __all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
 
@@ -131,8 +132,8 @@ special(
 )
 special(
     sp.beta,
-    lambda t, out, a, b: -(t * out) * at_once(polygamma_difference, a, b, order=0),
-    lambda t, out, a, b: -(t * out) * at_once(polygamma_difference, b, a, order=0),
+    lambda t, out, a, b: -t * at_once(faded, out, at_once(polygamma_difference, a, b, order=0)),
+    lambda t, out, a, b: -t * at_once(faded, out, at_once(polygamma_difference, b, a, order=0)),
 )
 special(
     sp.betaln,

@@ -74,8 +74,10 @@ special(sp.exprel, lambda t, _out, x: t * at_once(exprel_derivative, x, order=1)
 
 
 def slope_by_power(y: Any, log: Any) -> Any:
-    """Return the derivative of log exprel(y log) by y."""
-    return log * log * at_once(exprel_derivative, y * log, order=1)
+    """Return the derivative of log exprel(y log) by y, also where the power is 0 and -1 / y left."""
+    ends = np.isinf(log) & (y * log < 0)
+    log = np.where(ends, 1.0, log)
+    return np.where(ends, 1 / np.where(ends, y * y, 1.0), log * log * at_once(exprel_derivative, y * log, order=1))
 
 
 def slope_of_inverse(out: Any, x: Any, y: Any) -> Any:
@@ -90,7 +92,7 @@ special(
 )
 special(
     sp.boxcox1p,
-    lambda t, _out, x, y: t * np.exp((y - 1) * np.log1p(x)),
+    lambda t, _out, x, y: t * np.exp(sp.xlog1py(y - 1, x)),
     lambda t, _out, x, y: t * slope_by_power(y, np.log1p(x)),
 )
 special(
