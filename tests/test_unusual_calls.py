@@ -255,6 +255,9 @@ def test_ufuncs_calculate_in_the_dtypes_of_the_loop_that_gives_the_one_asked_for
 
 def test_options_mean_what_they_mean_to_numpy() -> None:
     assert wnp.asfortranarray(2.0).shape == (1,)
+    only = wg.tensor([1.0, 2.0])
+    np.choose(np.array([0, 0]), [only])[0] = 5.0
+    assert only.tolist() == [1.0, 2.0]
     beta = np.float32(2.5)
     np.testing.assert_allclose(wnp.kaiser(4, wg.tensor(beta)), np.kaiser(4, beta), rtol=1e-14)
     assert wnp.median(MATRIX, axis=[0], keepdims="yes").shape == (1, 4)  # for which more is true

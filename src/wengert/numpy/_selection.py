@@ -195,7 +195,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     chosen = in_range("choose", number, len(options), mode, negative=False)
-    found: Any = np.broadcast_to(options[0], shape)
+    found: Any = np.copy(np.broadcast_to(options[0], shape))  # of one choice alone it is the result
     for i, option in enumerate(options[1:], 1):  # masks, which no NaN passes, as no index would say
         found = np.where(chosen == i, option, found)
     return with_out("choose", found, out)
