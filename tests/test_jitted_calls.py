@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import wengert as wg
 from tests.test_entry import same
 from wengert import _config
 from wengert._tree import flatten
+from wengert.errors import DtypeError
 from wengert.transforms import jit as jit_module
 
 pytest.importorskip("llvmlite")
@@ -199,6 +201,52 @@ class Model:
     @wg.jit
     def step(self, x: Any) -> Any:
         return x * self.rate
+
+
+class Attributes:
+    scale = 2.0
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    @wg.jit
+    def step(self, x: Any) -> Any:
+        return x * self.rate
+
+    @property
+    @wg.jit
+    def doubled(self) -> Any:
+        return np.ones(2) * self.rate * 2
+
+    @functools.cached_property
+    @wg.jit
+    def kept(self) -> Any:
+        return np.ones(2) * self.rate
+
+    @classmethod
+    @wg.jit
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.scale
+
+    @staticmethod
+    @wg.jit
+    def squared(x: Any) -> Any:
+        return x * x
+
+
+def test_jitted_functions_are_what_properties_and_methods_of_classes_call() -> None:
+    for one in (Attributes(2.0), Attributes(3.0)):
+        for _ in range(3):
+            assert (one.doubled.tolist(), one.kept.tolist()) == ([2 * one.rate] * 2, [one.rate] * 2)
+            assert Attributes.step(one, 1.5) == one.step(1.5) == 1.5 * one.rate
+            assert Attributes.scaled(3.0) == one.scaled(3.0) == 6.0
+            assert Attributes.squared(3.0) == 9.0
+            assert wg.grad(lambda x, one=one: one.scaled(x) * Attributes.step(one, x))(1.0) == 4.0 * one.rate
+    with pytest.raises(DtypeError, match="jit: an argument of type str; ") as error:
+        Attributes.step(Attributes(1.0), "x")
+    assert error.value.__context__ is None or error.value.__suppress_context__
+    with pytest.raises(DtypeError, match=r"jit: an argument of type .*Attributes; "):
+        wg.jit(lambda one: one.rate)(Attributes(1.0))
 
 
 def test_methods_are_native_and_let_their_instance_go(monkeypatch: pytest.MonkeyPatch) -> None:

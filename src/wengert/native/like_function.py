@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
-__all__ = ["LikeFunction", "global_name", "named_alike"]
+__all__ = ["LikeFunction", "global_name", "is_method_of", "named_alike"]
 
 
 class LikeFunction:
@@ -27,6 +27,29 @@ class LikeFunction:
     def __deepcopy__(self, memo: Any) -> LikeFunction:
         """Return the same object, as functions do."""
         return self
+
+
+def is_method_of(function: Any, instance: Any) -> bool:
+    """Tell whether a function is one of an object's class, or of a class itself, also as what properties call.
+
+    >>> class Circle:
+    ...     @property
+    ...     def area(self):
+    ...         return 3.0
+    >>> [is_method_of(Circle.area.fget, x) for x in (Circle(), Circle, 1)]
+    [True, True, False]
+    """
+    kind = instance if isinstance(instance, type) else type(instance)
+    return any(function is x or function is called_by(x) for base in kind.__mro__ for x in vars(base).values())
+
+
+def called_by(attribute: Any) -> Any:
+    """Return the function that a property, a cached one or a method of the class calls; None for anything else."""
+    if isinstance(attribute, property):
+        return attribute.fget
+    if isinstance(attribute, functools.cached_property):
+        return attribute.func
+    return attribute.__func__ if isinstance(attribute, classmethod) else None
 
 
 def global_name(value: Any) -> str | None:

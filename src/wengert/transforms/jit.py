@@ -36,7 +36,7 @@ from wengert.core.views import current
 from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
-from wengert.native.like_function import global_name, named_alike
+from wengert.native.like_function import global_name, is_method_of, named_alike
 from wengert.traces.modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
@@ -141,7 +141,16 @@ class Jitted(Entry, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing it first if arguments of this kind are new."""
-        form, given, leaves = self.traced(args, kwargs)
+        method: Callable[..., R] | None = None
+        try:
+            form, given, leaves = self.traced(args, kwargs)
+        except DtypeError:
+            first = next(iter(args), None)
+            if flatten(first)[1] is not None or not is_method_of(self, first):
+                raise
+            method = self.of_instance(first)  # properties call it so, and classmethods since Python 3.13
+        if method is not None:
+            return method(*args, **kwargs)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
         entered = attributed()
