@@ -675,3 +675,11 @@ def test_results_that_are_operands_have_memory_of_their_own(transform):
 
     for x in (np.ones(2), wg.tensor([1.0, 1.0])):
         np.testing.assert_array_equal(transform(f)(x), [1.0, 1.0])
+
+
+def test_errors_about_the_value_of_a_counted_loop_count_it_alone() -> None:
+    for transform in (lambda f: f, wg.jit):
+        for stop in (3, np.array(3)):
+            f = transform(lambda x, stop: wg.fori_loop(0, stop, lambda i, y: y / 2, x))
+            with pytest.raises(DtypeError, match="value 0 of the value that the body returned has dtype float64"):
+                f(np.arange(3), stop)

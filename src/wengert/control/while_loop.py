@@ -257,8 +257,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
             given = f"a bound of dtype {dtype}" if shape == () else f"a bound of shape {shape}"
             raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
     if not (is_concrete(lower) and is_concrete(upper)):
-        start = (lower, upper, init_val)
-        return while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1], stepped(body_fun, s[0], s[2])), start)[2]
+        start = (init_val, lower, upper)
+        return while_loop(lambda s: s[1] < s[2], lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1, s[2]), start)[0]
     first, last = int(raw(lower)), int(raw(upper))
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
@@ -279,7 +279,7 @@ def stepped(body_fun: Function, i: Any, value: Any) -> Any:
 
 
 def counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
-    """Write a loop of known length down as one equation."""
-    leaves, structure = flatten((first, init_val))
-    step = Flat("fori_loop", lambda s: (s[0] + 1, stepped(body_fun, s[0], s[1])), structure)
-    return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[1]
+    """Write a loop of known length down as one equation; the counter comes last, as errors count values."""
+    leaves, structure = flatten((init_val, first))
+    step = Flat("fori_loop", lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1), structure)
+    return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[0]
