@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -410,17 +411,25 @@ def test_wrong_batch_rules(batch: Any, error: Any, text: str) -> None:
 def test_captured_values_that_are_being_differentiated() -> None:
     def program(w: Any) -> Any:
         f = wg.custom_rule(lambda x: x * w)
+        f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * w,))
         return f(wg.tensor(2.0))
+
+    def held(w: Any) -> Any:
+        holder = SimpleNamespace(w=w)
+        return wg.custom_rule(lambda x: x * holder.w)(wg.tensor(2.0))
 
     for run, x, condition in (
         (wg.grad(program), 3.0, "is being differentiated"),
         (lambda w: wg.jvp(program, (w,), (1.0,)), 3.0, "is being differentiated"),
         (program, wg.tensor(3.0, requires_grad=True), "is being differentiated"),
-        (wg.vmap(program), np.ones(3), "differs from lane to lane"),
-        (wg.jit(program), 3.0, "is being traced"),
+        (wg.grad(wg.jit(program)), 3.0, "is being differentiated"),
+        (lambda w: wg.jvp(wg.jit(program), (w,), (1.0,)), 3.0, "is being differentiated"),
+        (wg.vmap(wg.grad(wg.jit(program))), np.ones(3), "is being differentiated"),
+        (wg.vmap(held), np.ones(3), "differs from lane to lane"),
+        (wg.jit(held), 3.0, "is being traced"),
     ):
         text = (
-            "test_captured_values_that_are_being_differentiated.<locals>.program.<locals>.<lambda>: a captured value "
+            "<locals>.<lambda>: a captured value "
             f"that {condition}; a function with rules of its own must take such values as arguments. Add it to the "
             "arguments."
         )
@@ -535,12 +544,38 @@ def test_only_what_looks_at_elements_runs_lane_by_lane(where: str, look: Any) ->
         np.testing.assert_array_equal(wg.grad(lambda x: np.sum(wg.vmap(f)(x)))(x), 2 * x)
 
 
-def test_lanes_refuse_what_a_function_captures() -> None:
-    def program(w: Any) -> Any:
-        return wg.custom_rule(lambda x: x * w)(w)
+def test_functions_capture_what_is_traced_or_differs_from_lane_to_lane() -> None:
+    def by_vjp(x: Any, options: Any) -> Any:
+        def scaled(x: Any) -> Any:
+            return np.sin(x) * options["scale"] + shift
 
-    with pytest.raises(GraphError, match="a captured value that differs from lane to lane"):
-        wg.vmap(program)(np.ones(3))
+        rule = wg.custom_rule(lambda x: scaled(x))
+        rule.defvjp(lambda x: (rule(x), x), lambda x, ct: (3.0 * np.cos(x) * options["scale"] * ct,))
+        shift = options["shift"][0]
+        found = rule(x).sum()
+        options, shift = None, None  # set to something else before a graph runs
+        return found
+
+    def by_jvp(x: Any, options: Any) -> Any:
+        rule = wg.custom_rule(lambda x: np.sin(x) * options["scale"] + options["shift"][0])
+        rule.defjvp(lambda xs, ts: (rule(*xs), 3.0 * np.cos(xs[0]) * options["scale"] * ts[0]))
+        return rule(x).sum()
+
+    x, options = np.arange(3.0), {"scale": 2.0, "shift": [np.full(3, 5.0)]}
+    lanes = np.stack([x, x + 1]), {"scale": np.array([2.0, 3.0]), "shift": [np.full((2, 3), 5.0)]}
+    pairs = [(lanes[0][i], {"scale": lanes[1]["scale"][i], "shift": [np.full(3, 5.0)]}) for i in range(2)]
+    for program in (by_jvp, by_vjp):
+        value, slope = program(wg.tensor(x), options).item(), 6.0 * np.cos(x)
+        np.testing.assert_allclose(wg.jit(program)(x, options), value)
+        for gradient in (wg.jit(wg.grad(by_jvp)), wg.grad(wg.jit(program)), wg.grad(wg.jit(wg.jit(program)))):
+            np.testing.assert_allclose(gradient(x, options), slope)
+        np.testing.assert_allclose(wg.jvp(lambda x: wg.jit(program)(x, options), (x,), (x,))[1], slope @ x)  # noqa: B023
+        each = [program(wg.tensor(a), b).item() for a, b in pairs]
+        for run in (wg.vmap(program), wg.jit(wg.vmap(program)), wg.vmap(wg.jit(program))):
+            np.testing.assert_allclose(run(*lanes), each)
+        slopes = 3.0 * np.cos(lanes[0]) * lanes[1]["scale"][:, None]
+        for run in (wg.vmap(wg.grad(wg.jit(program))), wg.jit(wg.vmap(wg.grad(by_jvp)))):
+            np.testing.assert_allclose(run(*lanes), slopes)
 
 
 def test_vmap_without_a_batch_rule_warns_once_and_names_the_function() -> None:

@@ -6,9 +6,11 @@ import copy
 import copyreg
 import functools
 import importlib
+import math
 import pickle
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,7 @@ from tests.samples.base import normal
 from wengert import extend
 from wengert.core.meanings import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
-from wengert.errors import DtypeError, GraphError, RegistrationError, UsageError
+from wengert.errors import DtypeError, GraphError, RegistrationError, TracedTruthError, UsageError
 from wengert.testing import check_grads
 
 
@@ -356,3 +358,40 @@ def test_a_primitive_that_is_called_says_what_to_write() -> None:
     text = "^primitive sin: it was called, and is no function; .* Write wengert.extend.apply.primitive, ...."
     with pytest.raises(DtypeError, match=text):
         PRIMITIVES["sin"](1.0)
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_rules_that_want_numbers_say_that_they_call_a_primitive() -> None:
+    def each(function: Callable[[float], float], x: Any) -> Any:
+        return np.array([function(number) for number in np.asarray(x)])
+
+    sine = extend.opaque(
+        "test.sine_by_numbers", lambda x: each(math.sin, x), vjp=lambda ct, _out, x: ct * each(math.cos, x)
+    )
+
+    def f(x: Any) -> Any:
+        return np.sum(extend.apply(sine, x))
+
+    np.testing.assert_array_equal(wg.grad(f)(np.zeros(2)), np.ones(2))
+    for transformed, x in (
+        (wg.jit(wg.grad(f)), np.ones(2)),
+        (wg.grad(wg.jit(f)), np.ones(2)),
+        (wg.vmap(wg.grad(f)), np.ones((3, 2))),
+    ):
+        with pytest.raises(GraphError) as error:
+            transformed(x)
+        assert str(error.value).endswith(
+            ". Declare the function that wants numbers as a primitive, by wengert.extend.opaque, and apply that in the "
+            "rule."
+        )
+
+
+def test_custom_rules_that_want_numbers_while_they_are_traced_say_so_too() -> None:
+    sine = wg.custom_rule(np.sin)
+    sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (ct * math.cos(x),))
+    assert wg.grad(sine)(0.0) == 1.0
+    with pytest.raises(TracedTruthError, match="Declare the function that wants numbers as a primitive"):
+        wg.jit(wg.grad(sine))(0.0)
+    sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (ct if x > 0 else 2 * ct,))
+    with pytest.raises(TracedTruthError, match=r"wengert\.cond"):
+        wg.jit(wg.grad(sine))(0.0)

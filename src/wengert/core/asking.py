@@ -16,11 +16,13 @@ import numpy as np
 from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
 __all__ = [
+    "CALLED_OUT",
     "Asked",
     "asked_for_array",
     "asked_for_product",
     "is_bound_for_c",
     "is_drawing",
+    "is_rule_asking",
     "library_that_asks",
     "remedy_by_source",
 ]
@@ -111,6 +113,20 @@ def remedy_by_source(code: CodeType, offset: int) -> str | None:
     return next((match.expand(remedy) for match, remedy in found if match), None)
 
 
+RULES = frozenset({("wengert.core.claims", "calling"), ("wengert.transforms.custom_rule", "call")})
+"""The functions that call rules of the user's."""
+CALLED_OUT = (
+    "Declare the function that wants numbers as a primitive, by wengert.extend.opaque, and apply that in the rule"
+)
+
+
+def is_rule_asking(frame: FrameType | None) -> bool:
+    """Tell whether it is a rule of the user's that asks, of a primitive or a `custom_rule`."""
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) not in RULES:
+        frame = frame.f_back
+    return frame is not None
+
+
 class Asked(NamedTuple):
     """Describe who asks: the name of the function, what to write instead, the user's line, whether a library asks."""
 
@@ -128,11 +144,14 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
     """
     known, through, vectorized = "", False, False
     outermost: FrameType | None = None
+    in_rule = is_rule_asking(frame)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
         if not package and not is_own(frame.f_code.co_filename):
             position = position_of(frame.f_code, frame.f_lasti)
+            if in_rule:
+                return Asked("asarray", CALLED_OUT, position, bool(known))
             if known and outermost is not None:
                 called = use_at(frame.f_code, frame.f_lasti).called
                 return Asked("asarray", scipys_remedy(known, outermost, called) or LIBRARIES[known], position, True)

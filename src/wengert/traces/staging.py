@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from wengert.core.abstract import avals_and_strides
-from wengert.core.asking import remedy_by_source
+from wengert.core.asking import CALLED_OUT, is_rule_asking, remedy_by_source
 from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.dispatch import counted
@@ -403,6 +404,8 @@ def numbered(place: tuple[CodeType, int]) -> Origin:
 def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
     """Return what to do about an instruction that asked for elements, by what it does with them."""
     use = use_at(code, offset)
+    if use.called and is_rule_asking(sys._getframe(1)):
+        return CALLED_OUT
     remedy = remedy_by_source(code, offset)
     if remedy is not None:
         return remedy

@@ -6,11 +6,12 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from wengert._otherwise import lacking, telling
+from wengert._refusals import REFUSALS
 from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
@@ -26,6 +27,7 @@ from wengert.traces.batch import Batch
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
+from wengert.transforms.closures import Closures, OfFunctions, closed
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -36,7 +38,7 @@ R = TypeVar("R")
 
 
 @lacking(defjvps="defjvp, whose rule takes all primals and tangents", defvmap="defbatch")
-class CustomRule(LikeFunction, Generic[P, R]):
+class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
     """Be a function with rules of its own; made by `custom_rule`."""
 
     __wrapped__: Callable[P, R]
@@ -49,13 +51,20 @@ class CustomRule(LikeFunction, Generic[P, R]):
         self.backward: Function | None = None
         self.pushforward: Function | None = None
         self.batching: Function | None = None
+        self.closures: Closures | None = None
+
+    @property
+    def functions(self) -> Sequence[Function | None]:
+        """The function and its rules."""
+        return self.fun, self.forward, self.backward, self.pushforward, self.batching
+
+    def of(self, functions: Sequence[Any]) -> CustomRule[..., Any]:
+        """Return another function with rules of its own."""
+        return with_rules(*functions)
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
-        return global_name(self) or (
-            with_rules,
-            (self.fun, self.forward, self.backward, self.pushforward, self.batching),
-        )
+        return global_name(self) or (with_rules, tuple(self.functions))
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Give the reverse rule.
@@ -99,6 +108,8 @@ class CustomRule(LikeFunction, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; its rules apply wherever the call is differentiated or batched."""
         given: tuple[Any, ...] = positional(self.fun, args, kwargs) if kwargs else args
+        if REFUSALS.noted is not None and (closures := Closures(self)).captured:  # it is called by a transformation
+            return cast(R, closed(self, closures)(closures.captured, *given))
         leaves, structure = flatten(given)
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
         found: R
@@ -175,15 +186,24 @@ class CustomCall(UserCall):
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
         strange = next((leaf for leaf in found if not belongs_to(leaf, operands)), None)
         if strange is not None:
-            raise GraphError(
-                describe(
-                    self.name,
-                    f"a captured value that {condition(strange, operands)}",
-                    "a function with rules of its own must take such values as arguments",
-                    "Add it to the arguments",
-                )
-            )
+            raise self.captures(condition(strange, operands))
         return list(map(as_tensor, found))
+
+    def captures(self, condition: str) -> GraphError:
+        """Return the error about a value that the function captured."""
+        needed = "a function with rules of its own must take such values as arguments"
+        return GraphError(describe(self.name, f"a captured value that {condition}", needed, "Add it to the arguments"))
+
+    def require_constant(self, moving: Sequence[Any]) -> None:
+        """Raise if what the function captured is being differentiated: the rules say nothing of it.
+
+        Args:
+            moving: for each operand, whether it moves: anything but None.
+        """
+        if self.rule.closures is not None:
+            captured = len(self.rule.closures.captured)
+            if any(x is not None and i < captured for i, x in zip(self.places, moving, strict=True)):
+                raise self.captures("is being differentiated")
 
     def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Call the batch rule, if there is one."""
@@ -245,6 +265,7 @@ class CustomCall(UserCall):
 
     def pull(self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None]) -> Sequence[Any]:
         """Apply the reverse rule, or what follows from the forward rule, or from the function itself."""
+        self.require_constant(avals)
         args = self.arguments(operands)
         rule = self.rule
         if rule.forward is not None and rule.backward is not None:
@@ -305,6 +326,7 @@ class CustomCall(UserCall):
 
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
         """Apply the forward rule; it must be linear where its tangents are differentiated, as by `linearize`."""
+        self.require_constant(tangents)
         given = {i: t for i, t in enumerate(tangents) if t is not None}
         if any(isinstance(trace, Tape) for t in given.values() for trace in traces_of(t)):
             self.require_linear_pushforward(self.arguments(operands), operands)
@@ -435,7 +457,7 @@ def custom_rule(fun: Callable[P, R]) -> CustomRule[P, R]:
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers. Values to differentiate by
-            must be arguments, not captured.
+            must be arguments, not captured; constants may be captured, those of lanes and of traced functions too.
 
     Returns:
         A callable with methods `defvjp`, `defjvp` and `defbatch`.

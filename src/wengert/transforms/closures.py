@@ -1,0 +1,124 @@
+"""Functions whose closures hold Tensors that are traced, or differ from lane to lane, made anew with others.
+
+A graph calls functions with rules of their own at each evaluation, and lanes are computed by calls of their own. Then
+what such functions captured is over, or is something else, so that it has to be an argument of theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from types import CellType, FunctionType
+from typing import Any
+
+from wengert._tree import flatten, unflatten
+from wengert.control.holders import content_of
+from wengert.control.places import UNBOUND
+from wengert.core.tensor import Tensor
+from wengert.traces.batch import Batch
+from wengert.traces.calls import traces_of
+
+__all__ = ["Closures", "OfFunctions", "closed"]
+
+
+class OfFunctions:
+    """Be an object that calls functions of the user."""
+
+    @property
+    def functions(self) -> Sequence[Any]:
+        """The functions; None stands for one that is not there."""
+        raise NotImplementedError
+
+    def of(self, functions: Sequence[Any]) -> Any:
+        """Return another such object that calls others."""
+        raise NotImplementedError
+
+
+class Closures:
+    """Hold what functions reach through their closures: Tensors, also in containers, and further functions.
+
+    Args:
+        owner: the object that calls the functions.
+
+    Attributes:
+        captured: the Tensors that are traced, or differ from lane to lane, and are not being differentiated.
+    """
+
+    def __init__(self, owner: OfFunctions) -> None:
+        self.owner = owner
+        self.reached: dict[int, Any] = {}
+        self.contents: dict[int, list[Any]] = {}  # of functions' variables, which may be set to something else later
+        self.captured: list[Tensor] = []
+        queue: list[Any] = [owner]
+        while queue:
+            value = queue.pop()
+            if id(value) in self.reached:
+                continue
+            self.reached[id(value)] = value
+            if type(value) is FunctionType:
+                found = self.contents[id(value)] = list(map(content_of, value.__closure__ or ()))
+                queue += found
+            elif type(value) is Tensor:
+                self.captured += [value] if is_in_progress(value) else []
+            elif isinstance(value, list | tuple | dict):
+                queue += flatten(value)[0]
+            elif isinstance(value, OfFunctions):
+                queue += value.functions
+
+    def anew(self, values: Sequence[Any]) -> Any:
+        """Return an object like the owner, whose functions find other values for the captured Tensors."""
+        known: dict[int, Any] = {id(x): y for x, y in zip(self.captured, values, strict=True)}
+        known |= {identity: with_empty_cells(self.reached[identity]) for identity in self.contents}
+        for owner in self.reached.values():
+            if isinstance(owner, OfFunctions):
+                known[id(owner)] = owner.of([known.get(id(x), x) for x in owner.functions])
+
+        def again(value: Any) -> Any:
+            if not isinstance(value, list | tuple | dict):
+                return known.get(id(value), value)
+            leaves, structure = flatten(value)
+            return unflatten(structure, [known.get(id(leaf), leaf) for leaf in leaves])
+
+        for identity, contents in self.contents.items():
+            for cell, content in zip(known[identity].__closure__ or (), contents, strict=True):
+                if content is not UNBOUND:
+                    cell.cell_contents = again(content)
+        return known[id(self.owner)]
+
+
+def closed(rule: OfFunctions, closures: Closures) -> Any:
+    """Return a function with rules of its own that takes what those of another one captured, as its first argument."""
+
+    def fun(captured: Sequence[Tensor], *args: Any) -> Any:
+        return closures.anew(captured).fun(*args)
+
+    def forward(captured: Sequence[Tensor], *args: Any) -> Any:
+        found = closures.anew(captured).forward(*args)
+        return (found[0], (captured, found[1])) if isinstance(found, tuple) and len(found) == 2 else found
+
+    def backward(residuals: tuple[Sequence[Tensor], Any], ct: Any) -> Any:
+        found = closures.anew(residuals[0]).backward(residuals[1], ct)
+        return (None, *found) if isinstance(found, tuple) else found
+
+    def pushforward(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return closures.anew(primals[0]).pushforward(tuple(primals[1:]), tuple(tangents[1:]))
+
+    original, *rules, _ = rule.functions  # a batch rule would be asked for lanes of what was captured, too
+    own = [new if old else None for new, old in zip((forward, backward, pushforward), rules, strict=True)]
+    made = rule.of([functools.update_wrapper(fun, original), *own, None])
+    made.closures = closures
+    return made
+
+
+def with_empty_cells(function: FunctionType) -> FunctionType:
+    """Return a function like another one, whose variables from outside are not set yet."""
+    cells = tuple(CellType() for _ in function.__closure__ or ())
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
+    return made
+
+
+def is_in_progress(tensor: Tensor) -> bool:
+    """Tell whether a Tensor is being traced or differs from lane to lane, and nothing differentiates it."""
+    traces = traces_of(tensor)
+    return bool(traces) and all(trace.staged or isinstance(trace, Batch) for trace in traces)
