@@ -438,7 +438,23 @@ LANES = r"vmap\(.*, File \".*test_vmap.py\", line \d+\)"
         (
             lambda: wg.vmap(lambda x: x, in_axes=({"b": 0},))({"a": X}),
             UsageError,
-            "vmap: in_axes={'b': 0}; the containers of the values it speaks of, or fewer of them, ",
+            "vmap: in_axes with the keys ['b'] where there are ['a']; the containers of the values, or an int or None "
+            "in the place of some of them, are needed. Build it like the values.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=({"a": [0, None, 0]},))({"a": [X, X]}),
+            UsageError,
+            "vmap: in_axes with length 3 where there is 2 at ['a']; the containers of the values, ",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=([0, 0],))((X, X)),
+            UsageError,
+            "vmap: in_axes with a list where there is a tuple; the containers of the values, ",
+        ),
+        (
+            lambda: wg.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(X),
+            UsageError,
+            "vmap: out_axes with length 3 where there is 2; the containers of the values, ",
         ),
         (
             lambda: wg.vmap(lambda x: x, out_axes=None)(X),

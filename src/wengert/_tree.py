@@ -405,43 +405,32 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     return unflatten(structure, [function(leaf) for leaf in leaves])
 
 
-def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[Any]:
+def flatten_prefix(prefix: Any, structure: Any, tree: Any) -> list[Any]:
     """Return one value for each leaf of a tree from containers that may stop earlier.
 
     Args:
-        name: what the prefix is called, for the error.
         prefix: values in the tree's containers; one value where the tree has a container stands for all its leaves.
         structure: the tree's structure, as `flatten` gave it.
         tree: the tree.
 
     Raises:
-        UsageError: the containers differ.
+        ValueError: the containers differ.
 
     >>> tree = ([1.0, 2.0], 3.0)
-    >>> flatten_prefix("axes", (0, None), flatten(tree)[1], tree)
+    >>> flatten_prefix((0, None), flatten(tree)[1], tree)
     [0, 0, None]
     """
     if structure is None:
         return [prefix]
     if prefix is None or isinstance(prefix, int):
         return [prefix] * structure.num_leaves
-    try:
-        optree = library()
-        with WALKING:
-            found = optree.broadcast_prefix(
-                prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
-            )
-            leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
-        return [value for value, leaf in zip(found, leaves, strict=True) if leaf is not None]
-    except ValueError as error:
-        raise UsageError(
-            describe(
-                "vmap",
-                f"{name}={prefix!r}",
-                "the containers of the values it speaks of, or fewer of them, are needed",
-                f"Build it alike ({error})",
-            )
-        ) from error
+    optree = library()
+    with WALKING:
+        found = optree.broadcast_prefix(
+            prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
+        )
+        leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return [value for value, leaf in zip(found, leaves, strict=True) if leaf is not None]
 
 
 def accessors_of(structure: Any) -> Sequence[Any]:

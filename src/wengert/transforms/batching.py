@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -207,8 +207,36 @@ def first_refused(leaves: Sequence[Any], axes: Sequence[int | None]) -> Any:
 
 def axes_of(name: str, prefix: Any, structure: Any, tree: Any) -> list[int | None]:
     """Return the axis that counts lanes for each leaf of a tree, given in its containers or fewer of them."""
-    axes = flatten_prefix(name, prefix, structure, tree)
+    try:
+        axes = flatten_prefix(prefix, structure, tree)
+    except ValueError:
+        place, given = next(differences(prefix, tree), ("", "other containers"))
+        where = f" at {place}" if place else ""
+        needed = "the containers of the values, or an int or None in the place of some of them, are needed"
+        raise UsageError(describe("vmap", f"{name} with {given}{where}", needed, "Build it like the values")) from None
     return [None if axis is None else as_whole("vmap", name, axis) for axis in axes]
+
+
+def differences(prefix: Any, tree: Any) -> Iterator[tuple[str, str]]:
+    """Give where containers differ from those of some values, though they may stop earlier, and how.
+
+    >>> list(differences({"a": [0, None], "b": 0}, {"a": [1.0], "b": (2.0, 3.0)}))
+    [("['a']", 'length 2 where there is 1')]
+    """
+    queue = [("", prefix, tree)]
+    while queue:
+        place, axes, values = queue.pop(0)
+        if axes is None or isinstance(axes, int):
+            continue
+        if not isinstance(axes, list | tuple | dict) or type(axes) is not type(values):
+            yield place, f"a {type(axes).__name__} where there is a {type(values).__name__}"
+        elif isinstance(axes, dict) and axes.keys() != values.keys():
+            yield place, f"the keys {list(axes)} where there are {list(values)}"
+        elif len(axes) != len(values):
+            yield place, f"length {len(axes)} where there is {len(values)}"
+        else:
+            keys = axes if isinstance(axes, dict) else range(len(axes))
+            queue += [(f"{place}[{key!r}]", axes[key], values[key]) for key in keys]
 
 
 def lane_count(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
