@@ -139,10 +139,44 @@ def cleaning_up(x: Any) -> Any:
     return np.sum(x)
 
 
+def after_another(x: Any) -> Any:
+    if x[0] > 10:
+        if x[1] > 0:
+            raise ValueError("far and positive")
+        raise KeyError("far")
+    return x[0]
+
+
+def before_another(x: Any) -> Any:
+    y = x * 3
+    if x[0] > 10:
+        y = x * 2
+        if x[1] < 0:
+            raise ValueError("far and negative")
+        else:  # noqa: RET506 - both raise
+            raise KeyError("far")
+    elif x[1] < 0:
+        assert x[2] < 0, "negative"
+        raise KeyError("negative")
+    return np.sum(y)
+
+
+def in_a_loop_either_way(x: Any) -> Any:
+    total = x[0]
+    while total < 9:
+        total = total * 2 + 1
+        if x[1] < 0:
+            if total > 4:
+                raise RuntimeError("large")
+            else:  # noqa: RET506 - both raise
+                raise KeyError("small")
+    return total
+
+
 PROGRAMS = [
     *(guard, asserted, in_a_loop_over_rows, in_a_function, in_a_chain, beneath, while_running, without_convergence),
     *(in_an_expression, before_a_loop_without_end, before_an_index_out_of_bounds, cleaning_up),
-    *(at_each_index, late_before_a_loop_without_end),
+    *(at_each_index, late_before_a_loop_without_end, after_another, before_another, in_a_loop_either_way),
 ]
 
 
@@ -204,19 +238,11 @@ def in_a_context(x: Any) -> Any:
         return guard(x)
 
 
-def either(x: Any) -> Any:
-    if x[0] > 10:
-        raise ValueError("too far")
-    else:  # noqa: RET506 - both raise
-        raise KeyError("too near")
-
-
-def after_another(x: Any) -> Any:
-    if x[0] > 10:
-        if x[1] > 0:
-            raise ValueError("far and positive")
-        raise KeyError("far")
-    return x[0]
+def handled_either_way(x: Any) -> Any:
+    try:
+        either(x)
+    except ValueError:
+        return x[1]
 
 
 def not_by_a_raise(x: Any) -> Any:
@@ -232,7 +258,7 @@ def at_each_iteration(x: Any) -> Any:
     return total
 
 
-REFUSED = [handled, in_a_context, either, after_another, not_by_a_raise, at_each_iteration]
+REFUSED = [handled, handled_either_way, in_a_context, not_by_a_raise, at_each_iteration]
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda f: f.__name__)
@@ -271,6 +297,27 @@ def test_simplified_graphs_keep_what_they_raise() -> None:
         outer(1.0)
 
 
+def either(x: Any) -> Any:
+    if x[0] > 10:
+        raise ValueError("too far")
+    else:  # noqa: RET506 - both raise
+        raise KeyError("too near")
+
+
+def either_after_a_write(x: Any) -> Any:
+    y = x * 2
+    if x[0] > 10:
+        y[0] = 1.0
+        if x[1] < 0:
+            raise KeyError("negative")
+        raise ValueError("too far")
+    elif x[1] < 0:  # noqa: RET506 - all raise
+        raise KeyError("negative")
+    else:
+        y += 1
+        raise KeyError("too near")
+
+
 def then_another(x: Any) -> Any:
     if x[0] > 10:
         raise ValueError("too far")
@@ -287,6 +334,7 @@ def within_another(x: Any) -> Any:
     return wg.jit(then_a_mistake)(x * 1.0)
 
 
+ENDING = [either, either_after_a_write, then_another, then_a_mistake, within_another]
 WAYS = {
     "jit": wg.jit,
     "grad(jit)": lambda f: wg.grad(wg.jit(f)),
@@ -297,7 +345,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("program", [then_another, then_a_mistake, within_another], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [either, either_after_a_write, then_another, then_a_mistake, within_another], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_raised_first_comes_before_what_ends_the_tracing(program: Callable[..., Any], way: str) -> None:
     for x in (GOOD, FAR):

@@ -70,7 +70,9 @@ class Flow(Statements):
         test = f"np.abs({self.value('S', scope)}) {{}} 1e6"
         if self.choice.random() < 0.5:
             return [f"assert {test.format('<')}, 'too large'"]
-        return [f"if {test.format('>')}:", "    raise ValueError('too large')"]
+        either = [f"    if {self.make.condition(scope, 1)}:", "        raise KeyError('too large')"]
+        before = either if self.choice.random() < 0.4 else []
+        return [f"if {test.format('>')}:", *before, "    raise ValueError('too large')"]
 
     def exit(self, scope: Scope) -> Lines:
         """Return a way out of a loop, or nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType, MappingProxyType
 from typing import Any, TypeAlias
 
@@ -12,14 +13,13 @@ import numpy as np
 from wengert.control.heap import Heap
 from wengert.control.places import Site, defined
 from wengert.conversion.merging import Merge
-from wengert.conversion.raising import raised_where
+from wengert.conversion.raising import Ending, may_wait, raised_where
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
     as_truth,
     is_array,
     operand_of,
-    refused,
     traced,
     with_note,
 )
@@ -84,7 +84,10 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
         for run, other in ((body, orelse), (orelse, body)):
             regions.append(known.get(run) or traced(note, heap, run, may_raise=True))
             if regions[-1].raised is not None:
-                return unless_raised(test if run is body else np.logical_not(test), regions[-1], other, note)
+                failed = test if run is body else np.logical_not(test)
+                if regions[-1].checks:  # which come before
+                    choose(failed, heap, partial(until_raised, run), pass_, note)
+                return unless_raised(failed, regions[-1].raised, other, note)
         promoted, found = choice_of(test, heap, regions, note)
         if not promoted:
             return found
@@ -92,21 +95,34 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
         known = NO_REGIONS
 
 
-def unless_raised(failed: Any, region: TracedRegion, rest: Thunk, note: Note) -> Any:
+def until_raised(run: Thunk) -> None:
+    """Carry out a branch up to the error of the user's that it ends with."""
+    try:
+        run()
+    except Exception as error:
+        if not may_wait(error):
+            raise
+
+
+def pass_() -> None:
+    """Do nothing, as a branch."""
+
+
+def unless_raised(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any:
     """Let the graph raise what one branch raises if it is taken; else there is only the other one, so carry that out.
 
     Args:
         failed: whether the branch is taken.
-        region: that branch.
-        rest: the other one.
+        error: what it raises.
+        rest: the other one. Where it raises an error of the user's, too, nothing comes after the statement.
         note: the statement, for errors.
     """
-    assert region.raised is not None
-    if region.checks:  # which come before
-        raise refused(note, region.raised)
-    raised_where(failed, region.raised)
-    with with_note(*note):
+    raised_where(failed, error)
+    ending = Ending()
+    with with_note(*note, ending):
         return rest()
+    assert ending.raised is not None
+    raise ending.raised
 
 
 def choice_of(test: Any, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> tuple[Sequence[int], Any]:

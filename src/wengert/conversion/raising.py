@@ -17,9 +17,19 @@ from wengert.core.dispatch import apply
 from wengert.core.source import position_of
 from wengert.primitives.checks import raised, require_none
 
-__all__ = ["handling", "may_wait", "raised_where"]
+__all__ = ["Ending", "handling", "may_wait", "raised_where"]
 
 RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+class Ending:
+    """Keep the error of the user's that a piece of a program ends with; None if it ends without.
+
+    Attributes:
+        raised: the error.
+    """
+
+    raised: Exception | None = None
 
 
 class Handlers(threading.local):
@@ -53,7 +63,9 @@ def may_wait(error: Exception) -> bool:
         return True
     if code.co_code[place.tb_lasti] != RAISE or is_library(code):
         return False
-    error.add_note(f"  {position_of(code, place.tb_lasti)}")
+    origin = f"  {position_of(code, place.tb_lasti)}"
+    if origin not in getattr(error, "__notes__", ()):
+        error.add_note(origin)
     return True
 
 

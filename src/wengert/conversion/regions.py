@@ -13,7 +13,7 @@ from wengert.compile.dead import must_run
 from wengert.control.heap import Heap, is_numeric_array, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
-from wengert.conversion.raising import may_wait
+from wengert.conversion.raising import Ending, may_wait
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import conformed
 from wengert.core.graph import Graph, Variable, evaluate
@@ -74,7 +74,7 @@ TakeApart: TypeAlias = Callable[[Any, Callable[[Any], bool]], tuple[list[Any], A
 """How to get the leaves of a value, with what is one besides, and its structure."""
 
 
-class TracedRegion:
+class TracedRegion(Ending):
     """Hold a traced piece of the user's program.
 
     Attributes:
@@ -90,10 +90,7 @@ class TracedRegion:
         plain: handles that stand for ndarrays that it made and left, by identity.
         ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
-        raised: the error that it raises whenever it runs.
     """
-
-    raised: Exception | None = None
 
     def __init__(self, stage: Staging, heap: Heap, note: Note) -> None:
         self.stage = stage
@@ -342,7 +339,7 @@ def one_element(name: str, value: Any) -> Any:
 
 
 @contextmanager
-def with_note(name: str, what: str, position: Any, region: TracedRegion | None = None) -> Iterator[None]:
+def with_note(name: str, what: str, position: Any, ending: Ending | None = None) -> Iterator[None]:
     """Let errors that are raised while a piece of the user's program is traced say so.
 
     Those of the program become errors of ours: an `except` around the piece must not take them for a decision.
@@ -351,7 +348,7 @@ def with_note(name: str, what: str, position: Any, region: TracedRegion | None =
         name: the statement.
         what: what is traced of it.
         position: where it stands.
-        region: keeps an error that the graph may raise when it runs.
+        ending: keeps an error that the graph may raise when it runs.
 
     Raises:
         GraphError: something else than an error of this library was raised.
@@ -364,9 +361,9 @@ def with_note(name: str, what: str, position: Any, region: TracedRegion | None =
             error.add_note(note)
         raise
     except Exception as error:
-        if region is None or not may_wait(error):
+        if ending is None or not may_wait(error):
             raise refused((name, what, position), error) from error
-        region.raised = error
+        ending.raised = error
 
 
 def refused(note: Note, error: Exception) -> GraphError:

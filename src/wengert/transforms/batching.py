@@ -230,7 +230,7 @@ def differences(prefix: Any, tree: Any) -> Iterator[tuple[str, str]]:
             continue
         if not isinstance(axes, list | tuple | dict) or type(axes) is not type(values):
             yield place, f"a {type(axes).__name__} where there is a {type(values).__name__}"
-        elif isinstance(axes, dict) and axes.keys() != values.keys():
+        elif isinstance(axes, dict) and set(axes) != set(values):
             yield place, f"the keys {list(axes)} where there are {list(values)}"
         elif len(axes) != len(values):
             yield place, f"length {len(axes)} where there is {len(values)}"
