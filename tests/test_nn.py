@@ -113,6 +113,30 @@ def test_one_number_for_all_channels() -> None:
     assert gradient == 2 * 3 * 5 * 4
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_windows_of_small_images_do_not_reach_around_their_ends(count: int) -> None:
+    """Runs of windows cross the ends of rows; what they give there is left out, and results are contiguous."""
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(count, 3, 8, 8)), rng.normal(size=(4, 3, 3, 3))
+    x[:, 0, 5, -1] = np.inf
+    found = functional.conv2d(x, w, padding=1).numpy()
+    assert np.isfinite(found[..., 7, 0]).all()  # an end of the row that follows
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(correlated(x, w, 1, 1, 1, 1)))
+    assert found.flags.c_contiguous
+    assert functional.conv2d(x, w, np.zeros(4), padding=1).numpy().flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normalising_many_rows_subtracts_as_numpy_does(dtype: Any) -> None:
+    x = np.random.default_rng(4).normal(size=(2, 30, 100)).astype(dtype)
+    shifted = x - x.max(-1, keepdims=True)
+    sums = np.exp(shifted).reshape(-1, 100).dot(np.ones(100, dtype)).reshape(2, 30, 1)
+    np.testing.assert_array_equal(functional.log_softmax(x).numpy(), shifted - np.log(sums))
+    np.testing.assert_array_equal(special.log_softmax(x, axis=-1).numpy(), scipy.special.log_softmax(x, axis=-1))
+    across = np.swapaxes(scipy.special.log_softmax(np.swapaxes(x, 1, 2), axis=-1), 1, 2)
+    np.testing.assert_allclose(functional.log_softmax(x, axis=1).numpy(), across, rtol=1e-5)
+
+
 @pytest.mark.parametrize("options", [(2, None, 0), (3, 2, 1), ((2, 3), 1, 0)])
 def test_pooling(options: Any) -> None:
     size, stride, padding = options

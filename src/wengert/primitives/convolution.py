@@ -24,7 +24,7 @@ from wengert.core.dispatch import apply
 from wengert.core.examples import Results
 from wengert.core.form import Form
 from wengert.core.primitive import Primitive
-from wengert.primitives.sliding import Plan, correlated, evaluated, planned
+from wengert.primitives.sliding import Plan, correlated, evaluated, in_any_order, planned
 from wengert.primitives.sliding_products import BACKWARDS
 from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths
 
@@ -175,9 +175,11 @@ def evaluate_convolution(
     x: Array, w: Array, b: Array, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Array:
     """Evaluate `convolution`: the correlation, plus a number for each channel."""
-    found = correlated(x, w, stride, dilation, spread, low, high)
+    found = in_any_order(x, w, stride, dilation, spread, low, high)
     numbers = b[OF_CHANNELS[len(stride)]]
-    return np.add(found, numbers, found) if found.dtype is b.dtype else found + numbers
+    if found.dtype is b.dtype and found.flags.c_contiguous:
+        return np.add(found, numbers, found)
+    return np.add(found, numbers, order="C")
 
 
 def images_of_convolution(
