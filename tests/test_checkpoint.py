@@ -506,3 +506,15 @@ def test_traced_checkpoints_inside_of_checkpoints(function):
     curvature = wg.jvp(wg.grad(function), (x,), (v,))[1]
     np.testing.assert_allclose(wg.jit(lambda x: wg.jvp(slope, (x,), (v,))[1])(x), curvature, rtol=1e-13)
     np.testing.assert_allclose(wg.jit(wg.grad(lambda x: np.sum(slope(x) * v)))(x), curvature, rtol=1e-13)
+
+
+def test_errors_that_wait_for_the_graph_to_run_are_the_same_when_run_again() -> None:
+    def cube(x: Any) -> Any:
+        if x[0] > 5.0:
+            raise ValueError("large")
+        return np.sum(x**3)
+
+    slope = wg.jit(wg.grad(wg.checkpoint(cube)))
+    np.testing.assert_allclose(slope(np.array([1.0, 2.0])), [3.0, 12.0])
+    with pytest.raises(ValueError, match="large"):
+        slope(np.array([6.0, 2.0]))

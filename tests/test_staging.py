@@ -98,7 +98,10 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
         r"^nonzero: .* Use numpy\.where\(mask, x, 0\), mask\.sum\(\)",
     ),
     "unique": (wnp.unique, r"^unique: .* Find the distinct elements outside of the traced function\.$"),
-    "bincount": (lambda x: wnp.bincount(x.astype(int)), r"^bincount: .* Add into zeros of a known length"),
+    "bincount": (
+        lambda x: wnp.bincount(x.astype(int)),
+        r"^bincount: .* Pass minlength, greater than each number",
+    ),
     "histogram": (lambda x: wnp.histogram(x, "auto"), r"^histogram: .* Pass the number of bins, or their edges\.$"),
     "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), "),
     "float": (lambda x: float(x[0]), r"a value in `float\(x\[0\]\)` \(float64\[\]\) were asked for"),

@@ -813,6 +813,53 @@ def test_counts_of_lanes_in_lanes_are_taken_at_once() -> None:
         np.testing.assert_array_equal(outer[i, j], np.bincount(numbers[i, 0], weights[0, j], 5))
 
 
+def counts_of_five(numbers: Any, weights: Any = None) -> Any:
+    return np.bincount(numbers, weights, 5)
+
+
+def squares_of_counts(weights: Any, numbers: Any) -> Any:
+    return np.sum(counts_of_five(numbers, weights) ** 2)
+
+
+def counts_where(chosen: Any, numbers: Any) -> Any:
+    if chosen > 0:
+        return np.bincount(numbers, minlength=5)
+    return np.zeros(5, int)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32])
+def test_counts_of_traced_numbers_are_as_many_as_are_asked_for(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    numbers, weights = rng.integers(0, 5, (3, 9)).astype(dtype), rng.normal(size=(3, 9))
+    found, times = wg.jit(counts_of_five)(numbers[0], weights[0]), wg.jit(counts_of_five)(numbers[0])
+    assert (found.dtype, times.dtype) == (np.float64, np.intp)
+    np.testing.assert_array_equal(found, np.bincount(numbers[0], weights[0], 5))
+    np.testing.assert_array_equal(times, np.bincount(numbers[0], None, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none says that it runs lane by lane
+        lanes = wg.jit(wg.vmap(counts_of_five))(numbers, weights)
+    np.testing.assert_array_equal(lanes, [counts_of_five(n, w) for n, w in zip(numbers, weights, strict=True)])
+    for transform in (wg.grad, wg.hessian, lambda f: wg.grad(wg.checkpoint(f))):
+        expected = transform(squares_of_counts)(weights[0], numbers[0])
+        np.testing.assert_allclose(wg.jit(transform(squares_of_counts))(weights[0], numbers[0]), expected)
+
+
+def test_traced_numbers_that_are_not_counted_are_an_error_when_the_graph_runs() -> None:
+    text = "bincount: a number that is not counted; numbers from 0 to 4 are needed, as minlength is 5 and they are not "
+    text += "known while tracing. Pass a larger minlength."
+    jitted = wg.jit(counts_of_five)
+    for numbers in ([0, 5], [-1, 0]):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            jitted(np.array(numbers))
+    assert jitted(np.array([0, 4])).tolist() == [1, 0, 0, 0, 1]
+    lanes = wg.jit(wg.vmap(counts_where))(np.array([1.0, -1.0]), np.array([[0, 1], [7, 8]]))
+    assert lanes.tolist() == [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]]
+    for bad in (np.zeros(2), np.zeros((1, 2), int)):
+        for function in (counts_of_five, jitted):
+            with pytest.raises((TypeError, ValueError), match=r"Cannot cast|too deep"):
+                function(bad)
+
+
 def test_counts_of_lanes_refuse_what_numpy_refuses() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -113,6 +113,8 @@ def identity(value: Any) -> Hashable:
         return "dict", tuple([(identity(key), identity(item)) for key, item in value.items()])
     if isinstance(value, Composite):
         return kind.__name__, value.structure()
+    if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
+        return "error", kind, identity(value.args), identity(value.__cause__), identity(vars(value))
     return Object(value)
 
 

@@ -16,12 +16,14 @@ from wengert.core.choose import MANY, either
 from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak
 from wengert.core.foreign import undispatched
 from wengert.core.requirements import as_whole
-from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw
+from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
+from wengert.primitives.checks import raised
+from wengert.primitives.indexing import full_of_zeros
 from wengert.primitives.masked import places_of
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
@@ -283,6 +285,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if isinstance(x, list | tuple) and not x:
         x = np.zeros(0, np.intp)  # what is empty has no dtype of its own
     minlength = as_whole("bincount", "minlength", minlength, 0)
+    if minlength and seen(x) is None:
+        return counts_within(x, weights, minlength)
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)
     numbers = x if type(x) is Tensor else np.asarray(x)
@@ -292,6 +296,24 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if weight.ndim > 1:
         raise ShapeError(describe("bincount", f"weights of shape {weight.shape}", "a row is needed", "Flatten them"))
     return apply(selection.bincount, weight, numbers, minlength=minlength)
+
+
+def counts_within(x: Any, weights: Any, length: int) -> Any:
+    """Return `bincount` of numbers that are not there yet: as many counts as are asked for, and no more.
+
+    Raises:
+        ValueError: a number is none of those that are counted, when the graph runs: there are more counts then.
+    """
+    likewise: Any = [None if y is None else full_of_zeros(*aval_of(y)[:2]) for y in (x, weights)]
+    counts: Any = as_tensor(
+        np.zeros_like(np.bincount(likewise[0], likewise[1], length))
+    )  # what NumPy refuses it refuses here
+    numbers = x.astype(np.intp)
+    needed = f"numbers from 0 to {length - 1} are needed, as minlength is {length} and they are not known while tracing"
+    error = ValueError(describe("bincount", "a number that is not counted", needed, "Pass a larger minlength"))
+    apply(raised, np.any((numbers < 0) | (numbers >= length)), error=error)
+    np.add.at(counts, numbers, 1 if weights is None else weights)
+    return counts
 
 
 @implements(np.histogram)

@@ -149,7 +149,7 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
     return match_dtype(np.where(inside, ct[place], 0.0), aval.dtype).reshape(aval.shape)
 
 
-COUNT_INSTEAD = "Add into zeros of a known length: counts = np.zeros(n); np.add.at(counts, x, 1)"
+COUNT_INSTEAD = "Pass minlength, greater than each number, so that the length is known"
 
 
 def sums(weights: Any, x: Any, *, minlength: int) -> Any:
