@@ -13,7 +13,7 @@ import scipy.special
 import wengert as wg
 from tests.cases import together
 from wengert import _config, random
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.extend import apply
 from wengert.primitives import random as primitives
 
@@ -312,3 +312,12 @@ def test_what_numpys_generators_take_is_taken() -> None:
     assert random.dirichlet(KEY, [1.0, 0.0])[1] == 0.0
     assert random.categorical(KEY, [0.0, -np.inf]) == 0
     assert random.split(KEY, 0).shape == (0, 2)
+
+
+def test_seeds_are_plain_numbers() -> None:
+    text = "random.key: a seed that is traced, or one for each lane; a plain number is needed. Fold it into a key: "
+    text += "fold_in(key(0), seed)."
+    for transform in (wg.jit, lambda f: wg.vmap(f, in_axes=0)):
+        with pytest.raises(GraphError, match="^" + re.escape(text) + "$"):
+            transform(random.key)(np.arange(3))
+    assert np.array_equal(random.key(wg.asarray(3)), random.key(3))  # type: ignore[arg-type]

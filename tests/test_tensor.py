@@ -35,7 +35,7 @@ from numpy._core.overrides import array_function_dispatch
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, WengertError
+from wengert.errors import DtypeError, GraphError, ShapeError, TracedTruthError, UsageError, WengertError
 
 
 def leaf(*values: float) -> wg.Tensor:
@@ -352,6 +352,16 @@ def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
     assert str(error.value) == ASARRAY.format("asarray", (2,), action)
 
 
+def test_masked_arrays_are_left_to_where() -> None:
+    masked = np.ma.masked_invalid(np.array([1.0, np.nan]))
+    action = "Write numpy.where(mask, 0.0, array.filled(0.0)), or reductions with where=~mask, for masked arrays"
+    with pytest.raises(GraphError) as error:
+        masked * leaf(1.0, 2.0)
+    assert str(error.value) == ASARRAY.format("asarray", (2,), action)
+    with pytest.raises(TracedTruthError, match=re.escape(action)):
+        wg.jit(lambda x: np.sum(masked * x))(1.0)
+
+
 USE = "Use wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 
@@ -362,7 +372,7 @@ FOURIER = (
 )
 POLYNOMIAL = (
     "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, or "
-    "write the sum with NumPy's functions"
+    "for a constant x the matrix of a basis times the coefficients, as chebvander(x, degree) @ c"
 )
 
 
@@ -404,7 +414,8 @@ POLYNOMIAL = (
         (
             lambda x: scipy.optimize.rosen(x[0]),
             "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take "
-            "steps of Newton's method from what it finds, which have the derivatives",
+            "steps of Newton's method from what it finds, which have the derivatives; under wengert.jit or "
+            "vmap write it as a loop",
         ),
     ],
 )

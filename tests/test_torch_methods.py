@@ -83,6 +83,10 @@ def test_numbers_and_views() -> None:
     text += ".astype."
     with pytest.raises(DtypeError, match="^" + re.escape(text) + "$"):
         x.view(np.float32)
+    with pytest.raises(DtypeError, match=r"Write numpy\.stack\(\[x\.real, x\.imag\], axis=-1\), and reshape it\.$"):
+        (x * 1j).view(float)
+    with pytest.raises(DtypeError, match=r"others\. Write x\[\.\.\., ::2\] \+ 1j \* x\[\.\.\., 1::2\]\.$"):
+        x.view(complex)
 
 
 def test_unary_and_binary_methods_are_numpys_functions() -> None:

@@ -32,8 +32,8 @@ from wengert._otherwise import absent, telling
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import as_dtype, as_whole, elements, positive, refused, require_number, shown
-from wengert.core.tensor import Tensor, innermost_trace
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.core.tensor import Tensor, innermost_trace, is_concrete
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
 from wengert.transforms.reverse import stop_gradient
 
@@ -112,10 +112,15 @@ def key(seed: int) -> Any:
 
     Raises:
         UsageError: the seed is no such number.
+        GraphError: it is traced, or differs from lane to lane.
 
     >>> key(7)
     array([16920295385781661272,   610735763742393210], dtype=uint64)
     """
+    if isinstance(seed, Tensor) and not is_concrete(seed):
+        needed = "a plain number is needed"
+        action = "Fold it into a key: fold_in(key(0), seed)"
+        raise GraphError(describe("random.key", "a seed that is traced, or one for each lane", needed, action))
     words = np.random.SeedSequence(as_whole("key", "seed", seed, 0)).generate_state(2, np.uint64)
     words.flags.writeable = False
     return words

@@ -37,7 +37,7 @@ TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
 SOLVE = (
     "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
-    "Newton's method from what it finds, which have the derivatives"
+    "Newton's method from what it finds, which have the derivatives; under wengert.jit or vmap write it as a loop"
 )
 MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 LIBRARIES = {
@@ -49,9 +49,10 @@ LIBRARIES = {
     "scipy.sparse": (
         "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with wengert.extend"
     ),
+    "numpy.ma": "Write numpy.where(mask, 0.0, array.filled(0.0)), or reductions with where=~mask, for masked arrays",
     "numpy.polynomial": (
         "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, "
-        "or write the sum with NumPy's functions"
+        "or for a constant x the matrix of a basis times the coefficients, as chebvander(x, degree) @ c"
     ),
     "scipy.fft": (
         "Use numpy.fft; for dct and dst multiply by their matrix, scipy.fft.dct(np.eye(n), axis=0), or declare them as "

@@ -323,8 +323,17 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], type | str | np.dtype):
         needed = "a shape is needed, because elements are not read as others"
-        raise DtypeError(describe("view", f"the dtype {np.dtype(shape[0])}", needed, "Convert them with .astype"))
+        raise DtypeError(describe("view", f"the dtype {np.dtype(shape[0])}", needed, converted(self, shape[0])))
     return self.reshape(*shape, copy=False) if shape else self[...]
+
+
+def converted(x: Tensor, dtype: Any) -> str:
+    """Return what to write for elements that are to be read as others."""
+    if x.dtype.kind == "c" and np.dtype(dtype).kind == "f":
+        return "Write numpy.stack([x.real, x.imag], axis=-1), and reshape it"
+    if x.dtype.kind == "f" and np.dtype(dtype).kind == "c":
+        return "Write x[..., ::2] + 1j * x[..., 1::2]"
+    return "Convert them with .astype"
 
 
 NAMES = {"axis": "dim", "keepdims": "keepdim"}
