@@ -75,7 +75,12 @@ LISTED = [
     Listed("refused", "scipy.stats.skewnorm.entropy", "as usual", "there is no formula of it"),
     # scipy.special
     Listed("other", "scipy.special.comb", "*float32*", "SciPy computes in doubles"),
-    Listed("accepted other", "scipy.special.log_softmax", "0: of *", "SciPy subtracts whole numbers without a sign, and no truth values"),
+    Listed(
+        "accepted other",
+        "scipy.special.log_softmax",
+        "0: of *",
+        "SciPy subtracts whole numbers without a sign, and no truth values",
+    ),
     Listed("accepted other", "scipy.special.factorial", "*", "it is the gamma function of whatever number"),
     # scipy.integrate
     Listed("refused", "scipy.integrate.*", "dx=*|x=*", "a distance is one real number, places are one for each sample"),
