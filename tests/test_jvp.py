@@ -11,6 +11,7 @@ import pytest
 
 import wengert as wg
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.traces.dual import Dual
 
 X, Y = np.array([0.5, 1.5, -2.0]), np.array([1.0, -0.25, 0.75])
 T, U = np.array([1.0, -0.5, 0.25]), np.array([-2.0, 1.0, 0.5])
@@ -341,3 +342,33 @@ def test_hvp_of_one_argument_and_of_containers() -> None:
 def test_hvp_needs_a_scalar() -> None:
     with pytest.raises(ShapeError, match=r"^hvp: a function that returned shape \(3,\); a scalar"):
         wg.hvp(np.sin, X, T)
+
+
+def test_linear_functions_of_one_array_do_without_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, t = np.arange(6.0).reshape(2, 3), np.cos(np.arange(6.0)).reshape(2, 3)
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError
+
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x.sum(),
+        lambda x: x.sum(0),
+        lambda x: np.cumsum(x, 1),
+        lambda x: x.T,
+        lambda x: x.reshape(3, 2),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(Dual, "process", refused)
+        for f in functions:
+            value, tangent = wg.jvp(f, (x,), (t,))
+            np.testing.assert_array_equal(value, f(x))
+            np.testing.assert_array_equal(tangent, f(t))
+
+    def written(x: Any) -> Any:
+        x = x * 1.0
+        y = x.reshape(3, 2)
+        y[0] = y[1] ** 2
+        return x + x.T.reshape(2, 3)
+
+    wanted = np.einsum("ijkl,kl->ij", wg.jacrev(written)(x), t)
+    np.testing.assert_allclose(wg.jvp(written, (x,), (t,))[1], wanted)

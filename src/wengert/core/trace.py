@@ -128,6 +128,10 @@ class Trace:
         """Apply a primitive of which at least one operand carries this trace."""
         raise NotImplementedError
 
+    def of_array(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
+        """Return what a primitive of one operand gives by a short way, if the trace has one for that; else None."""
+        return None
+
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0)."""
         raise NotImplementedError

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy import complexfloating, ndarray
 
+from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
+from wengert.core.complaints import silence
 from wengert.core.cotangent import match_dtype
-from wengert.core.dispatch import apply, weakened
+from wengert.core.dispatch import apply, at_once, weakened
 from wengert.core.kinds import Elementwise, Linear, Multilinear
 from wengert.core.memory import copied
 from wengert.core.primitive import Primitive, Structured
@@ -25,6 +27,7 @@ from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.trace import next_level
 from wengert.core.views import current
+from wengert.native.elementwise import LARGE
 from wengert.traces.linearity import require_linear
 from wengert.traces.modes import stopped
 from wengert.traces.sweep import sweep
@@ -33,6 +36,7 @@ from wengert.traces.transient import Transient
 
 __all__ = ["Dual", "Moving", "make_dual", "propagate", "propagate_opaque"]
 
+unregister(globals())  # what would warn goes the general way, and warns there
 Place = tuple[CodeType | None, int]
 
 
@@ -111,12 +115,34 @@ class Dual(Transient):
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constants(out)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        with silence():
             if primitive.outputs == 1:
                 return self.paired(unwrapped(out), propagate(primitive, tangents, unwrapped(out), values, params))
             outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
+
+    def of_array(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
+        """Return what a linear primitive of one operand gives for a Tensor of this trace; None if `process` has to.
+
+        The tangent goes the same way as the value: an ndarray of the same shape, as most are.
+        """
+        value, tangent = operand._value, operand._node.tangent
+        if type(value) is not ndarray or type(tangent) is not ndarray or type(primitive) is not Linear:
+            return None
+        if type(self) is not Dual or self.ended or SPECIAL:  # a listing looks at each operation
+            return None
+        if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
+            return None
+        try:
+            out = primitive.strict(value, **params)
+        except TypeError as error:
+            require_warning(error)  # which `process` warns of
+            return None
+        with silence():
+            moved = primitive.evaluate(tangent, **params)
+        operand._kept = operand._kept or not primitive.view
+        return self.paired(out, moved)
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -129,7 +155,7 @@ class Dual(Transient):
             tangents = list(map(strong, tangents))
         if not primitive.singular:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        with silence():
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
@@ -244,7 +270,7 @@ def propagate_linear(
         if not any(t is not None for t in moved):
             return None
         moved = [zero_of(x) if t is None else t for t, x in zip(moved, operands, strict=False)]
-    return apply(primitive, *moved, *operands[count:], **params)
+    return at_once(primitive, *moved, *operands[count:], **params)
 
 
 def propagate_opaque(

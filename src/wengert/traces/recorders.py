@@ -61,6 +61,8 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         if (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
             if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
                 return make_batched(lanes, trace)
+            if trace is not None and (found := trace.of_array(primitive, a, params)) is not None:
+                return found
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         if kind is ndarray or kind is float64:
             try:
@@ -189,6 +191,8 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                     if is_window(lanes, x):
                         return window_on(base, path, primitive, params, result)
                     return result
+            elif trace is not None and (found := trace.of_array(primitive, source, params)) is not None:
+                return window_on(base, path, primitive, params, found) if is_window(found._value, x) else found
             return apply(primitive, a, **params)
         if kind is not ndarray and kind is not float64:
             return apply(primitive, a, **params)
