@@ -812,3 +812,45 @@ def test_methods_may_have_rules() -> None:
     assert Model().times(2.0) == 6.0
     assert wg.grad(Model().times)(2.0) == 30.0
     assert wg.jit(wg.grad(Model().times))(2.0) == 30.0
+
+
+def rule_of_a_variable(x: Any) -> Any:
+    factor = 2.0
+
+    @wg.custom_rule
+    def scaled(t: Any) -> Any:
+        return t * factor
+
+    scaled.defvjp(lambda t: (scaled(t), None), lambda _, ct: (ct * factor,))
+    y = scaled(x)
+    factor = 100.0
+    return y
+
+
+def function_of_a_variable(x: Any) -> Any:
+    total = 0.0
+    for factor in (1.0, 2.0):
+
+        class Scaled(wg.autograd.Function):
+            @staticmethod
+            def forward(_ctx: Any, t: Any) -> Any:
+                return t * factor  # noqa: B023 - it is read late, which is what is tested
+
+            @staticmethod
+            def backward(_ctx: Any, ct: Any) -> Any:
+                return ct * factor  # noqa: B023
+
+        total = total + Scaled.apply(x)
+    return total
+
+
+@pytest.mark.parametrize("mode", [wg.jit, lambda f: wg.jit(wg.grad(f)), lambda f: wg.grad(wg.jit(f))])
+@pytest.mark.parametrize("program", [rule_of_a_variable, function_of_a_variable])
+def test_a_variable_that_a_rule_captures_stays_what_it_is_while_its_call_is_traced(program: Any, mode: Any) -> None:
+    assert program(wg.tensor(3.0)) == (6.0 if program is rule_of_a_variable else 9.0)
+    with pytest.raises(
+        GraphError, match=r"(?s)a variable that a function .* set after the call.*\n  File .*in \w+_of_a"
+    ):
+        mode(program)(3.0)
+    with pytest.raises(GraphError, match="set after the call"):
+        wg.jit(wg.vmap(program))(np.array([3.0, 4.0]))

@@ -171,6 +171,10 @@ class Primitive:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
         return (None,)
 
+    def called(self) -> Sequence[Any]:
+        """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
+        return ()
+
     def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""
         return self

@@ -236,6 +236,10 @@ class InLanes(UserCall):
         self.results = one.results
         self.given_by_user = one.given_by_user
 
+    def called(self) -> Sequence[Any]:
+        """Return what the call of one lane calls."""
+        return self.one.called()
+
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the calls of all lanes."""
         found = self.one.compute_lanes(self, operands)

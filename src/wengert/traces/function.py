@@ -185,6 +185,10 @@ class Call(UserCall):
         self.sources: list[tuple[str, Any]] = []
         self.out_avals: list[Aval] = []
 
+    def called(self) -> Sequence[Any]:
+        """Return what the user has defined."""
+        return self.cls.forward, self.cls.setup_context, self.cls.backward
+
     def anew(self, operands: Sequence[Any]) -> Call:
         """Return the same call, not made yet, for other operands."""
         needs = list(self.needs_input_grad)

@@ -36,6 +36,7 @@ from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.modes import stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
+from wengert.traces.variables import variables_stay
 
 __all__ = ["Staging", "staged"]
 
@@ -164,6 +165,8 @@ class Staging(Transient):
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
         lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
+        if called := primitive.called():
+            self.steady.append(variables_stay(primitive.name, called))
         origin = numbered(caller())
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
         found = tuple([self.tensor(variable) for variable in outputs])

@@ -159,6 +159,10 @@ class CustomCall(UserCall):
         self.out_structure: Any = None
         self.given_by_user = rule.backward is not None
 
+    def called(self) -> Sequence[Any]:
+        """Return the function and its rules, unless these have taken what they captured."""
+        return () if self.rule.closures is not None else self.rule.functions
+
     def anew(self, _operands: Sequence[Any]) -> CustomCall:
         """Return the same call, not made yet."""
         return CustomCall(self.rule, self.leaves, self.structure, self.places)
