@@ -41,9 +41,13 @@ def drawn(rng: np.random.Generator) -> tuple[Any, Any, Geometry]:
     return x, w, Geometry(*[tuple(map(int, rng.choice(few, rank))) for few in numbers])
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize(("few", "many"), [(1 << 13, 1 << 18), (0, 1 << 18), (0, 400), (0, 60)])
-def test_correlations(monkeypatch: pytest.MonkeyPatch, few: int, many: int) -> None:
+def test_correlations(monkeypatch: pytest.MonkeyPatch, few: int, many: int, apart: bool) -> None:
     monkeypatch.setattr(sliding, "FEW", few)
+    if apart:
+        monkeypatch.setattr(sliding_products, "LONG", 0)
+        monkeypatch.setattr(sliding_products, "TILE", 1)
     for module in (sliding, sliding_products):
         monkeypatch.setattr(module, "MANY", many)
     monkeypatch.setattr(sliding_products, "SHORT", many // 1000)

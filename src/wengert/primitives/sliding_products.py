@@ -40,6 +40,9 @@ MANY = 1 << 18
 WIDE = 16
 """Images from which on products with each of them are large enough."""
 
+LONG, TILE = 24, 8
+"""Places in a row with which products of single images are large enough, and of how many places BLAS takes some."""
+
 OFTEN = 32
 """How often rows of windows are multiplied, so that copying them costs nothing beside it."""
 
@@ -99,48 +102,61 @@ def blocks(x: Array, w: Array, lengths: Lengths, rows: int, step: int) -> Iterat
 
 
 def windows_of(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
-    """Return the windows of rows of images along inner axes: (groups, rows, taps and channels, images and places)."""
-    groups, images, channels, rows = x.shape[:4]
-    by_group, by_image, by_channel, by_row, *steps = x.strides
+    """Return the windows of rows of images along inner axes: (groups, stacks, rows, taps and channels, images, places).
+
+    The last two axes are one; the images come as stacks of them.
+    """
+    groups, stacks, images, channels, rows = x.shape[:5]
+    by_group, by_stack, by_image, by_channel, by_row, *steps = x.strides
     taps = w.shape[4:]
-    shape = (groups, rows, *taps, channels, images, *lengths[1:])
+    shape = (groups, stacks, rows, *taps, channels, images, *lengths[1:])
     by_tap, by_place = times(steps, space.dilation[1:]), times(steps, space.stride[1:])
-    found = view(x, shape, (by_group, by_row, *by_tap, by_channel, by_image, *by_place))
-    found = found.reshape(groups, rows, math.prod(taps) * channels, images * math.prod(lengths[1:]))
+    found = view(x, shape, (by_group, by_stack, by_row, *by_tap, by_channel, by_image, *by_place))
+    found = found.reshape(groups, stacks, rows, math.prod(taps) * channels, images * math.prod(lengths[1:]))
     return np.ascontiguousarray(found)
 
 
-def products(matrix: Array, rows: Array, height: int, step: int, taps: int) -> Array:
-    """Return a matrix for each group times rows of windows, some at a time: (groups, height, outs, images and places).
+def products(matrix: Array, rows: Array, found: Array, step: int, taps: int) -> Array:
+    """Write a matrix for each group times rows of windows, some at a time: (groups, stacks, height, outs, width).
 
     Each product takes `taps` rows, which begin `step` rows after those of the one before.
     """
-    groups, _, inner, width = rows.shape
+    groups, stacks, total, inner, width = rows.shape
     outs = matrix.shape[1]
     size = largest_divisor(width, SMALL // (outs * inner * taps))
     item = rows.itemsize
     by_row = inner * width * item
-    found = np.empty((groups, height, outs, width // size, size), rows.dtype)
-    shape = (groups, height, width // size, taps * inner, size)
-    parts = np.ndarray(
-        shape, rows.dtype, rows, 0, (rows.shape[1] * by_row, step * by_row, size * item, width * item, item)
+    shape = (groups, stacks, found.shape[2], width // size, taps * inner, size)
+    strides = (stacks * total * by_row, total * by_row, step * by_row, size * item, width * item, item)
+    target = view(found, (*found.shape[:4], width // size, size), (*found.strides[:4], size * item, item))
+    np.matmul(
+        matrix.reshape(groups, 1, 1, 1, outs, -1),
+        np.ndarray(shape, rows.dtype, rows, 0, strides),
+        out=target.swapaxes(3, 4),
     )
-    np.matmul(matrix.reshape(groups, 1, 1, outs, -1), parts, out=found.swapaxes(2, 3))
     return found
 
 
 def gathered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
-    """Multiply kernels by all rows at once that they cover."""
+    """Multiply kernels by all rows at once that they cover.
+
+    Products of single images are written where they belong; those of several have to be put in order.
+    """
     (groups, count), (outs, _, kernel), step = x.shape[:2], w.shape[1:4], space.stride[0]
     matrix = np.moveaxis(w, 2, -1).reshape(groups, outs, -1)
-    found = np.empty((groups, count, outs, *lengths), x.dtype)
-    order = (0, 3, 2, 1, *range(4, 3 + len(lengths)))
+    places = math.prod(lengths[1:])
+    found = np.empty((groups, count, outs, lengths[0], places), x.dtype)
+    apart = count == 1 or (places >= LONG and places % TILE == 0)
     for images, rows in blocks(x, w, lengths, lengths[0], step):
         part = x[:, images, :, rows[0] * step : rows[-1] * step + kernel]
-        result = products(matrix, windows_of(part, w, lengths, space), len(rows), step, kernel)
-        shape = (groups, len(rows), outs, part.shape[1], *lengths[1:])
-        found[:, images, :, rows[0] : rows[-1] + 1] = result.reshape(shape).transpose(order)
-    return found
+        target = found[:, images, :, rows[0] : rows[-1] + 1].swapaxes(2, 3)
+        if apart:
+            products(matrix, windows_of(part[:, :, None], w, lengths, space), target, step, kernel)
+        else:
+            result: Array = np.empty((groups, 1, len(rows), outs, part.shape[1] * places), x.dtype)
+            products(matrix, windows_of(part[:, None], w, lengths, space), result, step, kernel)
+            target[...] = result.reshape(groups, len(rows), outs, -1, places).transpose(0, 3, 1, 2, 4)
+    return found.reshape(groups, count, outs, *lengths)
 
 
 def scattered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
@@ -151,8 +167,10 @@ def scattered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     order = (0, 3, 2, 1, *range(4, 3 + len(lengths)))
     for images, rows in blocks(x, w, lengths, x.shape[3], 1):
         part = x[:, images, :, rows[0] : rows[-1] + 1]
-        result = products(matrix, windows_of(part, w, lengths, space), len(rows), 1, 1)
-        result = result.reshape(groups, len(rows), kernel, outs, -1)
+        width = part.shape[1] * math.prod(lengths[1:])
+        result: Array = np.empty((groups, 1, len(rows), kernel * outs, width), x.dtype)
+        products(matrix, windows_of(part[:, None], w, lengths, space), result, 1, 1)
+        result = result.reshape(groups, len(rows), kernel, outs, width)
         if not rows[0]:
             sums = np.zeros((groups, lengths[0], outs, result.shape[-1]), x.dtype)
         for tap in range(kernel):
