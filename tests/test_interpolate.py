@@ -510,3 +510,33 @@ def test_division_by_zero_in_splines_is_told_at_the_users_line() -> None:
     with pytest.warns(RuntimeWarning) as told:
         interpolate.BSpline([0.0, 0.0, 1.0, 1.0], wg.tensor([1.0, np.inf]), 1)(wg.tensor([0.0, 0.5]))
     assert told[0].filename == __file__
+
+
+@together("places", [[3.0, 2.0, 2.0, 0.5], [0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 0.0, 0.0], [4.0, 3.0, 1.0, 0.0]])
+def test_breaks_of_piecewise_polynomials_may_go_down_and_be_equal(places: list[float]) -> None:
+    c, v = RNG.normal(size=(3, 3, 2)), np.array([-1.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, np.nan])
+    for extrapolate in (True, False, 0):
+        theirs = scipy.interpolate.PPoly(c, np.array(places), extrapolate)
+        for nu in (0, 1, 3):
+
+            def value(c: Any, x: Any, nu: int = nu, extrapolate: Any = extrapolate) -> Any:
+                return interpolate.PPoly(c, x, extrapolate)(v, nu)
+
+            want, arguments = theirs(v, nu), (c, np.array(places))
+            for found in (value(*arguments), wg.jit(value)(*arguments)):
+                np.testing.assert_allclose(found, want, rtol=1e-12)
+            lanes = wg.vmap(value)(*(np.stack([x, x]) for x in arguments))
+            np.testing.assert_allclose(lanes[1], want, rtol=1e-12)
+        ours = interpolate.PPoly(c, np.array(places), extrapolate)
+        np.testing.assert_allclose(ours.antiderivative()(v), theirs.antiderivative()(v), rtol=1e-12)
+        np.testing.assert_allclose(ours.integrate(0.7, 1.8), theirs.integrate(0.7, 1.8), rtol=1e-12)
+
+
+def test_whether_interpolants_go_on_is_a_truth() -> None:
+    x, y = np.arange(5.0), np.cos(np.arange(5.0))
+    for name in ("CubicSpline", "PchipInterpolator", "Akima1DInterpolator"):
+        assert np.isnan(getattr(interpolate, name)(x, y, extrapolate=0)(9.0).item())  # it went on
+        with pytest.raises(DtypeError, match="bool: a Tensor of shape"):
+            getattr(interpolate, name)(x, y, extrapolate=wg.tensor([1.0, 2.0]))
+    found = interpolate.RectBivariateSpline(x, x, y[:, None] * y)(np.array([[0.5, 1.5]]), 0.7)
+    np.testing.assert_allclose(found, scipy.interpolate.RectBivariateSpline(x, x, y[:, None] * y)([[0.5, 1.5]], 0.7))

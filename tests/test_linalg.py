@@ -14,7 +14,7 @@ import scipy.linalg
 import wengert as wg
 import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
-from wengert.errors import GraphError
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.primitives import fourier
 from wengert.primitives import orthogonal as factors
@@ -508,3 +508,44 @@ def test_frequencies_and_shifts_are_numpys() -> None:
 def test_spectra_of_integers_are_numpys() -> None:
     numbers = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(wnp.fft.irfft2(numbers).numpy(), np.fft.irfft2(numbers))
+
+
+def test_scipys_stacks_of_other_functions() -> None:
+    rng = np.random.default_rng(5)
+    for a, b in (((4, 2), (5, 4, 3)), ((5, 4, 2), (4, 3)), ((5, 4, 2), (5, 4, 3)), ((2, 3), (5, 2, 1))):
+        x, y = rng.normal(size=a), rng.normal(size=b)
+        for found, want in zip(wsl.lstsq(x, y), scipy.linalg.lstsq(x, y), strict=True):
+            assert np.shape(found) == np.shape(want)
+            np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-12)
+    c, r = rng.normal(size=(2, 3)), rng.normal(size=4)
+    np.testing.assert_array_equal(wsl.toeplitz(c, r), scipy.linalg.toeplitz(c, r))
+    np.testing.assert_array_equal(wsl.toeplitz(r, c), scipy.linalg.toeplitz(r, c))
+    stack, one = rng.normal(size=(2, 3, 2)), rng.normal(size=(3, 2))
+    theirs = scipy.linalg.orthogonal_procrustes(stack, one)
+    for found, want in zip(wsl.orthogonal_procrustes(stack, one), theirs, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-12)
+    with pytest.raises(ShapeError, match=r"orthogonal_procrustes: shapes \(3, 2\) and \(2, 2\)"):
+        wsl.orthogonal_procrustes(one, one[:2])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
+@pytest.mark.parametrize("name", ["det", "eigvalsh", "cholesky", "inv", "svdvals"])
+def test_dtypes_that_lapack_has_not_are_converted_as_scipy_does(name: str, dtype: Any) -> None:
+    matrix = np.array([[2.0, 0.5], [0.5, 1.5]], dtype)
+    if name != "det" or dtype is np.float16:
+        want = getattr(scipy.linalg, name)(matrix)
+        found = getattr(wsl, name)(matrix)
+        assert found.dtype == want.dtype
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+    gradient = wg.grad(lambda x: np.sum(getattr(wsl, name)(x)))(matrix)
+    assert gradient.dtype == dtype
+    double = wg.grad(lambda x: np.sum(getattr(wsl, name)(x)))(matrix.astype(float))
+    np.testing.assert_allclose(gradient.astype(float), double, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("trans", ["wrong", None, 3])
+def test_systems_are_transposed_as_is_known(trans: Any) -> None:
+    with pytest.raises(UsageError, match=r"solve_triangular: trans=.*; 0, 1, 2, 'N', 'T' or 'C' is needed"):
+        wsl.solve_triangular(np.eye(2), np.ones(2), trans)
+    with pytest.raises(UsageError, match=r"lu_solve: trans=.*; 0, 1 or 2 is needed"):
+        wsl.lu_solve(wsl.lu_factor(np.eye(2)), np.ones(2), trans)

@@ -13,7 +13,7 @@ import scipy.ndimage
 import wengert as wg
 from tests.cases import some_of, together
 from tests.derivatives import require_derivatives
-from wengert.errors import GraphError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.scipy import ndimage
 from wengert.testing import check_grads
 
@@ -217,3 +217,19 @@ def test_errors() -> None:
     with pytest.raises(ShapeError) as refused:
         ndimage.rotate(X, 10.0, axes=(0, 0))
     assert str(refused.value) == "rotate: axes=(0, 0); two different axes are needed. Correct them."
+
+
+def test_images_without_rows_in_lanes_have_none() -> None:
+    assert wg.vmap(lambda x: ndimage.correlate1d(x, [1.0, 2.0, 3.0]))(np.zeros((2, 0, 3))).shape == (2, 0, 3)
+    weights = np.ones((2, 3))
+    found = wg.vmap(lambda x, w: ndimage.correlate1d(x, w))(np.zeros((2, 0, 3)), weights)
+    assert found.shape == (2, 0, 3)
+
+
+def test_what_is_no_image_or_dtype_is_refused() -> None:
+    with pytest.raises(ShapeError, match="laplace: an image without axes"):
+        ndimage.laplace(2.0)
+    with pytest.raises(ShapeError, match=r"map_coordinates: an image of shape \(0, 3\); one element at least"):
+        ndimage.map_coordinates(np.zeros((0, 3)), np.ones((2, 4)))
+    with pytest.raises(DtypeError, match="shift: a Tensor for output; a dtype is needed"):
+        ndimage.shift(X, 1, output=wg.tensor(np.zeros_like(X)))  # nothing was written to it

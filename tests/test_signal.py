@@ -219,3 +219,20 @@ def test_refusals_of_these() -> None:
 def test_rates_of_upfirdn_are_whole_numbers_above_0(up: Any, down: Any, text: str) -> None:
     with pytest.raises(UsageError, match=f"upfirdn: {text}; a whole number, 1 or more, is needed"):
         signal.upfirdn([1.0, 2.0], np.ones(4), up, down)
+
+
+def test_signals_without_elements_are_scipys() -> None:
+    nothing = np.zeros(0)
+    calls: list[tuple[str, tuple[Any, ...]]] = [
+        ("lfilter", ([1.0, 0.5], [1.0, 0.2], nothing)),
+        ("upfirdn", (np.ones(3), nothing)),
+        ("resample_poly", (nothing, 3, 2)),
+        ("resample_poly", (np.ones(5), 3, 2, 0, 2.5)),  # with the parameter of Kaiser's window
+    ]
+    for name, arguments in calls:
+        np.testing.assert_allclose(getattr(signal, name)(*arguments), getattr(scipy.signal, name)(*arguments))
+        lanes = [np.stack([x, x]) if isinstance(x, np.ndarray) else x for x in arguments]
+        axes = tuple(0 if isinstance(x, np.ndarray) else None for x in arguments)
+        if name != "upfirdn":
+            wg.vmap(getattr(signal, name), axes)(*lanes)
+    assert signal.medfilt(nothing).shape == (0,)

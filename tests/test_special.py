@@ -295,3 +295,24 @@ def test_ends_given_as_numbers_have_the_slopes_of_arrays(name: str) -> None:
 def test_the_tolerance_of_lamberts_function_has_no_derivative() -> None:
     with pytest.warns(DetachedWarning):
         assert wg.grad(lambda tol: sp.lambertw(0.5, 0, tol).real)(1e-8) == 0.0  # it was RecursionError
+
+
+def test_operands_beside_those_that_are_differentiated_may_be_truth_values_and_zero() -> None:
+    truth = np.array([True, False])
+    for name in ("huber", "pseudo_huber", "owens_t", "stdtr"):
+        function = getattr(wsp, name)
+        for place in (0, 1):
+
+            def value(x: Any, other: Any, function: Any = function, place: int = place) -> Any:
+                return np.sum(function(*((x, other) if place else (other, x))))
+
+            found, want = (wg.grad(value)(np.array([0.5, 0.7]), other) for other in (truth, truth.astype(float)))
+            np.testing.assert_allclose(found, want, rtol=1e-6)
+    assert wg.grad(lambda x: wsp.hyp1f1(1.0, 0, x))(0.5) == np.inf  # it divided Python's numbers
+    assert wg.grad(lambda x: wsp.hyp2f1(1.0, 2.0, 0, x))(0.5) == np.inf
+
+
+def test_gamma_functions_of_no_dimension_are_scipys() -> None:
+    for d in (0, -1):
+        assert wsp.multigammaln(2.5, d).item() == sp.multigammaln(2.5, d)
+        assert wg.grad(wsp.multigammaln)(2.5, d) == 0.0

@@ -1,6 +1,6 @@
 """Print where unusual calls of functions differ from NumPy's and SciPy's.
 
-Usage: python -m tools.unusual [--modes plain,tape,jvp,vmap,jit] [MODULE or MODULE.NAME ...]
+Usage: python -m tools.unusual [--modes plain,tape,backward,jvp,vmap,jit] [MODULE or MODULE.NAME ...]
 """
 
 from __future__ import annotations

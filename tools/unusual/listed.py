@@ -31,7 +31,7 @@ LISTED = [
     Listed("accepted other refused", "*", OBJECTS, "an array of objects is taken for the numbers in it, or is refused"),
     Listed("refused accepted", "*", "*masked array", "its arithmetic forgets masks, so it is refused"),
     Listed("refused", "*", "*None|*[[]None]|*'a'|*{'a': 1.0}", "None, text and dictionaries are no numbers"),
-    Listed("accepted other", "*", "*of float128|*of float16", "C code of the other library has other dtypes"),
+    Listed("accepted other raw", "*", "*of float128|*of float16", "C code of the other library has other dtypes"),
     Listed("accepted", "*", "*: True|*=True", "True is taken for 1 where an integer is meant"),
     Listed("refused", "*", "*=True|*: True", "True is no number of anything, nor a flag that says what"),
     Listed("refused", "*", "*=2", "a flag is True or False"),
@@ -57,7 +57,9 @@ LISTED = [
     Listed("refused", "numpy.polymul", "*: empty", "no coefficients are no polynomial"),
     Listed("refused", "numpy.gradient numpy.rot90 numpy.poly*", "*=*|2: *", "it is a whole number, of those there are"),
     Listed("refused", "numpy.roll numpy.tile", "1: *", "whole numbers are needed: NumPy rounds"),
-    Listed("refused", "numpy.unstack", "axis=(0,)", "an axis is one number"),
+    Listed("refused", "numpy.unstack numpy.l*space", "axis=(0,)|axis: *", "an axis is one whole number"),
+    Listed("refused", "numpy.*std numpy.*var", "ddof=1j|correction=1j", "what counts are is real"),
+    Listed("raw", "numpy.std", "dtype=*", "NumPy's own arrays refuse in these words; only its scalars compute"),
     Listed("refused", "numpy.linalg.qr", "mode=*", "what LAPACK leaves is no matrix; the others are the old names"),
     # scipy.stats
     Listed(
@@ -68,8 +70,14 @@ LISTED = [
     ),
     Listed("other", "scipy.stats.*", "*with huge|*inf|*: nan|*: 1|*: 1.0|*: 0|*: -0.0", "SciPy overflows, or rounds"),
     Listed("accepted", "scipy.stats.*", "*: []|*: 0|*: -0.0|*: nan|*inf|*: empty", "NaN, or nothing, is given for it"),
-    Listed("other", "scipy.stats.vonmises.*", "as usual", "SciPy's mean is a rounding, and its cdf an approximation"),
+    Listed(
+        "other",
+        "scipy.stats.vonmises.*",
+        "as usual|0: array(*",
+        "its mean is a rounding, its cdf an approximation",
+    ),
     Listed("other accepted", "scipy.stats.zscore", "ddof=inf|ddof=1j", "what is divided by nothing is 0"),
+    Listed("refused", "scipy.stats.*.entropy", "0: inf", "a sum of infinitely many terms does not end"),
     Listed("other", "scipy.stats.nbinom.entropy", "*array(*", "SciPy's sum ends at another place"),
     Listed("refused", "scipy.stats.*", "nan_policy=*", "NaN goes on, and is not left out"),
     Listed("refused", "scipy.stats.skewnorm.entropy", "as usual", "there is no formula of it"),
@@ -121,6 +129,14 @@ LISTED = [
         "*",
         "places need no order, and may be beyond; degrees from 0",
     ),
+    Listed("accepted", "scipy.interpolate.*", "bc_type='periodic'", "traced, or in lanes, elements are not known"),
+    Listed("other", "scipy.interpolate.[Kk]rogh*", "0: zeros|0: equal", "traced, or in lanes, no places are equal"),
+    Listed(
+        "refused",
+        "scipy.interpolate.*",
+        "*with -inf|*of bool|*zeros|*equal",
+        "through places that are equal, or infinite, SciPy's results are NaN",
+    ),
     Listed("accepted", "scipy.interpolate.interpn", "method='pchip'", "two samples are enough for it"),
     Listed(
         "accepted other refused",
@@ -134,7 +150,7 @@ LISTED = [
     Listed("accepted", "scipy.interpolate.splev", "0: empty", "there are no values at no places"),
     # scipy.linalg
     Listed(
-        "accepted other",
+        "accepted other raw",
         "scipy.linalg.*",
         "lower: *|lwork=*",
         "what LAPACK needs to know is told it: lower by its truth",
@@ -144,6 +160,9 @@ LISTED = [
     Listed(
         "refused", "scipy.linalg.*", "driver=*|lapack_driver=*|disp=*|mode=*", "LAPACK's other routines are not there"
     ),
+    Listed("refused raw", "scipy.linalg.lu_solve", "trans=*", "it is 0, 1 or 2"),
+    Listed("other", "scipy.linalg.norm", "0: with huge", "in lanes it is NumPy's, which overflows"),
+    Listed("raw", "scipy.linalg.sqrtm", "0: with *inf", "a root that is NaN has no derivative"),
     Listed("accepted", "scipy.linalg.eigvals", "0: empty", "there are no eigenvalues of no matrix"),
     Listed("other", "scipy.linalg.*", "0: an axis more", "stacks are taken one matrix after the other"),
     Listed("other", "scipy.linalg.norm", "*of float32|*of complex64", "single precision is kept"),
@@ -180,6 +199,7 @@ LISTED = [
         "0: empty|0: 0-d|0: a number|1: 2.5|1: np.float32(1.5)|1: two axes more|1: nan",
         "it is no size, or image",
     ),
+    Listed("accepted", "scipy.ndimage.affine_transform", "0: an axis less", "elements of a matrix are not known"),
     Listed("accepted", "scipy.ndimage.*", "*of bool|*a list|*a number|*0-d", "it is taken for numbers"),
     # scipy.signal
     Listed("other", "scipy.signal.*", "*of float32|*of complex64|*of *int8|*of bool", "it is computed in doubles"),
@@ -209,6 +229,8 @@ LISTED = [
         "*empty|0: 0-d|0: a number|0: an axis less|*one element|*: 1.0",
         "no elements, or one, are no signal",
     ),
+    Listed("accepted", "scipy.signal.sosfilt", "1: empty", "nothing comes of nothing, as from lfilter"),
+    Listed("other", "scipy.signal.lfilter_zi", "1: with 0", "traced, or in lanes, first coefficients are not 0"),
     Listed("other", "scipy.signal.detrend", "0: two axes more", "a line through one element is that element"),
     Listed(
         "refused",

@@ -58,8 +58,9 @@ class Outcome:
 class Difference:
     """Hold in what a call of ours differs from the other library's.
 
-    `kind` is "other" (another result), "accepted" (where it refuses), "refused" (where it computes), "family" (an
-    error of another class) or "bare" (an error that is not of the house form and not the other library's).
+    `kind` is "other" (another result), "accepted" (where it refuses), "refused" (where it computes), "raw" (the same,
+    but not in words), "slow" (no result in time), "family" (an error of another class) or "bare" (both raise, ours
+    neither in the house form nor the other library's).
     """
 
     kind: str
@@ -70,7 +71,8 @@ class Difference:
     ours: Outcome
 
     def __str__(self) -> str:
-        return f"{self.kind}\t{self.mode}\t{self.call}\t{self.what}\t{self.theirs}\t{self.ours}"
+        what = self.what.replace("\n", " ")
+        return f"{self.kind}\t{self.mode}\t{self.call}\t{what}\t{self.theirs}\t{self.ours}"
 
 
 def leaves(value: Any) -> list[Any]:
@@ -144,7 +146,7 @@ def in_words(ours: BaseException, theirs: BaseException | None) -> bool:
     """Tell whether an error of ours says what to do, or is the one that Python or NumPy raise for the same."""
     if isinstance(ours, (WengertError, np.linalg.LinAlgError)):
         return True
-    return str(ours) == str(theirs) or bool(PYTHONS.search(str(ours)))
+    return str(ours) == str(theirs) or bool(HOUSE.match(str(ours)) or PYTHONS.search(str(ours)))
 
 
 def verdict(theirs: Outcome, ours: Outcome) -> str:
@@ -156,12 +158,12 @@ def verdict(theirs: Outcome, ours: Outcome) -> str:
     if ours.error is None:
         return "accepted"
     if isinstance(ours.error, TooLong):
-        return "bare"
+        return "slow"
     if theirs.error is None:
         no_numbers = isinstance(ours.error, DtypeError) and any(
             np.asarray(x).dtype.kind in "OU" for x in leaves(theirs.value)
         )
-        return "" if no_numbers else "refused" if in_words(ours.error, None) else "bare"
+        return "" if no_numbers else "refused" if in_words(ours.error, None) else "raw"
     if not in_words(ours.error, theirs.error):
         return "bare"
     return "" if related(ours.error, theirs.error) else "family"
@@ -209,6 +211,23 @@ def on_tape(function: Callable[..., Any], change: Variation) -> Outcome:
     return outcome(lambda: compute(*[wg.tensor(x, requires_grad=True) for x in xs]), (), {})
 
 
+def backward(function: Callable[..., Any], change: Variation) -> Outcome:
+    """Return what a call gives whose gradients are those of its arguments by shape and dtype."""
+    compute, xs = of_leaves(function, change)
+
+    def differentiated() -> Any:
+        arguments = [wg.tensor(x, requires_grad=True) for x in xs]
+        found = compute(*arguments)
+        parts = [y for y in traced(found) if isinstance(y, wg.Tensor) and y.requires_grad]
+        gradients = wg.autograd.grad(parts, arguments, [np.ones_like(y.detach()) for y in parts], allow_unused=True)
+        for x, gradient in zip(xs, gradients, strict=True):
+            if gradient is not None and (gradient.shape, gradient.dtype) != (x.shape, x.dtype):
+                raise AssertionError(f"{gradient.dtype}{gradient.shape} is the gradient of {x.dtype}{x.shape}")
+        return found
+
+    return outcome(differentiated, (), {})
+
+
 def forward(function: Callable[..., Any], change: Variation) -> Outcome:
     """Return the primal of a call in forward mode."""
     compute, xs = of_leaves(function, change)
@@ -244,6 +263,7 @@ def traced(value: Any) -> list[Any]:
 MODES: dict[str, Callable[[Callable[..., Any], Variation], Outcome]] = {
     "plain": lambda function, change: outcome(function, change.args, change.kwargs),
     "tape": on_tape,
+    "backward": backward,
     "jvp": forward,
     "vmap": in_lanes,
     "jit": jitted,

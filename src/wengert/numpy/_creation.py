@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.order import is_scalar
-from wengert.core.requirements import as_order
+from wengert.core.requirements import as_order, as_whole
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._indexing import copyto
@@ -296,7 +296,7 @@ def linspace(
 ) -> Any:
     """Return evenly spaced numbers between two ends, differentiable in both; see `numpy.linspace`."""
     ends = [x if is_weak(x) else as_tensor(stacked_lists(x)) for x in (start, stop)]
-    num = operator.index(num)
+    num, axis = operator.index(num), as_whole("linspace", "axis", axis)
     made = apply(conversion.linspace, *ends, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
     if not retstep:
         return made
@@ -311,7 +311,7 @@ def logspace(
     """Return numbers evenly spaced on a logarithmic scale; see `numpy.logspace`."""
     if np.ndim(base):
         count = max(np.ndim(start), np.ndim(stop), np.ndim(base))
-        start, stop, base = (array(x, copy=False, ndmin=count) for x in (start, stop, base))
+        start, stop, base = (array(x, copy=None, ndmin=count) for x in (start, stop, base))
         base = np.expand_dims(base, axis)
     powers = apply(elementwise.power, base, linspace(start, stop, num, endpoint, axis=axis))
     return powers if dtype is None else as_tensor(powers).astype(dtype)

@@ -215,11 +215,12 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 def with_residuals(a: Any, b: Any, found: Any) -> tuple[Any, Any, Any, Any]:
     """Return a solution of least squares with residuals as NumPy has them: none where the rank is not full."""
     solution, residuals, rank, s = found
-    if a.shape[0] > a.shape[1]:
+    rows, columns = a.shape[-2:]
+    if rows > columns:
         if not (is_concrete(a) and is_concrete(b)):
-            residuals = apply(least_squares.residuals_of_full_rank, residuals, a.shape[1] - rank)
-        elif raw(rank) < a.shape[1]:
-            residuals = residuals[:0]
+            residuals = apply(least_squares.residuals_of_full_rank, residuals, columns - rank)
+        elif np.any(raw(rank) < columns):
+            residuals = residuals[..., :0]
     return solution, residuals, rank, s
 
 

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True,
 
 def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> None:
     """Raise a UsageError for options of a ufunc that are not at their defaults."""
-    unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
+    unknown = sorted(key for key, value in options.items() if key not in DEFAULTS or DEFAULTS[key] != value)
     if unknown:
         raise refusal(
             UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import implements
+from wengert.core.requirements import shown
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._shapes import array_operand, require_ndim
@@ -39,6 +40,9 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         try:
             points = [0, *map(operator.index, indices_or_sections), length]
         except TypeError:
+            if not isinstance(indices_or_sections, float | np.generic | np.ndarray | Tensor):
+                given, needed = f"{shown(indices_or_sections)} as sections", "a number, or a list of indices, is needed"
+                raise UsageError(describe("array_split", given, needed, "Pass a whole number")) from None
             points = division_points(int(indices_or_sections), length)
     before = (slice(None),) * along
     return [x[(*before, slice(start, end))] for start, end in pairwise(points)]

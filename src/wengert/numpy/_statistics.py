@@ -13,7 +13,7 @@ from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.meanings import DIRECT
 from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_dtype
+from wengert.core.requirements import as_dtype, require_one_number
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -54,6 +54,7 @@ def dispersion(
             describe(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
         )
     ddof = ddof if correction is None else correction
+    require_one_number(name, "ddof", ddof)
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
     center = given(extras["mean"])
     center = None if center is None else as_tensor(center)

@@ -67,14 +67,16 @@ class Sliding(Form):
         if all(batched):
             if not grouped:
                 return apply(primitive, x, w, **params)
-            found = apply(primitive, x.reshape(-1, *x.shape[2:]), w.reshape(-1, *w.shape[2:]), **params)
-            return found.reshape(size, -1, *found.shape[1:])
+            parts = (z.reshape(z.shape[0] * z.shape[1], *z.shape[2:]) for z in (x, w))
+            found = apply(primitive, *parts, **params)
+            return found.reshape(size, x.shape[1], *found.shape[1:])
         place = grouped if batched[0] else grouped + 1
         many = np.moveaxis(operands[0 if batched[0] else 1], 0, grouped)
-        many = many.reshape(*many.shape[:grouped], -1, *many.shape[grouped + 2 :])
+        count = many.shape[grouped + 1]  # said, since -1 for it says nothing where there are no elements
+        many = many.reshape(*many.shape[:grouped], size * count, *many.shape[grouped + 2 :])
         found = apply(primitive, many, w, **params) if batched[0] else apply(primitive, x, many, **params)
         shape = found.shape
-        return np.moveaxis(found.reshape(*shape[:place], size, -1, *shape[place + 1 :]), place, 0)
+        return np.moveaxis(found.reshape(*shape[:place], size, count, *shape[place + 1 :]), place, 0)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -307,8 +307,8 @@ def evaluate_collect(t: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis
     """Combine elements of t as the quantiles of x combine those of x."""
     options.pop("moving")
     shape = np.shape(q) + (restored_shape(x.shape, axis) if keepdims else removed(x.shape, axis))
-    if not x.size:
-        return np.zeros(shape, t.dtype)[()]
+    if not x.size:  # of which NumPy gives the mean, if it skips NaN, whatever the shape of q
+        return np.zeros(shape[np.ndim(q) * options["skipna"] :], t.dtype)[()]
     plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
     values = average_ties(np.take_along_axis(to_lanes(t, axis), plan.order, axis=1), plan.runs)
     upper = np.minimum(plan.lower + 1, values.shape[1] - 1)

@@ -11,7 +11,7 @@ import scipy.linalg
 from wengert.core.dispatch import apply, implements
 from wengert.core.requirements import elements, require_finite
 from wengert.core.tensor import raw
-from wengert.errors import UsageError, describe
+from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._linalg import with_residuals
 from wengert.primitives import counterparts, orthogonal, relative_eigenvalues
 from wengert.primitives import lu as factors
@@ -72,6 +72,8 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     packed, pivots = lu_and_piv
     x = square("lu_solve", packed)
     right = system("lu_solve", x.shape[-1], b)
+    if trans not in (0, 1, 2):
+        raise UsageError(describe("lu_solve", f"trans={trans!r:.40}", "0, 1 or 2 is needed", "Leave it out"))
     params = {"trans": int(trans), "check_finite": bool(check_finite)}
     return of_columns(lambda y: apply(factors.lu_solve, x, y, array("lu_solve", pivots), **params), right)
 
@@ -277,8 +279,11 @@ def lstsq(
 def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:  # noqa: N803 - SciPy's names
     """Return the orthogonal matrix that maps one best to another, and its scale; see SciPy's function."""
     x, y = matrices("orthogonal_procrustes", A), matrices("orthogonal_procrustes", B)
-    u, s, vh = svd(np.dot(y.T, np.conjugate(x)).T, check_finite=check_finite)
-    return u @ vh, np.sum(s)
+    if x.shape[-2:] != y.shape[-2:]:
+        given = f"shapes {x.shape} and {y.shape}"
+        raise ShapeError(describe("orthogonal_procrustes", given, "matrices of one shape are needed", "Reshape them"))
+    u, s, vh = svd(np.matmul(y.mT, np.conjugate(x)).mT, check_finite=check_finite)
+    return u @ vh, np.sum(s, axis=-1)
 
 
 @implements(scipy.linalg.norm)

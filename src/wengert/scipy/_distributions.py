@@ -55,6 +55,9 @@ OTHERWISE = {
 }
 """What is written for methods of SciPy's that are not here."""
 
+MOST = 1e8
+"""The number of terms above which no entropy is summed."""
+
 LEAST = 2.0**-54
 """The least of the evenly distributed numbers of which quantiles are taken: that of 0 may be infinite."""
 
@@ -67,7 +70,7 @@ def numbers(name: str, *values: Any) -> list[Any]:
 
 def as_double(name: str, x: Any) -> Any:
     """Return real numbers of another dtype as float64."""
-    require_real(name, "a parameter or point", getattr(x, "dtype", np.dtype(float)))
+    require_real(name, "a parameter or point", x.dtype if hasattr(x, "dtype") else np.dtype(type(x)))
     return x.astype(np.float64) if type(x) is Tensor else np.float64(x)
 
 
@@ -480,6 +483,12 @@ class Discrete(Distribution):
         distribution = getattr(scipy.stats, self.name)(*plain)
         most = np.ceil(np.max(distribution.isf(1e-12) + 5 * distribution.std() + 30))
         columns = [shape[..., np.newaxis] for shape in shapes]
+        if not most < MOST:
+            given = "a distribution over more than 1e8 numbers"
+            needed = "a sum that ends is needed"
+            raise UsageError(
+                describe(f"{self.name}.entropy", given, needed, "Use the entropy of a normal distribution")
+            )
         lower, upper = self.ends(columns)
         points = np.arange(most)
         inside = all_of(points >= lower, points <= upper)

@@ -176,6 +176,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """Return a Toeplitz matrix; see `scipy.linalg.toeplitz`."""
     column = np.atleast_1d(array("toeplitz", c))
     row = np.conjugate(column) if r is None else np.atleast_1d(array("toeplitz", r))
+    stack = np.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column, row = (np.broadcast_to(x, (*stack, x.shape[-1])) for x in (column, row))
     return matrix_equations.toeplitz_matrix(column, row)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +13,29 @@ from wengert.numpy._contractions import array
 
 __all__ = ["array", "known", "matrices", "of_columns", "square", "system"]
 
-matrices = functools.partial(_matrices.matrices, error=ShapeError)
-square = functools.partial(_matrices.square, error=ShapeError)
-known = functools.partial(_matrices.known, error=ShapeError)
+LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
+"""What SciPy converts dtypes to for which LAPACK has no routines."""
+
+
+def of_lapack(x: Any) -> Any:
+    """Return an operand in a dtype for which LAPACK has routines, or integers."""
+    kind = LAPACKS.get(x.dtype.char)
+    return x if kind is None else x.astype(kind)
+
+
+def matrices(name: str, value: Any) -> Any:
+    """Return an operand that is a stack of matrices."""
+    return of_lapack(_matrices.matrices(name, value, ShapeError))
+
+
+def square(name: str, value: Any) -> Any:
+    """Return an operand that is a stack of square matrices."""
+    return of_lapack(_matrices.square(name, value, ShapeError))
+
+
+def known(name: str, value: Any) -> Any:
+    """Return square matrices whose function may be complex where they are real, as their elements say."""
+    return of_lapack(_matrices.known(name, value, ShapeError))
 
 
 def system(name: str, rows: int, b: Any) -> Any:
@@ -25,7 +44,7 @@ def system(name: str, rows: int, b: Any) -> Any:
     if not x.ndim or x.shape[-2 if x.ndim > 1 else 0] != rows:
         needed = "as many elements, or rows, on the right as the matrix has are needed"
         raise ShapeError(describe(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it"))
-    return x
+    return of_lapack(x)
 
 
 def of_columns(solve: Callable[[Any], Any], b: Any) -> Any:

@@ -50,7 +50,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     """Return the logarithm of the gamma function of d dimensions; see `scipy.special.multigammaln`."""
     if type(a) is not Tensor or is_concrete(a):
         sp.multigammaln(raw(a), d)  # which says what is wrong with them
-    steps = np.stack([a - (j - 1.0) / 2 for j in range(1, d + 1)])
+    steps = np.stack([a - (j - 1.0) / 2 for j in range(1, d + 1)] or [a])[: max(d, 0)]
     return d * (d - 1) * 0.25 * np.log(np.pi) + np.sum(sp.gammaln(steps), axis=0)
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import scipy.linalg
 
 from wengert.core.dispatch import apply, implements
+from wengert.errors import UsageError, describe
 from wengert.primitives import triangular
 from wengert.scipy._operands import array, of_columns, square, system
 
 __all__: list[str] = []
 
-TRANSPOSES = {"N": 0, "T": 1, "C": 2}
+TRANSPOSES = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}
 
 
 @implements(scipy.linalg.solve_triangular)
@@ -29,8 +30,11 @@ def solve_triangular(
 ) -> Any:
     """Return the solution of a triangular system; see `scipy.linalg.solve_triangular`."""
     x = square("solve_triangular", a)
+    if trans not in TRANSPOSES:
+        given = f"trans={trans!r:.40}"
+        raise UsageError(describe("solve_triangular", given, "0, 1, 2, 'N', 'T' or 'C' is needed", "Leave it out"))
     params = {
-        "trans": TRANSPOSES.get(trans, trans),
+        "trans": TRANSPOSES[trans],
         "lower": bool(lower),
         "unit_diagonal": bool(unit_diagonal),
         "check_finite": bool(check_finite),

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
+from wengert.core.dispatch import is_weak
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import refusing, special
 
@@ -25,11 +26,16 @@ def by_last(ufunc: np.ufunc, names: str, slope: Any) -> Elementwise:
     return special(ufunc, *parameters, rule)
 
 
+def over(x: Any, c: Any) -> Any:
+    """Return x / c, infinite for c = 0, by which Python's numbers do not divide."""
+    return np.divide(x, c) if is_weak(c) and c == 0 else x / c
+
+
 # Hypergeometric functions (Abramowitz & Stegun 1964, 13.4.8, 13.4.21, 15.2.1)
 
-by_last(sp.hyp0f1, "v", lambda v, z: sp.hyp0f1(v + 1, z) / v)
-by_last(sp.hyp1f1, "ab", lambda a, b, z: a / b * sp.hyp1f1(a + 1, b + 1, z))
-by_last(sp.hyp2f1, "abc", lambda a, b, c, z: a * b / c * sp.hyp2f1(a + 1, b + 1, c + 1, z))
+by_last(sp.hyp0f1, "v", lambda v, z: over(sp.hyp0f1(v + 1, z), v))
+by_last(sp.hyp1f1, "ab", lambda a, b, z: over(a, b) * sp.hyp1f1(a + 1, b + 1, z))
+by_last(sp.hyp2f1, "abc", lambda a, b, c, z: over(a * b, c) * sp.hyp2f1(a + 1, b + 1, c + 1, z))
 by_last(sp.hyperu, "ab", lambda a, b, z: -a * sp.hyperu(a + 1, b + 1, z))
 
 

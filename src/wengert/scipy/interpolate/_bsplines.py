@@ -12,7 +12,7 @@ from wengert.core.requirements import as_whole
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._piecewise import integral
-from wengert.scipy.interpolate._samples import beside, interval, numbers, places_of, rearranged
+from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, numbers, places_of, rearranged
 
 __all__ = ["BSpline", "basis", "knots_of"]
 
@@ -119,7 +119,7 @@ class BSpline:
         if self.c.shape[0] < self.count:
             given = f"{self.c.shape[0]} coefficients for {self.t.shape[0]} knots and degree {self.k}"
             raise ShapeError(describe("BSpline", given, f"{self.count} are needed", "Correct them"))
-        self.extrapolate = extrapolate if extrapolate == "periodic" else bool(extrapolate)
+        self.extrapolate = beyond_ends(extrapolate)
 
     @classmethod
     def construct_fast(cls, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Self:
@@ -154,7 +154,7 @@ class BSpline:
             nu: which derivative.
             extrapolate: see the class.
         """
-        beyond = self.extrapolate if extrapolate is None else extrapolate
+        beyond = beyond_ends(extrapolate, self.extrapolate)
         return values_of(self.t, self.c, self.k, places_of("BSpline", x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
@@ -184,7 +184,7 @@ class BSpline:
 
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Return the integral from a to b of the spline, which is zero outside unless it is extrapolated."""
-        beyond = self.extrapolate if extrapolate is None else extrapolate
+        beyond = beyond_ends(extrapolate, self.extrapolate)
         first, last = self.t[self.k], self.t[self.count]
         low, high = places_of("BSpline.integrate", a), places_of("BSpline.integrate", b)
         if not beyond:

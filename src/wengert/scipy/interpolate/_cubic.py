@@ -12,7 +12,7 @@ from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._piecewise import PPoly
-from wengert.scipy.interpolate._samples import beside, finite_samples, increasing, numbers
+from wengert.scipy.interpolate._samples import beside, beyond_ends, finite_samples, increasing, numbers
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator", "pchip_interpolate"]
 
@@ -55,7 +55,7 @@ class CubicHermiteSpline(PPoly):
         heights, self.axis = finite_samples("CubicHermiteSpline", "y", y, axis, self.x.shape[0])
         slopes, _ = finite_samples("CubicHermiteSpline", "dydx", dydx, axis, self.x.shape[0])
         self.c = hermite(self.x, heights, slopes)
-        self.extrapolate = True if extrapolate is None else extrapolate
+        self.extrapolate = beyond_ends(extrapolate)
 
 
 # Slopes that keep the shape
@@ -114,7 +114,7 @@ class PchipInterpolator(CubicHermiteSpline):
         heights, self.axis = finite_samples("PchipInterpolator", "y", y, axis, self.x.shape[0])
         require_real("PchipInterpolator", heights)
         self.c = hermite(self.x, heights, monotone_slopes(self.x, heights))
-        self.extrapolate = True if extrapolate is None else extrapolate
+        self.extrapolate = beyond_ends(extrapolate)
 
 
 def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
@@ -178,7 +178,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
         heights, self.axis = finite_samples("Akima1DInterpolator", "y", y, axis, self.x.shape[0])
         require_real("Akima1DInterpolator", heights)
         self.c = hermite(self.x, heights, akima_slopes(self.x, heights, method))
-        self.extrapolate = False if extrapolate is None else extrapolate
+        self.extrapolate = beyond_ends(extrapolate, False)
 
 
 # Splines
@@ -314,4 +314,4 @@ class CubicSpline(CubicHermiteSpline):
         slopes = as_tensor(spline_slopes(self.x, heights, conditions))
         self.c = hermite(self.x, heights, slopes)
         periodic = isinstance(bc_type, str) and bc_type == "periodic"
-        self.extrapolate = ("periodic" if periodic else True) if extrapolate is None else extrapolate
+        self.extrapolate = beyond_ends(extrapolate, "periodic" if periodic else True)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert.core.requirements import as_whole, require_real, shown
+from wengert.core.requirements import as_whole, require_one_number, require_real, shown
 from wengert.errors import UsageError, describe
 from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within
@@ -87,6 +87,8 @@ def splrep(
     >>> splev(1.5, splrep([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0]))
     tensor(3.375)
     """
+    if s is not None:
+        require_one_number("splrep", "s", s)
     given = {"w": w, "xb": xb, "xe": xe, "t": t, "s": s or None, "task": task or None, "per": per or None}
     for name, value in {**given, "full_output": full_output or None}.items():
         if value is not None:

@@ -309,7 +309,7 @@ class RectBivariateSpline:
         """Return values, or those of derivatives, on the grid of coordinates or at pairs of them."""
         if not grid:
             return self.ev(x, y, dx, dy)
-        rows = [np.atleast_1d(row) for row in self.inside(x, y, (dx, dy))]
+        rows = [row.reshape(-1) for row in self.inside(x, y, (dx, dy))]
         (tx, ty), (kx, ky) = self.spline.knots, self.degrees
         along = BSpline.construct_fast(tx, self.spline.c, kx)(rows[0], dx)
         return BSpline.construct_fast(ty, np.moveaxis(along, 1, 0), ky, axis=1)(rows[1], dy)

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.plain import by_arrays
 from wengert.errors import ShapeError, describe
-from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, places_of, rearranged
+from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, monotone, numbers, places_of, rearranged
 
 __all__ = ["PPoly", "power_sum"]
 
@@ -31,16 +31,17 @@ def power_sum(coefficients: Sequence[Any], s: Any, nu: int = 0) -> Any:
 
 
 @by_arrays
-def values_of(c: Any, breaks: Any, places: Any, nu: int, beyond: Any, axis: int) -> Any:
-    """Return values of a piecewise polynomial, or of a derivative."""
+def values_of(c: Any, breaks: Any, turn: Any, places: Any, nu: int, beyond: Any, axis: int) -> Any:
+    """Return values of a piecewise polynomial, or of a derivative; `turn` is the sign that turns its breaks up."""
     first, last = breaks[0], breaks[-1]
     if beyond == "periodic":
         places = first + (places - first) % (last - first)
-    j = interval(breaks, places, 0, breaks.shape[0] - 2)
+    ends, along = (breaks, places) if turn is None else (turn * breaks, turn * places)
+    j = interval(ends, along, 0, breaks.shape[0] - 2)
     c = c[:, j]
     found = c[0] * 0.0 if nu >= len(c) else power_sum(c, beside(places - breaks[j], c[0]), nu)
     if beyond is False:
-        found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
+        found = np.where(beside((along >= ends[0]) & (along <= ends[-1]), found), found, np.nan)
     elif len(c) <= nu + 1:  # a constant does not see that a place is NaN
         found = np.where(beside(np.isnan(places), found), np.nan, found)
     return rearranged(found, places.ndim, axis)
@@ -51,7 +52,7 @@ class PPoly:
 
     Args:
         c: coefficients, the highest power along the first axis, intervals along the second one.
-        x: the ends of the intervals, which increase.
+        x: the ends of the intervals, which do not turn.
         extrapolate: whether the first and last polynomials go on beyond the ends, where else it is NaN; "periodic" to
             repeat all.
         axis: which axis of values those of the places replace.
@@ -63,8 +64,10 @@ class PPoly:
     tensor([0.5, 1. ])
     """
 
+    turn: Any = None
+
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
-        self.x = increasing("PPoly", x)
+        self.x, self.turn = monotone("PPoly", x)
         found = numbers(c)
         if axis:
             found = np.moveaxis(found, (axis, axis + 1), (0, 1))
@@ -72,7 +75,7 @@ class PPoly:
             given = f"coefficients of shape {found.shape} for {self.x.shape[0] - 1} intervals"
             raise ShapeError(describe("PPoly", given, "powers, then as many intervals, are needed", "Transpose them"))
         self.c = found
-        self.extrapolate: Any = True if extrapolate is None else extrapolate
+        self.extrapolate = beyond_ends(extrapolate)
         self.axis = axis
 
     @classmethod
@@ -80,6 +83,12 @@ class PPoly:
         """Return a piecewise polynomial of what is known to be right."""
         made = object.__new__(cls)
         made.c, made.x, made.extrapolate, made.axis = c, x, True if extrapolate is None else extrapolate, axis
+        return made
+
+    def of(self, c: Any) -> PPoly:
+        """Return a piecewise polynomial with other coefficients."""
+        made = PPoly.construct_fast(c, self.x, self.extrapolate, self.axis)
+        made.turn = self.turn
         return made
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
@@ -90,8 +99,8 @@ class PPoly:
             nu: which derivative.
             extrapolate: see the class.
         """
-        beyond = self.extrapolate if extrapolate is None else extrapolate
-        return values_of(self.c, self.x, places_of(type(self).__name__, x), nu, beyond, self.axis)
+        beyond = beyond_ends(extrapolate, self.extrapolate)
+        return values_of(self.c, self.x, self.turn, places_of(type(self).__name__, x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return a derivative as a piecewise polynomial."""
@@ -103,7 +112,7 @@ class PPoly:
         else:
             factors = np.array([float(math.perm(count - 1 - i, nu)) for i in range(count - nu)])
             found = self.c[: count - nu] * factors.reshape(-1, *(1,) * (self.c.ndim - 1))
-        return PPoly.construct_fast(found, self.x, self.extrapolate, self.axis)
+        return self.of(found)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """Return the integral from the first end on as a piecewise polynomial; nu times."""
@@ -117,13 +126,15 @@ class PPoly:
             pieces = power_sum(risen, width) * width
             before = np.concatenate([np.zeros_like(pieces[:1]), np.cumsum(pieces[:-1], axis=0)])
             c = np.concatenate([risen, before[None]])
-        beyond = False if self.extrapolate == "periodic" and nu else self.extrapolate
-        return PPoly.construct_fast(c, self.x, beyond, self.axis)
+        made = self.of(c)
+        made.extrapolate = False if self.extrapolate == "periodic" and nu else self.extrapolate
+        return made
 
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Return the integral from a to b."""
-        beyond = self.extrapolate if extrapolate is None else extrapolate
+        beyond = beyond_ends(extrapolate, self.extrapolate)
         whole = PPoly.construct_fast(self.antiderivative().c, self.x)
+        whole.turn = self.turn
         return integral(whole, numbers(a), numbers(b), self.x[0], self.x[-1], beyond)
 
 

@@ -47,6 +47,10 @@ class BarycentricInterpolator:
     def __init__(self, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None) -> None:
         self.xi = places_of("BarycentricInterpolator", xi)
         self.wi = self.weights() if wi is None else numbers(wi)
+        if self.wi.shape != self.xi.shape:
+            given = f"wi of shape {self.wi.shape} for places of shape {self.xi.shape}"
+            needed = "a weight for each place is needed"
+            raise ShapeError(describe("BarycentricInterpolator", given, needed, "Leave wi out"))
         self.axis = axis
         self.yi: Any = None
         self.set_yi(yi, axis)

@@ -16,9 +16,11 @@ from wengert.primitives.interpolation import within
 
 __all__ = [
     "beside",
+    "beyond_ends",
     "finite_samples",
     "increasing",
     "interval",
+    "monotone",
     "numbers",
     "places_of",
     "rearranged",
@@ -52,6 +54,29 @@ def increasing(name: str, value: Any, least: int = 2) -> Any:
             given = "places that do not increase"
             raise ValueError(describe(name, given, "finite ones, each greater than the last, are needed", "Sort them"))
     return x
+
+
+def monotone(name: str, value: Any) -> tuple[Any, Any]:
+    """Return places in one row, which go up or down, and the sign that turns them up; None where they are known to."""
+    x = numbers(value)
+    if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < 2:
+        given = f"places of shape {x.shape} and dtype {x.dtype}"
+        raise ShapeError(describe(name, given, "a row of 2 real numbers or more is needed", "Correct them"))
+    if not is_concrete(x):
+        return x, np.where(x[-1] < x[0], -1.0, 1.0)
+    steps = np.diff(np.asarray(raw(x)))
+    if np.all(steps >= 0):
+        return x, None
+    if np.all(steps <= 0):
+        return x, -1.0
+    given = "places that go up and down"
+    raise ValueError(describe(name, given, "those that do not turn, and no NaN, are needed", "Sort them"))
+
+
+def beyond_ends(extrapolate: Any, default: Any = True) -> Any:
+    """Return whether an interpolant goes on beyond its ends, or "periodic"."""
+    chosen = default if extrapolate is None else extrapolate
+    return chosen if isinstance(chosen, str) and chosen == "periodic" else bool(chosen)
 
 
 def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:

@@ -304,6 +304,8 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     tensor([ 1.,  1., -2.])
     """
     x = as_tensor(input)
+    if not x.ndim:
+        raise ShapeError(describe("laplace", "an image without axes", "one axis at least is needed", "Reshape it"))
     parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
 

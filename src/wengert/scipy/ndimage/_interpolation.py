@@ -20,7 +20,7 @@ from wengert.core.requirements import (
     require_one_number,
     require_real,
 )
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a meaning for Tensors
 from wengert.scipy.ndimage._filters import each
@@ -41,6 +41,8 @@ def image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any =
     if not x.ndim:
         raise ShapeError(describe(name, "an image without axes", "one axis at least is needed", "Reshape it"))
     require_one_number(name, "cval", cval, real=x.dtype.kind != "c")
+    if isinstance(output, Tensor):
+        raise DtypeError(describe(name, "a Tensor for output", "a dtype is needed", "Use the result"))
     if output is not None and as_dtype(name, output).kind not in "biufc":
         raise DtypeError(describe(name, f"output={output!r:.40}", "a numeric dtype is needed", "Leave it out"))
     return x
@@ -144,6 +146,9 @@ def map_coordinates(
     tensor([2.5])
     """
     x = image("map_coordinates", input, order, mode, output, cval)
+    if not x.size:
+        given = f"an image of shape {x.shape}"
+        raise ShapeError(describe("map_coordinates", given, "one element at least is needed", "Correct it"))
     places: Any = as_tensor(coordinates)
     require_real("map_coordinates", "coordinates", places.dtype)
     if places.ndim < 2 or len(places) != x.ndim:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,9 @@ def extended(x: Any, count: int) -> Any:
 def sum_of_delays(c: Any, x: Any) -> Any:
     """Return the sums over k of c[k] x[n - k] along the last axis, for all n where they are not zero."""
     more = (len(c) - 1,)
-    images, kernel = x.reshape(1, -1, 1, x.shape[-1]), np.flip(c)[None, None, None]
+    images, kernel = x.reshape(1, math.prod(x.shape[:-1]), 1, x.shape[-1]), np.flip(c)[None, None, None]
     found = apply(correlation, images, kernel, stride=(1,), dilation=(1,), spread=(1,), low=more, high=more)
-    return found.reshape(*x.shape[:-1], -1)
+    return found.reshape(*x.shape[:-1], found.shape[-1])
 
 
 def lfilter_zi(b: Any, a: Any) -> Any:
@@ -460,6 +461,8 @@ def medfilt(volume: Any, kernel_size: Any = None) -> Any:
     sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, (x.ndim,)).tolist()
     if not all(size % 2 for size in sizes):
         raise UsageError(describe("medfilt", f"kernel_size={kernel_size}", "odd lengths are needed", "Add one"))
+    if not x.size:
+        return x.copy()
     framed = np.pad(x, [(size // 2, size // 2) for size in sizes])
     windows = np.lib.stride_tricks.sliding_window_view(framed, tuple(sizes))
     windows = windows.reshape(*x.shape, -1)

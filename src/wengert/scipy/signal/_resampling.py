@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import as_whole
+from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
 
@@ -100,10 +101,11 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
         raise UsageError(describe("resample", given, "their defaults are needed", "Multiply the transform yourself"))
     num = as_whole("resample", "num", num, 1)
     signal: Any = as_tensor(x)
-    signal = np.moveaxis(signal if signal.dtype.kind in "fc" else signal.astype(float), axis, -1)
+    at = normalize_axis_index(axis, signal.ndim)
+    signal = np.moveaxis(signal if signal.dtype.kind in "fc" else signal.astype(float), at, -1)
     count = signal.shape[-1]
     found = resampled_complex(signal, num) if signal.dtype.kind == "c" else resampled_real(signal, num)
-    found = np.moveaxis(found * (float(num) / float(count)), -1, axis)
+    found = np.moveaxis(found * (float(num) / float(count)), -1, at)
     if t is None:
         return found
     times: Any = as_tensor(t)
@@ -139,10 +141,10 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
         raise UsageError(describe("upfirdn", given, "zeros around the signal are needed", "Pad it with numpy.pad"))
     kind = np.result_type(kernel.dtype, signal.dtype, np.float32)
     moved = np.moveaxis(signal.astype(kind), axis, -1)
-    rows, around = moved.reshape(1, -1, 1, moved.shape[-1]), (len(kernel) - 1,)
+    rows, around = moved.reshape(1, math.prod(moved.shape[:-1]), 1, moved.shape[-1]), (len(kernel) - 1,)
     turned = np.flip(kernel.astype(kind))[None, None, None]
     found = apply(correlation, rows, turned, stride=(down,), dilation=(1,), spread=(up,), low=around, high=around)
-    return np.moveaxis(found.reshape(*moved.shape[:-1], -1), -1, axis)
+    return np.moveaxis(found.reshape(*moved.shape[:-1], found.shape[-1]), -1, axis)
 
 
 def resample_poly(
@@ -185,7 +187,7 @@ def resample_poly(
         return signal.copy()
     count = signal.shape[axis]
     wanted = -(-count * up // down)
-    if isinstance(window, tuple | str):
+    if not isinstance(window, list | np.ndarray | Tensor):
         half = 10 * max(up, down)
         kernel: Any = scipy.signal.firwin(2 * half + 1, 1.0 / max(up, down), window=window).astype(signal.real.dtype)
     else:

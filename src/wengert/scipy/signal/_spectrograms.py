@@ -112,7 +112,7 @@ def spectrogram(
     require_rate("spectrogram", fs)
     require_trend("spectrogram", detrend)
     signal = signal_of(x)
-    moved = np.moveaxis(signal, axis, -1)
+    moved = np.moveaxis(signal, normalize_axis_index(axis, signal.ndim), -1)
     onesided = return_onesided and signal.dtype.kind != "c"
     cut = pieces("spectrogram", window, nperseg, noverlap, nfft, moved.shape[-1], onesided, shared=8)
     rates, times, found = over_time(moved, fs, cut, detrend, scaling, mode == "psd")
@@ -168,7 +168,7 @@ def stft(
     require_rate("stft", fs)
     require_trend("stft", detrend)
     signal = signal_of(x)
-    moved = np.moveaxis(signal, axis, -1)
+    moved = np.moveaxis(signal, normalize_axis_index(axis, signal.ndim), -1)
     onesided = return_onesided and signal.dtype.kind != "c"
     cut = pieces("stft", window, nperseg, noverlap, nfft, moved.shape[-1], onesided)
     scale = "density" if scaling == "psd" else scaling
