@@ -898,3 +898,17 @@ def test_what_is_near_to_what_is_refused_is_right() -> None:
     with pytest.raises(IndexError):
         wg.jit(lambda i: functional.embedding(i, np.ones((3, 2))))(np.array([-1]))
     assert functional.conv_transpose2d(SQUARE, SQUARE, stride=1, dilation=2, output_padding=1).shape == (1, 1, 11, 11)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
+def test_activations_and_losses_of_integers_are_those_of_floats(dtype: Any) -> None:
+    numbers = np.array([0, 1, 100], dtype)
+    for name in ("elu", "logsigmoid", "mish", "softplus"):
+        function = getattr(functional, name)
+        np.testing.assert_array_equal(function(numbers), function(numbers.astype(float)))
+    target = np.array([0.0, 1.0, 0.5])
+    for name in ("binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "huber_loss"):
+        function = getattr(functional, name)
+        np.testing.assert_array_equal(function(numbers, target), function(numbers.astype(float), target))
+        other = np.array([1, 0, 1], dtype)
+        np.testing.assert_array_equal(function(numbers, other), function(numbers.astype(float), other.astype(float)))

@@ -16,7 +16,10 @@ from tools import supported
 
 __all__ = ["MODULES", "Usual", "usual_calls"]
 
-MODULES = (*(x for x in supported.MODULES if x.split(".")[1] in ("numpy", "scipy")), "wengert.scipy.stats")
+NETWORKS = "wengert.nn.functional"
+MODULES = (*(x for x in supported.MODULES if x.split(".")[1] in ("numpy", "scipy")), "wengert.scipy.stats", NETWORKS)
+OTHERS = "tools.unusual.networks"
+"""What has the functions of networks in NumPy."""
 LEFT_ALONE = frozenset(
     {
         *("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),  # they write
@@ -150,7 +153,7 @@ def usual_calls(modules: tuple[str, ...] = MODULES) -> Iterator[Usual]:
     """Yield a call of each function of some modules that another library has, too."""
     for module in modules:
         namespace = importlib.import_module(module)
-        mirrored = importlib.import_module(module.removeprefix("wengert."))
+        mirrored = importlib.import_module(OTHERS if module == NETWORKS else module.removeprefix("wengert."))
         for name in sorted(namespace.__all__):
             ours, theirs = getattr(namespace, name), getattr(mirrored, name, None)
             if name in LEFT_ALONE or theirs is None or theirs is ours:

@@ -281,6 +281,15 @@ LISTED = [
         "*inf|*huge|*of uint8|*of bool|*of float32",
         "it is computed in doubles, with NumPy's norm",
     ),
+    # nn.functional
+    Listed("refused", "nn.functional.*", "*of complex*", "layers and losses are of real numbers"),
+    Listed("refused", "nn.functional.*", "*axes more|1: an axis less|*axis more|*one element", "nobody means these"),
+    Listed("refused", "nn.functional.*", "m*_val=*|beta=*|delta=*|eps=*", "bounds and widths have a sign"),
+    Listed("accepted", "nn.functional.si*", "*of complex*", "these are functions of complex numbers, too"),
+    Listed("accepted other", "nn.functional.*soft*", "0: of *", "SciPy subtracts whole numbers without a sign"),
+    Listed("other", "nn.functional.relu6", "0: of *", "its ends are floats"),
+    Listed("other", "nn.functional.*", "*of int8|*of uint8", "exponentials of short integers have 16 bits in NumPy"),
+    Listed("other", "nn.functional.binary_cross_entropy_with_logits", "*inf", "certainty that is right costs nothing"),
 ]
 
 

@@ -13,7 +13,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.core.requirements import positive
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import real, slope
+from wengert.nn.functional._requirements import floats, real, slope
 from wengert.scipy import _special, special
 
 __all__ = [
@@ -125,7 +125,7 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     >>> elu([0.0, 2.0])
     tensor([0., 2.])
     """
-    x: Any = real("elu", input)
+    x: Any = floats(real("elu", input))
     return np.where(x > 0, x, slope("elu", "alpha", alpha, x.shape) * np.expm1(np.minimum(x, 0)))
 
 
@@ -208,7 +208,7 @@ def logsigmoid(input: Any) -> Any:
     >>> logsigmoid(-1000.0)
     tensor(-1000.)
     """
-    x: Any = real("logsigmoid", input)
+    x: Any = floats(real("logsigmoid", input))
     return -np.logaddexp(-x, 0)
 
 
@@ -267,7 +267,7 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
     >>> softplus(1000.0)
     tensor(1000.)
     """
-    x: Any = real("softplus", input)
+    x: Any = floats(real("softplus", input))
     if type(beta) is float and beta == 1:
         return np.logaddexp(x, 0)
     sharp = positive("softplus", "beta", slope("softplus", "beta", beta, x.shape), zero=False)
@@ -287,7 +287,7 @@ def mish(input: Any) -> Any:
     >>> mish(0.0)
     tensor(0.)
     """
-    x: Any = real("mish", input)
+    x: Any = floats(real("mish", input))
     return x * np.tanh(softplus(x))
 
 

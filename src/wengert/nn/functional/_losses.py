@@ -11,7 +11,7 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._attention import from_the_front
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import of_shape, real, require_setting, within
+from wengert.nn.functional._requirements import floats, of_shape, real, require_setting, within
 from wengert.scipy import special
 
 __all__ = [
@@ -46,6 +46,7 @@ def paired(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any
     Complex numbers are refused but where the loss is made of their sizes.
     """
     x, wanted = map(as_tensor, (input, target)) if sizes else (real(name, input), real(name, target))
+    x = floats(x)
     ours, theirs = x.shape, wanted.shape
     if ours != theirs and theirs:
         few, many = sorted((ours, theirs), key=len)

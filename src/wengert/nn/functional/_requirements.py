@@ -10,7 +10,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.core.requirements import shown
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
-__all__ = ["of_shape", "real", "require_setting", "slope", "within"]
+__all__ = ["floats", "of_shape", "real", "require_setting", "slope", "within"]
 
 
 def real(name: str, value: Any) -> Any:
@@ -20,6 +20,11 @@ def real(name: str, value: Any) -> Any:
         given = f"an array of dtype {found.dtype}"
         raise DtypeError(describe(name, given, "real numbers are needed", "Pass numpy.abs of it, or real parts"))
     return found
+
+
+def floats(x: Any) -> Any:
+    """Return integers as floats: they wrap round, and NumPy's exponentials of short ones have 16 bits."""
+    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
