@@ -316,3 +316,71 @@ def test_gamma_functions_of_no_dimension_are_scipys() -> None:
     for d in (0, -1):
         assert wsp.multigammaln(2.5, d).item() == sp.multigammaln(2.5, d)
         assert wg.grad(wsp.multigammaln)(2.5, d) == 0.0
+
+
+def polynomial(z: Any, count: int) -> Any:
+    """Return (z)_m for whole m: products, or one over them."""
+    found = z * 0 + 1
+    for k in range(abs(count)):
+        found = found * (z + k) if count > 0 else found / (z - 1 - k)
+    return found
+
+
+@together("z, m", [(0.0, 2), (-1.0, 1), (-1.0, 3), (-3.0, 5), (-1.0, -1), (0.0, -1), (-4.0, 2), (-2.0, 4), (-1.0, 0)])
+def test_pochhammers_symbol_has_derivatives_where_gamma_functions_are_infinite(z: float, m: int) -> None:
+    for mode in (wg.grad, lambda f: lambda x, *rest: wg.jvp(lambda y: f(y, *rest), (x,), (1.0,))[1]):
+        first, second = mode(wsp.poch), mode(mode(wsp.poch))
+        products = (mode(polynomial), mode(mode(polynomial)))
+        np.testing.assert_allclose(first(z, float(m)), products[0](z, m), rtol=1e-13, atol=1e-13)  # it was NaN
+        np.testing.assert_allclose(second(z, float(m)), products[1](z, m), rtol=1e-12, atol=1e-13)
+
+
+def test_pochhammers_symbol_beside_its_poles() -> None:
+    slope = 4 * sp.gamma(0.5) * 6  # gamma(z + m) over the residue of gamma at -4, 4!
+    np.testing.assert_allclose(wg.grad(wsp.poch)(-4.0, 4.5), slope, rtol=1e-13)
+    assert wg.grad(wsp.poch, 1)(-4.0, 4.5) == 0.0  # 1 / gamma(z) is 0 for every m
+    for z, m, sign in ((1.0, -1.0, -1), (2.0, -3.0, 1), (-2.5, 1.5, -1)):
+        for place in (0, 1):
+            assert wg.grad(wsp.poch, place)(z, m) == sign * np.inf
+    assert np.isnan(wg.grad(wsp.poch, 1)(-1.0, 1.0))  # it jumps there
+
+
+INFINITE = float("inf")
+ENDS = [
+    (-2.0, 0.5, 0.0, 0.0),
+    (-1.0, 1.0, 1.0, -1.0),
+    (-0.5, 2.0, INFINITE, -INFINITE),
+    (2.0, -0.5, INFINITE, -INFINITE),
+    (-INFINITE, 0.0, 0.0, 0.0),
+    (INFINITE, 0.5, INFINITE, -INFINITE),
+]
+"""Arguments of Box and Cox's inverse at its ends, and both derivatives there."""
+
+
+@together("x, y, by_x, by_y", ENDS)
+def test_box_and_coxs_inverse_has_derivatives_at_its_ends(x: float, y: float, by_x: float, by_y: float) -> None:
+    for function in (wsp.inv_boxcox, wsp.inv_boxcox1p):
+        assert [wg.grad(function, i)(x, y) for i in (0, 1)] == [by_x, by_y]  # they were NaN
+    assert wg.grad(wg.grad(wsp.inv_boxcox))(-2.0, 0.5) == 0.5  # (1 + x / 2)^2 is a square
+
+
+@together("x", [1e-3, 0.5, 2.0, 30.0])
+def test_incomplete_gamma_functions_of_shapes_0_and_infinity(x: float) -> None:
+    np.testing.assert_allclose(wg.grad(wsp.gammainc)(0.0, x), -sp.exp1(x), rtol=1e-12)  # it was 0
+    np.testing.assert_allclose(wg.grad(wsp.gammaincc)(0.0, x), sp.exp1(x), rtol=1e-12)
+    assert wg.grad(wsp.gammainc, 1)(0.0, x) == 0.0
+    assert [wg.grad(wsp.gammainc, i)(np.inf, x) for i in (0, 1)] == [0.0, 0.0]  # they were NaN
+    assert np.isnan(wg.grad(wsp.gammainc)(0.0, 0.0))
+    assert np.isnan(wg.grad(wsp.gammainc)(np.inf, np.inf))
+
+
+@together("b", [1.0, 2.0, 3.0])
+def test_incomplete_beta_functions_of_shapes_0_and_infinity(b: float) -> None:
+    x = 0.3
+    partial = -np.log(x) - sum((1 - x) ** k / k for k in range(1, int(b)))  # the integral of t^(b-1) / (1 - t)
+    np.testing.assert_allclose(wg.grad(wsp.betainc)(0.0, b, x), -partial, rtol=1e-12)  # it was 0
+    np.testing.assert_allclose(wg.grad(wsp.betainc, 1)(b, 0.0, 1 - x), partial, rtol=1e-12)
+    for a, c in ((np.inf, b), (b, np.inf)):
+        assert [wg.grad(wsp.betainc, i)(a, c, x) for i in (0, 1, 2)] == [0.0, 0.0, 0.0]  # they were NaN
+    assert wg.grad(wsp.betainc, 2)(0.0, b, x) == wg.grad(wsp.betainc, 2)(b, 0.0, x) == 0.0
+    assert np.isnan(wg.grad(wsp.betainc)(np.inf, np.inf, x))

@@ -60,6 +60,7 @@ LISTED = [
     Listed("refused", "numpy.unstack numpy.l*space", "axis=(0,)|axis: *", "an axis is one whole number"),
     Listed("refused", "numpy.*std numpy.*var", "ddof=1j|correction=1j", "what counts are is real"),
     Listed("raw", "numpy.std", "dtype=*", "NumPy's own arrays refuse in these words; only its scalars compute"),
+    Listed("raw", "numpy.linalg.vector_norm", "axis=1.0", "an axis is a whole number"),
     Listed("refused", "numpy.linalg.qr", "mode=*", "what LAPACK leaves is no matrix; the others are the old names"),
     # scipy.stats
     Listed(

@@ -120,10 +120,45 @@ polygamma_difference: Elementwise = elementwise(
     ),
     singular=True,
 )
+
+
+def is_pole(x: Any) -> Any:
+    """Tell where the gamma function is infinite."""
+    return (x <= 0) & (x == np.floor(x))
+
+
+def poch_slope(out: Any, z: Any, m: Any) -> Any:
+    """Return the derivative of (z)_m = gamma(z + m) / gamma(z) by z.
+
+    Where gamma(z) is infinite 1 / gamma(z) is sin(pi z) gamma(1 - z) / pi, and where gamma(z + m) is, too, both are
+    reflected, since m is whole there. At poles of gamma(z + m) alone the sign is that beside them.
+    """
+    below, above = is_pole(z), is_pole(z + m)
+    rest = 1 - z
+    both = out * at_once(polygamma_difference, np.where(above, rest, 1.0), np.where(above, -m, 0.0), order=0)
+    safe, end = np.where(below, z, 0.0), np.where(below & ~above, z + m, 1.0)
+    rest = np.where(below, rest, 1.0)
+    one = np.cos(np.pi * safe) * sp.gamma(end) * sp.gamma(rest) + out * (sp.digamma(end) - sp.digamma(rest))
+    usual = out * at_once(polygamma_difference, np.where(below | above, 1.0, z), np.where(above, 1.0, m), order=0)
+    return np.where(below, np.where(above, both, one), np.where(above, beside_poles(z, m), usual))
+
+
+def beside_poles(z: Any, m: Any) -> Any:
+    """Return the derivative of gamma(z + m) / gamma(z) by z + m at a pole of it, which is infinite on both sides."""
+    return -np.inf * np.cos(np.pi * (z + m)) * np.sign(sp.rgamma(z))
+
+
+def poch_slope_by_steps(out: Any, z: Any, m: Any) -> Any:
+    """Return the derivative of (z)_m by m; none where gamma(z) and gamma(z + m) are infinite: there it jumps."""
+    below, above = is_pole(z), is_pole(z + m)
+    usual = out * sp.digamma(np.where(above, 1.0, z + m))
+    return np.where(above, np.where(below, np.nan, beside_poles(z, m)), usual)
+
+
 special(
     sp.poch,
-    lambda t, out, z, m: t * out * at_once(polygamma_difference, z, m, order=0),
-    lambda t, out, z, m: t * out * sp.digamma(z + m),
+    lambda t, out, z, m: t * poch_slope(out, z, m),
+    lambda t, out, z, m: t * poch_slope_by_steps(out, z, m),
 )
 special(
     sp.binom,

@@ -84,7 +84,8 @@ def gamma_density_value(a: Any, x: Any, *, power: int) -> Any:
     if power != 1:
         low = (x >= 0) & (x < TINY)  # where exp(-x) is 1, and x times the density may be 0
         found = np.where(low, np.where(low, x, 1.0) ** (a - 1 + power) * sp.rgamma(a), found / x ** (1.0 - power))
-    return np.where(np.isinf(x / a), 0.0, found)[..., 0].astype(dtype)[()]
+    outside = np.isinf(x / a) | (np.isinf(a) & np.isfinite(x))  # all is at 0 or at infinity
+    return np.where(outside, 0.0, found)[..., 0].astype(dtype)[()]
 
 
 def beta_density_value(a: Any, b: Any, x: Any, *, power: int) -> Any:
@@ -98,7 +99,13 @@ def beta_density_value(a: Any, b: Any, x: Any, *, power: int) -> Any:
     if power != 1:
         left, right = (end_of_beta(a, b, power), end_of_beta(b, a, power))
         found = np.where(x == 0, left, np.where(y == 0, right, found / (x * y) ** (1.0 - power)))
+    found = np.where(is_extreme(a, b) & (x > 0) & (y > 0), 0.0, found)
     return np.where((x < 0) | (y < 0), np.nan, found)[..., 0].astype(dtype)[()]
+
+
+def is_extreme(a: Any, b: Any) -> Any:
+    """Tell where one shape of a beta distribution, and not both, is 0 or infinite, so that all is at 0 or at 1."""
+    return ((a == 0) != (b == 0)) | (np.isinf(a) != np.isinf(b))
 
 
 def end_of_beta(a: Any, b: Any, power: int) -> Any:
@@ -255,7 +262,7 @@ def integrated(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: A
 def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
     """Evaluate a derivative of P(a, x) by a, over x^a exp(-x) / gamma(a + 1)."""
     dtype, (a, x) = flat(a, x)
-    inside = (x > 0) & (x < np.inf) & (a > 0) & (a < np.inf)
+    inside = (x > 0) & (x < np.inf) & (a >= 0) & (a < np.inf)
     safe_a, safe_x = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
     log = np.log(safe_x)
     side = np.where(log < sp.digamma(safe_a), -1.0, 1.0)
@@ -265,14 +272,15 @@ def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
         side,
         np.log1p(safe_a) - log,
     )
-    found = np.where(inside[..., 0], -side[..., 0] * found, np.where(np.isnan(a + x), np.nan, 0.0)[..., 0])
+    unknown = np.isnan(a + x) | ((a == 0) & (x == 0))
+    found = np.where(inside[..., 0], -side[..., 0] * found, np.where(unknown, np.nan, 0.0)[..., 0])
     return found.astype(dtype)[()]
 
 
 def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Evaluate a derivative of I_x(a, b) by a and b, over x^a (1 - x)^b / B(a, b) and over a b / (a + b)."""
     dtype, (a, b, x) = flat(a, b, x)
-    inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf)
+    inside = (x > 0) & (x < 1) & (a >= 0) & (b >= 0) & (a + b > 0) & (a < np.inf) & (b < np.inf)
     a, b, y = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
     first, second = np.log(y), np.log1p(-y)
     place = first - second
@@ -349,8 +357,8 @@ betainc_by_shapes: Elementwise = elementwise(
 
 def shape_slope(a: Any, x: Any) -> Any:
     """Return the derivative of P(a, x) by a; none where P is 0 or 1, if its density there is 0, too."""
-    end = np.isinf(x) | ((x == 0) & (a > 1))
-    x = np.where(end, 1.0, x)
+    end = (np.isinf(x) != np.isinf(a)) | ((x == 0) & (a > 1))
+    a, x = np.where(end, 1.0, a), np.where(end, 1.0, x)
     return np.where(end, 0.0, gamma_body(a, x) * at_once(gammainc_by_shape, a, x, order=1))
 
 
@@ -391,21 +399,19 @@ special(
 
 def first_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by a."""
-    end = is_end(a, b, x)
-    x = np.where(end, 0.5, x)
-    return np.where(end, 0.0, beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0))
+    return off_ends(lambda a, b, x: beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0), a, b, x)
 
 
 def second_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by b."""
-    end = is_end(a, b, x)
-    x = np.where(end, 0.5, x)
-    return np.where(end, 0.0, beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1))
+    return off_ends(lambda a, b, x: beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1), a, b, x)
 
 
-def is_end(a: Any, b: Any, x: Any) -> Any:
-    """Tell whether I_x(a, b) is 0 or 1 and its density 0, so that no derivative by a shape is left."""
-    return ((x == 0) & (a > 1)) | ((x == 1) & (b > 1))
+def off_ends(slope: Callable[[Any, Any, Any], Any], a: Any, b: Any, x: Any) -> Any:
+    """Return a derivative by a shape; none where I_x(a, b) is 0 or 1 and its density 0, or a shape is infinite."""
+    end = ((x == 0) & (a > 1)) | ((x == 1) & (b > 1)) | (np.isinf(a) != np.isinf(b))
+    a, b, x = np.where(end, 1.0, a), np.where(end, 1.0, b), np.where(end, 0.5, x)
+    return np.where(end, 0.0, slope(a, b, x))
 
 
 def beta_density_at(a: Any, b: Any, x: Any) -> Any:

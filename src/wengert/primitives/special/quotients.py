@@ -80,9 +80,27 @@ def slope_by_power(y: Any, log: Any) -> Any:
     return np.where(ends, 1 / np.where(ends, y * y, 1.0), log * log * at_once(exprel_derivative, y * log, order=1))
 
 
+def end_of_inverse(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return where 1 + x y is 0 or infinite, and there its power 1 / y - 1, a limit."""
+    base = 1 + x * y
+    end = (base == 0) | (np.isinf(x) & (y != 0))
+    return end, np.where(end, base, 1.0) ** (1 / np.where(end, y, 1.0) - 1)
+
+
 def slope_of_inverse(out: Any, x: Any, y: Any) -> Any:
+    """Return the derivative of (1 + x y)^(1 / y) by x, that of exp(x) for y = 0."""
+    end, power = end_of_inverse(x, y)
+    base = 1 + np.where(end | np.isinf(x), 0.0, x) * y
+    return np.where(end, power, out / base)
+
+
+def slope_of_inverse_by_power(out: Any, x: Any, y: Any) -> Any:
     """Return the derivative of (1 + x y)^(1 / y) by y."""
-    return out * (x * x) * at_once(log1p_ratio, x * y, order=1)
+    end, power = end_of_inverse(x, y)
+    far = np.isinf(x)
+    inner = np.where(end | far, 1.0, x)
+    usual = out * (inner * inner) * at_once(log1p_ratio, inner * np.where(end, 0.0, y), order=1)
+    return np.where(far, -out, np.where(end, -(x * x) * power, usual))
 
 
 special(
@@ -97,12 +115,12 @@ special(
 )
 special(
     sp.inv_boxcox,
-    lambda t, out, x, y: t * out / (1 + x * y),
     lambda t, out, x, y: t * slope_of_inverse(out, x, y),
+    lambda t, out, x, y: t * slope_of_inverse_by_power(out, x, y),
 )
 special(
     sp.inv_boxcox1p,
-    lambda t, out, x, y: t * (out + 1) / (1 + x * y),
     lambda t, out, x, y: t * slope_of_inverse(out + 1, x, y),
+    lambda t, out, x, y: t * slope_of_inverse_by_power(out + 1, x, y),
 )
 special(sp.spence, lambda t, _out, x: -t * at_once(log1p_ratio, x - 1, order=0))
