@@ -619,3 +619,12 @@ def test_several_traced_places_are_refused() -> None:
 def test_rolls_of_arrays_in_another_order_need_a_shift_that_is_known() -> None:
     with pytest.raises(TracedTruthError, match="static_argnums"):
         wg.jit(lambda x, by: np.roll(x, by, 0))(np.ones((2, 3), order="F"), 1)
+
+
+def test_put_leaves_a_scalar_as_it_is() -> None:
+    for found in (wg.tensor([1.0, 2.0], requires_grad=True) @ np.ones(2), wg.tensor([1.0, 2.0]).sum()):
+        np.put(found, 0, 0.5)
+        assert found.item() == 3.0  # as NumPy's, which is no array
+    array = wg.tensor(3.0)
+    np.put(array, 0, 0.5)
+    assert array.item() == 0.5

@@ -571,3 +571,27 @@ def test_what_a_mask_hides_has_no_slope_of_any_order(hide: str, f: str, order: s
     if result.shape == KEPT.shape:
         want = np.where(KEPT, want, 0.0)
     np.testing.assert_allclose(result, want, rtol=1e-12, atol=1e-12)
+
+
+@together("name", ["fmax", "fmin"])
+def test_nan_that_is_left_out_reaches_no_gradient_of_a_product(name: str) -> None:
+    choose = getattr(np, name)
+
+    def loss(x: Any, y: Any, z: Any) -> Any:
+        return np.sum(choose(np.sqrt(x) * y, z) + choose(z, y * x * np.inf * 0.0))
+
+    for shape in ((), (3,), (70_000,)):  # scalars, arrays, and such that are shared among threads
+        arguments = [np.full(shape, value) for value in (-1.0, 2.0, 3.0)]
+        want = [np.zeros(shape), np.zeros(shape), np.full(shape, 2.0)]
+        with np.errstate(all="ignore"):
+            for function in (loss, wg.jit(loss)):
+                found = wg.grad(function, argnums=(0, 1, 2))(*arguments)
+                for a, b in zip(found, want, strict=True):
+                    np.testing.assert_array_equal(a, b)
+            leaves = [wg.tensor(x, requires_grad=True) for x in arguments]
+            loss(*leaves).backward()
+            for leaf, b in zip(leaves, want, strict=True):
+                np.testing.assert_array_equal(leaf.grad, b)
+            x, y, z = arguments
+            bent = wg.grad(lambda y, x=x, z=z: np.sum(wg.grad(loss, 1)(x, y, z)))(y)
+            np.testing.assert_array_equal(bent, np.zeros(shape))

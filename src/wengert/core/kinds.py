@@ -35,6 +35,7 @@ class Elementwise(Primitive):
         singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
         regular: of a singular primitive, a function of its operands: whether literals among them make it none.
         passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
+        masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
 
     Raises:
@@ -57,6 +58,7 @@ class Elementwise(Primitive):
         singular: bool = False,
         regular: Callable[..., bool] | None = None,
         passes: bool = False,
+        masks: bool = False,
         overwrite: np.ufunc | None = None,
     ) -> None:
         super().__init__(name, evaluate)
@@ -72,6 +74,7 @@ class Elementwise(Primitive):
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes
+        self.masks = masks
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:

@@ -69,6 +69,7 @@ class Primitive:
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
+        masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
         piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
         held: whether it is a user's, so that what its functions give is compared with its declaration.
         registered: whether it was declared, and not made for one call of a user's function.
@@ -95,6 +96,7 @@ class Primitive:
     firm = True
     unfolds = False
     given_by_user = False
+    masks = False
     piecewise = False
     held = False
     registered = False

@@ -134,18 +134,14 @@ def set_flat(target: Tensor, places: Any, values: Any, mask: Any = None) -> None
 
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Set elements by flat index, in place; see `numpy.put`."""
+    """Set elements by flat index, in place; of a scalar, such as `x @ x`, nothing; see `numpy.put`."""
     if type(a) is not Tensor:
         plainly(np.put, a, ind, v, mode=mode)
         return
+    if is_scalar(a):
+        return
     indices = np.asarray(concrete("put", whole("put", ind), "Assign through an index")).ravel()
     set_flat(a, in_range("put", indices, a.size, mode), v)
-
-
-def put_method(x: Tensor, indices: Any, values: Any, mode: str) -> None:
-    """Set elements by flat index, in place; of a scalar nothing, as NumPy's method does."""
-    if not is_scalar(x):
-        put(x, indices, values, mode)
 
 
 def fill_method(x: Tensor, value: Any) -> None:

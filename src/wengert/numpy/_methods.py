@@ -460,7 +460,7 @@ class ArrayMethods:
 
     def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         """Set elements by flat index, in place; nothing of a scalar, which is no array, as in NumPy."""
-        call(_indexing.put_method, self, indices, values, mode)
+        call(_indexing.put, self, indices, values, mode)
 
 
 for _name, _member in vars(ArrayMethods).items():

@@ -252,6 +252,7 @@ fmax = elementwise(
         lambda t, _out, x, y: split_at_ties(t, (y > x) | np.isnan(x), x == y),
     ),
     passes=True,
+    masks=True,
 )
 fmin = elementwise(
     "fmin",
@@ -261,6 +262,7 @@ fmin = elementwise(
         lambda t, _out, x, y: split_at_ties(t, (y < x) | np.isnan(x), x == y),
     ),
     passes=True,
+    masks=True,
 )
 copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))

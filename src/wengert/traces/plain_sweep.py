@@ -348,7 +348,7 @@ class Sweep:
         kind = primitive.kind
         if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if self.masked >= 0 and has_mask(operands):
+        if self.masked >= 0 and (primitive.masks or has_mask(operands)):
             self.masked = FOR_GOOD
         elif kind == "elementwise" and self.masked and node.number > self.masked:
             primitive = primitive.guarded
@@ -375,7 +375,11 @@ class Sweep:
             node.x = node.y = node.out = RELEASED
         if type(ct) is Tensor:
             x, y = as_number(x, node.left), as_number(y, node.right)
-        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        primitive = node.primitive
+        if primitive.masks:
+            self.masked = FOR_GOOD
+        elif self.masked and node.number > self.masked:
+            primitive = primitive.guarded
         left_rule, right_rule = primitive.rules
         parent = node.right
         if parent is not None and right_rule is not None:
@@ -413,7 +417,11 @@ class Sweep:
         if node.released:
             raise released(node)
         out, operands = node.residuals()
-        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        primitive = node.primitive
+        if primitive.masks:
+            self.masked = FOR_GOOD
+        elif self.masked and node.number > self.masked:
+            primitive = primitive.guarded
         for position in reversed(range(len(operands))):
             parent, rule = node.parents[position], primitive.rules[position]
             if parent is None or rule is None:
@@ -524,7 +532,7 @@ class Sweep:
         hooked = node.hooks is not None and bool(node.hooks.after)
         if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if self.masked >= 0 and has_mask(operands):
+        if self.masked >= 0 and (primitive.masks or has_mask(operands)):
             self.masked = FOR_GOOD
         elif primitive.kind == "elementwise" and self.masked and node.number > self.masked:
             primitive = primitive.guarded

@@ -105,7 +105,11 @@ class RecordedSweep(Sweep):
         x = None if x is None else lifted(x, node.left, tape)
         y = None if y is None else lifted(y, node.right, tape)
         out = None if out is None else lifted(out, node, tape)
-        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        primitive = node.primitive
+        if primitive.masks:
+            self.masked = FOR_GOOD
+        elif self.masked and node.number > self.masked:
+            primitive = primitive.guarded
         for parent, rule in zip((node.left, node.right), primitive.rules, strict=True):
             if parent is not None and rule is not None:
                 c = ct if rule is passed else rule(ct, out, x, y)
@@ -151,7 +155,7 @@ class RecordedSweep(Sweep):
         if products:
             self.pull_factors(node, ct, operands)
             return
-        if self.masked >= 0 and has_mask(operands):
+        if self.masked >= 0 and (primitive.masks or has_mask(operands)):
             self.masked = FOR_GOOD
         self.pull_slopes(node, ct, out, operands, node.inputs)
 
