@@ -549,3 +549,12 @@ def test_systems_are_transposed_as_is_known(trans: Any) -> None:
         wsl.solve_triangular(np.eye(2), np.ones(2), trans)
     with pytest.raises(UsageError, match=r"lu_solve: trans=.*; 0, 1 or 2 is needed"):
         wsl.lu_solve(wsl.lu_factor(np.eye(2)), np.ones(2), trans)
+
+
+@pytest.mark.parametrize("rcond", [0.0, 1.0, 2.0])
+def test_limits_of_least_squares_that_lapack_takes_for_its_precision(rcond: float) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(4, 2)), rng.normal(size=4)
+    for module in (wnp.linalg, wsl):
+        found = wg.grad(lambda b, module=module: np.sum(module.lstsq(a, b, rcond)[0]))(b)
+        np.testing.assert_allclose(found, np.linalg.pinv(a).sum(0), rtol=1e-12)

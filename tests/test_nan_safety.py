@@ -595,3 +595,9 @@ def test_nan_that_is_left_out_reaches_no_gradient_of_a_product(name: str) -> Non
             x, y, z = arguments
             bent = wg.grad(lambda y, x=x, z=z: np.sum(wg.grad(loss, 1)(x, y, z)))(y)
             np.testing.assert_array_equal(bent, np.zeros(shape))
+
+
+def test_deviations_of_nan_have_no_tangents() -> None:
+    x = np.array([np.nan, 1.0, 2.0])
+    assert np.isnan(wg.jvp(np.std, (x,), (np.ones(3),))[1])  # it was 0, and NaN in reverse mode
+    assert np.isnan(wg.grad(np.std)(x)).all()

@@ -233,3 +233,15 @@ def test_what_is_no_image_or_dtype_is_refused() -> None:
         ndimage.map_coordinates(np.zeros((0, 3)), np.ones((2, 4)))
     with pytest.raises(DtypeError, match="shift: a Tensor for output; a dtype is needed"):
         ndimage.shift(X, 1, output=wg.tensor(np.zeros_like(X)))  # nothing was written to it
+
+
+def test_complex_weights_are_conjugated_by_correlations_alone() -> None:
+    weights = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
+    for image in (X, X + 1j * X[::-1]):
+        for name in ("correlate", "convolve"):
+            close(getattr(ndimage, name)(image, weights), getattr(scipy.ndimage, name)(image, weights))
+            name = f"{name}1d"
+            close(getattr(ndimage, name)(image, weights[0]), getattr(scipy.ndimage, name)(image, weights[0]))
+    image = X + 1j * X[::-1]
+    want = scipy.ndimage.gaussian_gradient_magnitude(image, 1.0)
+    close(ndimage.gaussian_gradient_magnitude(image, 1.0), want)

@@ -384,3 +384,21 @@ def test_incomplete_beta_functions_of_shapes_0_and_infinity(b: float) -> None:
         assert [wg.grad(wsp.betainc, i)(a, c, x) for i in (0, 1, 2)] == [0.0, 0.0, 0.0]  # they were NaN
     assert wg.grad(wsp.betainc, 2)(0.0, b, x) == wg.grad(wsp.betainc, 2)(b, 0.0, x) == 0.0
     assert np.isnan(wg.grad(wsp.betainc)(np.inf, np.inf, x))
+
+
+def test_unsigned_parameters_do_not_wrap_round() -> None:
+    powers = np.array([0, 1], np.uint8)
+    found = wg.grad(lambda x: np.sum(wsp.boxcox(x, powers)))(np.array([0.25, 0.4]))
+    np.testing.assert_allclose(found, [4.0, 1.0])
+    widths = np.array([1, 2], np.uint8)
+    found = wg.grad(lambda r: np.sum(wsp.huber(widths, r)))(np.array([-3.0, 0.5]))
+    np.testing.assert_allclose(found, [-1.0, 0.5])
+
+
+@together("x", [-2.0, 0.0, 0.7])
+def test_students_distribution_of_infinite_degrees_of_freedom_is_the_normal_one(x: float) -> None:
+    density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    slopes = [wg.grad(wsp.stdtr, i)(np.inf, x) for i in (0, 1)]
+    np.testing.assert_allclose(slopes, [0.0, density], rtol=1e-14)  # they were NaN
+    np.testing.assert_allclose(wg.grad(wg.grad(wsp.stdtr, 1), 1)(np.inf, x), -x * density, rtol=1e-14)
+    np.testing.assert_allclose(wg.grad(wsp.stdtrit, 1)(np.inf, sp.ndtr(x)), 1 / density, rtol=1e-12)

@@ -450,3 +450,9 @@ def test_points_that_are_not_finite_leave_others_alone(name: str, rest: tuple[fl
     np.testing.assert_allclose(wg.jit(densities)(points), want)
     slopes = wg.grad(lambda x: np.sum(np.where(np.isfinite(want), densities(x), 0.0)))(points)
     np.testing.assert_allclose(slopes[0], wg.grad(densities)(points[0]))
+
+
+def test_probabilities_of_poissons_distribution_begin_at_a_mean_of_0() -> None:
+    k = np.array([0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(wg.jvp(lambda mean: ws.poisson.pmf(k, mean), (0.0,), (1.0,))[1], [-1.0, 1.0, 0.0])
+    np.testing.assert_array_equal(wg.jacrev(lambda mean: ws.poisson.pmf(k, mean))(0.0), [-1.0, 1.0, 0.0])

@@ -270,6 +270,9 @@ def test_options_mean_what_they_mean_to_numpy() -> None:
         assert wg.jvp(lambda x: np.nanquantile(x, [0.1, 0.2]), (ROW[:0],), (ROW[:0],))[1].shape == ()
     slopes = wg.grad(lambda y: np.interp(0.5, np.array([False, True]), y))(np.array([1.0, 3.0]))
     np.testing.assert_array_equal(slopes, [0.5, 0.5])
+    heights = np.array([250, 3, 255], np.uint8)  # whose differences wrapped round
+    slopes = wg.grad(lambda x: np.sum(np.interp(x, [0.0, 1.0, 2.0], heights)))(np.array([0.5, 1.5]))
+    np.testing.assert_array_equal(slopes, [-247.0, 252.0])
     assert wnp.asfortranarray(2.0).shape == (1,)
     only = wg.tensor([1.0, 2.0])
     np.choose(np.array([0, 0]), [only])[0] = 5.0

@@ -346,7 +346,7 @@ def mode_name(mode: str) -> str:
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the values at x of the polygon through the points (xp, fp); see `numpy.interp`."""
-    x, xp, fp = (of_truth(array("interp", z)) for z in (x, xp, fp))
+    x, xp, fp = (of_whole(array("interp", z)) for z in (x, xp, fp))
     if period is not None:
         x, xp, fp = periodic(x, xp, fp, period)
         left = right = None
@@ -362,9 +362,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return result
 
 
-def of_truth(x: Any) -> Any:
-    """Return truth values as numbers, which have differences, and others as they are."""
-    return x.astype(float) if x.dtype.kind == "b" else x
+def of_whole(x: Any) -> Any:
+    """Return whole numbers and truth values as floats, whose differences do not wrap round, and others as they are."""
+    return x.astype(float) if x.dtype.kind in "bui" else x
 
 
 def require_real(given: dict[str, Any]) -> None:

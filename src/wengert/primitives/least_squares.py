@@ -72,7 +72,7 @@ def generalised_inverse(a: Any, rcond: Any) -> Any:
     precision = np.finfo(np.float64).eps  # in which NumPy calculates, whatever the dtype
     if rcond is None:
         rcond = precision * max(a.shape[-2:])
-    return apply(pinv, a, rcond=precision if rcond < 0 else rcond, hermitian=False)
+    return apply(pinv, a, rcond=rcond if 0 < rcond < 1 else precision, hermitian=False)
 
 
 def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_options: Any) -> tuple[Any, Any]:

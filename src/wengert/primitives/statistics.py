@@ -140,7 +140,7 @@ def by_twice(t: Any, out: Any) -> Any:
     known = seen(out)
     if known is not None and (known > 0).all():
         return t / (2 * out)
-    varies = out > 0
+    varies = out != 0
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.dispatch import apply
-from wengert.primitives.special.incomplete import beta_density
+from wengert.primitives.special.incomplete import beta_density, gamma_density
 from wengert.scipy._distributions import Discrete, all_of, either
 
 __all__ = ["DISCRETE"]
@@ -94,6 +94,7 @@ DISCRETE = {
             lower=0.0,
             valid=lambda mu: mu >= 0,
             logpmf=lambda k, mu: sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu,
+            pmf=lambda k, mu: apply(gamma_density, k + 1, mu, power=0),
             cdf=lambda k, mu: sp.pdtr(k, mu),
             sf=lambda k, mu: sp.pdtrc(k, mu),
             mean=lambda mu: mu,

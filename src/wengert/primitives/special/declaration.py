@@ -36,17 +36,21 @@ def special(ufunc: np.ufunc, *rules: Rule | None) -> Elementwise:
 def of_scalars(rule: Rule) -> Rule:
     """Return a rule that is given scalars of NumPy where all operands are Python numbers, which do not divide by 0.
 
-    (Functions of one operand get them anyway.) Truth values, which have no sign, are numbers to it.
+    (Functions of one operand get them anyway.) What has no sign, truth values too, is floats to it.
     """
 
     @functools.wraps(rule)
     def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
         if all(x is None or is_weak(x) for x in operands):
             operands = tuple(x if x is None else strengthened(x) for x in operands)
-        operands = tuple(x.astype(np.float32) if hasattr(x, "dtype") and x.dtype.kind == "b" else x for x in operands)
-        return rule(t, out, *operands)
+        return rule(t, out, *map(of_sign, operands))
 
     return strong_rule
+
+
+def of_sign(x: Any) -> Any:
+    """Return what has no sign as floats, and others as they are."""
+    return x.astype(np.result_type(x.dtype, np.float32)) if hasattr(x, "dtype") and x.dtype.kind in "bu" else x
 
 
 def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:

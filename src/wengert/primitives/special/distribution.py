@@ -12,6 +12,7 @@ from wengert.core.declare import elementwise
 from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import special
+from wengert.primitives.special.error import normal_density
 from wengert.primitives.special.incomplete import (
     beta_body,
     beta_density_at,
@@ -59,8 +60,11 @@ special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) +
 
 
 def student_density(v: Any, x: Any) -> Any:
-    """Return the density of Student's distribution."""
-    return at_once(student_body, v, x) / (np.sqrt(v) * sp.beta(0.5, v / 2))
+    """Return the density of Student's distribution, the normal one for infinite degrees of freedom."""
+    normal = np.isinf(v)
+    v = np.where(normal, 1.0, v)
+    found = at_once(student_body, v, x) / (np.sqrt(v) * sp.beta(0.5, v / 2))
+    return np.where(normal, normal_density(x), found)
 
 
 def student_body_value(v: Any, x: Any) -> Any:
@@ -81,13 +85,15 @@ student_body: Elementwise = elementwise(
 
 
 def student_slope(v: Any, x: Any) -> Any:
-    """Return the derivative of Student's distribution function by its degrees of freedom."""
+    """Return the derivative of Student's distribution function by its degrees of freedom: none if they are infinite."""
+    normal = np.isinf(v)
+    v = np.where(normal, 1.0, v)
     total = v + x * x
     inner = x * x < v
     z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
     near = beta_body(0.5, v / 2, z) * (at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v))
     far = beta_body(v / 2, 0.5, rest) * (at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v))
-    return np.sign(x) / 4 * np.where(inner, near, -far)
+    return np.where(normal, 0.0, np.sign(x) / 4 * np.where(inner, near, -far))
 
 
 special(

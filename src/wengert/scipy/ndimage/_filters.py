@@ -75,7 +75,7 @@ def correlate(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, 
 
     Args:
         input: the image.
-        weights: weights, with as many axes.
+        weights: weights, with as many axes; the conjugates of complex ones are taken.
         mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
         cval: the value there, where the mode is "constant".
         origin: by how much the center of the weights is moved, for all axes or for each.
@@ -87,8 +87,14 @@ def correlate(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, 
     >>> correlate([1.0, 2.0, 4.0], [1.0, 0.0, -1.0])
     tensor([-1., -3., -2.])
     """
-    x, w = as_tensor(input), as_tensor(weights)
-    return correlated("correlate", x, w, mode, cval, each(origin, x.ndim))
+    x = as_tensor(input)
+    return correlated("correlate", x, conjugated(weights), mode, cval, each(origin, x.ndim))
+
+
+def conjugated(weights: Any) -> Any:
+    """Return the weights of a correlation, conjugated if they are complex, as SciPy does."""
+    w = as_tensor(weights)
+    return np.conjugate(w) if w.dtype.kind == "c" else w
 
 
 def convolve(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
@@ -132,7 +138,7 @@ def correlate1d(
     >>> correlate1d([[1.0, 2.0, 4.0]], [1.0, 0.0, -1.0])
     tensor([[-1., -3., -2.]])
     """
-    return along("correlate1d", as_tensor(input), weights, axis, mode, cval, origin)
+    return along("correlate1d", as_tensor(input), conjugated(weights), axis, mode, cval, origin)
 
 
 def convolve1d(
@@ -371,5 +377,6 @@ def gaussian_gradient_magnitude(
     x = as_tensor(input)
     chosen = chosen_axes("gaussian_gradient_magnitude", axes, x.ndim)
     parts = slopes(x, sigma, 1, mode, cval, chosen, range(x.ndim), kwargs)
-    total = np.linalg.norm(np.stack(parts), axis=0)
+    stack = np.stack(parts)
+    total = np.sqrt(np.sum(stack * stack, axis=0)) if x.dtype.kind == "c" else np.linalg.norm(stack, axis=0)
     return total if total.dtype == x.dtype else total.astype(x.dtype)
