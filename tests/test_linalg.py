@@ -558,3 +558,22 @@ def test_limits_of_least_squares_that_lapack_takes_for_its_precision(rcond: floa
     for module in (wnp.linalg, wsl):
         found = wg.grad(lambda b, module=module: np.sum(module.lstsq(a, b, rcond)[0]))(b)
         np.testing.assert_allclose(found, np.linalg.pinv(a).sum(0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["logm", "fractional_matrix_power"])
+def test_second_derivatives_of_matrix_functions_where_eigenvalues_are_negative(name: str) -> None:
+    rng = np.random.default_rng(1)
+    x, weights, direction = -(np.abs(rng.normal(size=(3, 3))) + 3 * np.eye(3)), *rng.normal(size=(2, 3, 3))
+    rest = (0.3,) if name == "fractional_matrix_power" else ()
+
+    def loss(x: Any) -> Any:
+        return np.sum(weights * getattr(wsl, name)(x, *rest).real)
+
+    def along(y: Any) -> Any:
+        return np.sum(direction * wg.grad(loss)(y))
+
+    want = wg.jvp(wg.grad(loss), (x,), (direction,))[1]
+    differences = [np.asarray(wg.grad(loss)(x + h * direction)) for h in (1e-5, -1e-5)]
+    np.testing.assert_allclose(want, (differences[0] - differences[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(wg.grad(along)(x), want, rtol=1e-9)  # pairs on both sides of the cut made it 1e13
+    np.testing.assert_allclose(wg.grad(lambda x: wg.jvp(loss, (x,), (direction,))[1])(x), want, rtol=1e-9)

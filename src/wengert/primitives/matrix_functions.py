@@ -55,26 +55,51 @@ def evaluate_expm(a: Any) -> Any:
     return linalg.expm(a)
 
 
+TURN = 1e-2
+"""By which angle matrices are turned whose eigenvalues lie on the cut of the logarithm, or half as far from it."""
+
+
+def turn_of(a: Any) -> float:
+    """Return the angle by which a matrix with pairs of equal eigenvalues is turned to have none on the negative axis.
+
+    There rounding would put the two of a pair on both sides of the cut, and the corner, the difference of their
+    logarithms over that of them, would be arbitrary. Four that are equal are found to the fourth root of the precision.
+    """
+    angles = np.angle(np.linalg.eigvals(a))
+    near = angles[np.abs(angles) > np.pi - TURN / 2]
+    return 0.0 if not near.size else TURN if np.any(near > 0) else -TURN
+
+
 def evaluate_logm(a: Any, *, quiet: bool) -> Any:
-    """Evaluate `scipy.linalg.logm`; quietly, without its warnings about accuracy."""
+    """Evaluate `scipy.linalg.logm`; quietly for derivatives, without its warnings about accuracy."""
     from scipy import linalg
+
+    def turned(x: Any) -> Any:
+        angle = turn_of(x)
+        return linalg.logm(x * np.exp(-1j * angle)) + 1j * angle * np.eye(len(x)) if angle else linalg.logm(x)
 
     with warnings.catch_warnings() if quiet else contextlib.nullcontext():
         if quiet:
             warnings.simplefilter("ignore")
-        return over_stacks(linalg.logm, [2], a)
+        return over_stacks(turned if quiet else linalg.logm, [2], a)
 
 
-def evaluate_power(a: Any, *, exponent: float) -> Any:
-    """Evaluate `scipy.linalg.fractional_matrix_power`."""
+def evaluate_power(a: Any, *, exponent: float, doubled: bool) -> Any:
+    """Evaluate `scipy.linalg.fractional_matrix_power`, doubled for derivatives."""
     from scipy import linalg
 
-    return over_stacks(lambda x: linalg.fractional_matrix_power(x, exponent), [2], a)
+    def turned(x: Any) -> Any:
+        angle = turn_of(x) if doubled else 0.0
+        if not angle:
+            return linalg.fractional_matrix_power(x, exponent)
+        return linalg.fractional_matrix_power(x * np.exp(-1j * angle), exponent) * np.exp(1j * angle * exponent)
+
+    return over_stacks(turned, [2], a)
 
 
 expm = function_of_matrix("expm", evaluate_expm)
 logm = function_of_matrix("logm", evaluate_logm, quiet=True)
-fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate_power)
+fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate_power, doubled=True)
 
 
 # Square roots

@@ -55,7 +55,8 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:  # noqa: N803 - SciPy's name
     x = square("fractional_matrix_power", A)
     if float(t) == int(t):
         return np.linalg.matrix_power(x, int(t))
-    return apply(matrix_functions.fractional_matrix_power, known("fractional_matrix_power", x), exponent=float(t))
+    known_matrix = known("fractional_matrix_power", x)
+    return apply(matrix_functions.fractional_matrix_power, known_matrix, exponent=float(t), doubled=False)
 
 
 @implements(scipy.linalg.cosm)
