@@ -169,3 +169,26 @@ def test_traced_derivatives_are_those_without_tracing(sample: Sample) -> None:
     with refused_where_elements_decide(sample):
         assert_alike(wg.jit(pushed)(call.leaves, ts), pushed(call.leaves, ts), *call.leaves)
         assert_alike(wg.jit(pulled)(call.leaves, cts), pulled(call.leaves, cts), *call.leaves)
+
+
+@over([s for s in SMOOTH if s.order >= 2], few=True)
+def test_traced_second_derivatives_warn_only_where_values_do(sample: Sample) -> None:
+    call = call_of(sample)
+    known = all(leaf.dtype.kind == "f" for leaf in call.leaves) and call.vjp(call.leaves)[0]
+    if not known or warns(lambda: call(*call.copies())):
+        return
+
+    def total(leaves: Any) -> Any:
+        return sum(np.sum(np.real(out)) for out in float_leaves(call(*leaves)))
+
+    leaves = [*call.leaves]
+    with refused_where_elements_decide(sample):
+        assert not warns(lambda: wg.jit(lambda x, t: wg.jvp(wg.grad(total), (x,), (t,)))(leaves, leaves))
+
+
+def warns(run: Callable[[], Any]) -> bool:
+    """Tell whether NumPy warns of what is computed."""
+    with np.errstate(all="warn", under="ignore"), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        run()
+    return any(issubclass(one.category, RuntimeWarning) for one in told)

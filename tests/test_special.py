@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -402,3 +403,11 @@ def test_students_distribution_of_infinite_degrees_of_freedom_is_the_normal_one(
     np.testing.assert_allclose(slopes, [0.0, density], rtol=1e-14)  # they were NaN
     np.testing.assert_allclose(wg.grad(wg.grad(wsp.stdtr, 1), 1)(np.inf, x), -x * density, rtol=1e-14)
     np.testing.assert_allclose(wg.grad(wsp.stdtrit, 1)(np.inf, sp.ndtr(x)), 1 / density, rtol=1e-12)
+
+
+def test_densities_do_not_warn_of_ends_that_are_not_asked_for() -> None:
+    slope = wg.grad(lambda x: np.sum(wsp.betainc(0.5, 0.5, x)))
+    x = np.array([0.2, 0.7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(wg.jit(lambda x: wg.jvp(slope, (x,), (x,)))(x)).all()

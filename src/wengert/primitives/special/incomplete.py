@@ -110,7 +110,9 @@ def is_extreme(a: Any, b: Any) -> Any:
 
 def end_of_beta(a: Any, b: Any, power: int) -> Any:
     """Return x^power times the beta density at x = 0: 0 to a power, over the beta function B(a, b)."""
-    return np.where(a - 1 + power == 0, 1 / sp.beta(a, b), 0.0 ** (a - 1 + power))
+    order = a - 1 + power
+    with np.errstate(divide="ignore"):  # where x = 0 is asked for, infinity is the value
+        return np.where(order == 0, 1 / sp.beta(a, b), 0.0**order)
 
 
 def gamma_slope(out: Any, a: Any, x: Any, power: int) -> Any:
