@@ -408,6 +408,6 @@ def test_students_distribution_of_infinite_degrees_of_freedom_is_the_normal_one(
 def test_densities_do_not_warn_of_ends_that_are_not_asked_for() -> None:
     slope = wg.grad(lambda x: np.sum(wsp.betainc(0.5, 0.5, x)))
     x = np.array([0.2, 0.7])
-    with warnings.catch_warnings():
+    with np.errstate(divide="warn"), warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(wg.jit(lambda x: wg.jvp(slope, (x,), (x,)))(x)).all()
