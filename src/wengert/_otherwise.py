@@ -169,6 +169,8 @@ OTHERWISE = {
     "topk": "numpy.sort(x, axis)[..., -k:]",
     "unsqueeze": "numpy.expand_dims(x, axis)",
     "utils": "wengert.checkpoint, and optim.clipped(rule, norm) for clipped gradients",
+    "amp": "x.astype(np.float32) where less precision will do",
+    "autocast": "x.astype(np.float32) where less precision will do",
     "compile": "wengert.jit(f)",
     "distributions": "wengert.scipy.stats",
     "export": "wengert.graph.save(wengert.graph.trace(f)(x), path)",
