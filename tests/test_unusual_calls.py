@@ -20,7 +20,7 @@ from tools.unusual.listed import LISTED, reason
 from tools.unusual.verdicts import MODES, of_call, stop
 from wengert import optim
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.scipy import integrate, interpolate, linalg, ndimage, signal, stats
+from wengert.scipy import integrate, interpolate, linalg, ndimage, signal, special, stats
 from wengert.scipy.spatial import distance
 
 ROW = np.arange(8.0) + 0.5
@@ -352,3 +352,16 @@ def test_lu_decompositions_read_numbers_in_any_order_of_bytes() -> None:
     matrix = np.array([[4.0, 1.0], [2.0, 3.0]])
     for found, want in zip(linalg.lu(matrix.astype(">f8")), scipy.linalg.lu(matrix), strict=True):
         np.testing.assert_array_equal(found, want)
+
+
+def test_gradients_are_the_same_traced_and_in_lanes() -> None:
+    x = np.array([1.0, 2.0, 4.0])
+    for transformed in (wg.grad, lambda f: wg.jit(wg.grad(f)), lambda f: lambda x: wg.vmap(wg.grad(f))(x[None])[0]):
+        with pytest.raises(GraphError, match="dtype: dtype object for a Tensor that is being differentiated or traced"):
+            transformed(lambda x: np.sum(x, dtype=object))(x)  # lanes had gradients of 0
+        branches = [transformed(lambda z, k=k: np.sum(special.lambertw(z, k).real)) for k in ([0, 1], 0, 1)]
+        both, zero, one = (g(x[:1]) for g in branches)
+        np.testing.assert_allclose(both, zero + one, rtol=1e-14)  # it had the shape of the branches
+    matrix = np.ones((4, 2))
+    with pytest.raises(np.linalg.LinAlgError, match="lstsq: a matrix without full rank"):  # nobody had looked
+        wg.jit(wg.grad(lambda b: np.sum(np.linalg.lstsq(matrix, b)[1])))(np.arange(4.0))

@@ -12,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.dispatch import applied, apply, as_tensor, implements
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.errors import DtypeError, GraphError, UsageError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection
 from wengert.traces.operators import operand
@@ -94,7 +94,10 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
     if dtype is not None:
         if isinstance(dtype, bool):
             raise TypeError(f"Cannot interpret '{dtype}' as a data type; write keepdims={dtype}")
-        params["dtype"] = np.dtype(dtype)
+        params["dtype"] = kind = np.dtype(dtype)
+        if kind.kind not in "biufc" and innermost_trace(x) is not None:
+            given = f"dtype {kind} for a Tensor that is being differentiated or traced"
+            raise GraphError(describe("dtype", given, "a numeric dtype is needed", "Call .detach() first"))
     return params
 
 

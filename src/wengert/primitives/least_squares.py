@@ -146,10 +146,10 @@ def evaluate_residuals(residuals: Any, missing: Any) -> Any:
     return np.copy(residuals)
 
 
-residuals_of_full_rank = linear(
+residuals_of_full_rank: Primitive = linear(
     "residuals_of_full_rank",
     evaluate_residuals,
-    transpose=lambda ct, _aval, _missing: ct,
+    transpose=lambda ct, _aval, missing: apply(residuals_of_full_rank, ct, missing),  # the check stays in gradients
     form=Routine("(r),()->(r)"),
 )
 

@@ -9,7 +9,7 @@ import scipy.special as sp
 from numpy.lib.array_utils import normalize_axis_index
 from scipy.special._ufuncs import _lambertw
 
-from wengert.core.dispatch import apply, implements
+from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
@@ -76,7 +76,10 @@ for _name in bessel.SPHERICAL:
 def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
     """Return Lambert's function, which is complex; see `scipy.special.lambertw`."""
     branch, error = (concrete("lambertw", x) if type(x) is Tensor else x for x in (k, tol))
-    return apply(hypergeometric.lambertw, operand("lambertw", z), k=branch, tol=error)
+    x, shape = operand("lambertw", z), np.broadcast_shapes(np.shape(branch), np.shape(error))
+    if shape:
+        x = np.broadcast_to(as_tensor(x), np.broadcast_shapes(shape, np.shape(x)))
+    return apply(hypergeometric.lambertw, x, k=branch, tol=error)
 
 
 # Combinations
