@@ -530,6 +530,26 @@ def test_what_an_ndarray_cannot_hold_is_named_as_what_it_is(mode: str, what: str
     assert text + "holds numbers." in str(caught.value)
 
 
+WRITES = {
+    "add.at": lambda array, x: np.add.at(array, [0, 0], x),
+    "maximum.at": lambda array, x: np.maximum.at(array, [0, 1], x),
+    "put": lambda array, x: np.put(array, [0, 1], x),
+    "copyto": np.copyto,
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("transformation", [wg.jit, wg.vmap, wg.jacobian])
+def test_functions_that_write_into_ndarrays_say_how_to_make_them(write: Any, transformation: Any) -> None:
+    def function(x: Any) -> Any:
+        array = np.zeros(2)
+        write(array, x)
+        return array
+
+    with pytest.raises(errors.GraphError, match=r"stored into an ndarray; .* Make the array with wengert\.numpy"):
+        transformation(function)(np.ones((2, 2) if transformation is wg.vmap else 2))
+
+
 def test_a_decision_in_lanes_says_what_converts_it() -> None:
     function = wg.vmap(lambda x: x if x > 0 else -x)
     with pytest.raises(errors.GraphError, match=r"use wengert\.jit\(wengert\.vmap\(function\)\), which converts"):

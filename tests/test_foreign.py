@@ -11,7 +11,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import DtypeError
+from wengert.errors import DtypeError, GraphError
 
 T = wg.tensor([1.0, 2.0])
 
@@ -284,3 +284,16 @@ def test_an_index_is_read_when_it_is_used() -> None:
     assert jitted(np.arange(3.0), 2.0).tolist() == [0.0, 2.0]
     column.values[:] = 2
     assert jitted(np.arange(3.0), 2.0).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_columns_of_pandas_beside_what_is_differentiated_are_told_to_be_taken_out(first: bool) -> None:
+    members = {"__module__": "pandas.core.series", "__array_ufunc__": lambda *_, **__: NotImplemented}
+    column = type("Series", (Labelled,), members)([1.0, 3.0], "a")
+
+    def function(x: Any) -> Any:
+        return np.maximum(column, x) if first else np.maximum(x, column)
+
+    for differentiated in (wg.grad(function), wg.jit(function)):
+        with pytest.raises(GraphError, match=r"maximum: a Series of pandas; .*\.to_numpy\(\)"):
+            differentiated(np.array([2.0, 2.0]))

@@ -163,6 +163,24 @@ def test_functions_are_traced_once() -> None:
     assert len(calls) == found.nfev
 
 
+def test_curve_fit_takes_columns_of_tables_as_they_are() -> None:
+    class Column:
+        ndim = 1
+
+        def __init__(self, values: Any) -> None:
+            self.values = np.asarray(values)
+
+        def to_numpy(self) -> Any:
+            return self.values
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.asarray(self.values, dtype)
+
+    places, heights = Column([0.0, 1.0, 2.0, 3.0]), Column([1.0, 3.0, 5.0, 7.0])
+    found, _ = wg.optim.curve_fit(lambda x, slope, height: slope * x + height, places, heights)
+    np.testing.assert_allclose(found, [2.0, 1.0])
+
+
 def test_least_squares_root_and_curve_fit() -> None:
     t = np.linspace(0.0, 2.0, 30)
     y = 2.5 * np.exp(-1.3 * t) + 0.4

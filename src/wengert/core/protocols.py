@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import unregister
+from wengert.core.asking import LIBRARIES
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions
 from wengert.core.meanings import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.signatures import MISSING
 from wengert.core.tensor import Tensor, call_plainly, new_tensor
 from wengert.core.watch import WATCHES
+from wengert.errors import GraphError, describe
 from wengert.native.elementwise import LARGE
 
 __all__ = ["LATER"]
@@ -66,7 +68,7 @@ def array_ufunc(
     inputs = () if x is MISSING else (x,) if y is MISSING else (x, y, *others)
     for x in inputs:
         if type(x) not in ORDINARY and decides(type(x)):
-            return NotImplemented
+            return left_to(type(x), ufunc, self)
     if kwargs and any_decides(kwargs.get("out") or ()):
         return NotImplemented
     function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
@@ -103,6 +105,18 @@ def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) 
         if "out" in function.__code__.co_varnames:
             carry_out(function, *args, **kwargs)
         raise
+
+
+def left_to(kind: type, ufunc: np.ufunc, x: Tensor) -> Any:
+    """Return NotImplemented, so that a type decides; of one of pandas', which asks for elements, say what to write.
+
+    Raises:
+        GraphError: there are none to be had.
+    """
+    if x._trace is None or kind.__module__.partition(".")[0] != "pandas":
+        return NotImplemented
+    needed = "an ndarray is needed beside a Tensor that is being differentiated or traced"
+    raise GraphError(describe(ufunc.__name__, f"a {kind.__name__} of pandas", needed, LIBRARIES["pandas"]))
 
 
 def known_later() -> bool:

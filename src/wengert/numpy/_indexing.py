@@ -13,7 +13,7 @@ from wengert.core.dispatch import apply, as_tensor, implements, is_weak
 from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
 from wengert.core.plain import computed
-from wengert.core.tensor import Tensor, concrete, is_concrete
+from wengert.core.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._out import with_out
 from wengert.numpy._selection import flattened, in_range
@@ -104,7 +104,10 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
 
 
 def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a NumPy function that writes into an ndarray; a Tensor being differentiated is refused on the way."""
+    """Call a NumPy function that writes into an ndarray; a Tensor being differentiated or traced is refused."""
+    for x in (*args, *kwargs.values()):
+        if type(x) is Tensor and innermost_trace(x) is not None:
+            raise x._stored()
     return function(
         *(np.asarray(x) if type(x) is Tensor else x for x in args),
         **{name: np.asarray(x) if type(x) is Tensor else x for name, x in kwargs.items()},

@@ -270,6 +270,8 @@ def curve_fit(
 
     name = "optim.curve_fit"
     require_callable(name, f)
+    if getattr(xdata, "ndim", 0) == 1 and hasattr(xdata, "to_numpy"):  # a column of pandas takes no Tensors beside it
+        xdata = xdata.to_numpy()
     start = np.ones(parameter_count(name, f)) if p0 is None else as_example(p0)
     flat = isinstance(start, np.ndarray)
 
