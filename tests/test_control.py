@@ -3,6 +3,7 @@
 import tracemalloc
 from collections import namedtuple
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -683,3 +684,40 @@ def test_errors_about_the_value_of_a_counted_loop_count_it_alone() -> None:
             f = transform(lambda x, stop: wg.fori_loop(0, stop, lambda i, y: y / 2, x))
             with pytest.raises(DtypeError, match="value 0 of the value that the body returned has dtype float64"):
                 f(np.arange(3), stop)
+
+
+CAPTURING = {
+    "cond": lambda x, i: wg.cond(i < 5, lambda: x[i] * 2, lambda: x[0]),
+    "switch": lambda x, i: wg.switch(i // 5, [lambda: x[i] * 2, lambda: x[0]]),
+    "a view": lambda x, i: of_view(x[1:], i),
+    "containers": lambda x, i: of_containers([x, {"index": i}], i),
+    "for no steps": lambda x, i: wg.fori_loop(0, np.where(i < 5, 2, 0), lambda _k, s: s + x[i], x[0] * 0),
+    "while never": lambda x, i: wg.while_loop(lambda c: c < i % 5, lambda c: c + x[i], x[0] * 0 + 0.5),
+}
+
+
+def of_view(x: Any, i: Any) -> Any:
+    return wg.cond(i < 4, lambda: x[i] + x[0], lambda: x[0])
+
+
+def of_containers(data: Any, i: Any) -> Any:
+    return wg.cond(i < 5, lambda: data[0][data[1]["index"]], lambda: data[0][0])
+
+
+@pytest.mark.parametrize("way", ["jit", "jit of grad", "grad of jit", "jit of vmap"])
+@pytest.mark.parametrize("case", CAPTURING)
+def test_what_a_branch_or_body_computes_of_captured_values_is_computed_where_it_runs_alone(case: str, way: str) -> None:
+    function, x = CAPTURING[case], np.arange(1.0, 6.0)
+    want: Any = function
+    if way == "jit":
+        call: Any = wg.jit(function)
+    elif way == "jit of vmap":
+        call, want = wg.jit(wg.vmap(function, (0, None))), wg.vmap(function, (0, None))
+        x = np.stack([x, x + 1])
+    else:
+        want = wg.grad(function)
+        call = wg.jit(want) if way == "jit of grad" else wg.grad(wg.jit(function))
+    for i in (1, 2, 10):
+        if case == "while never" and i < 5:
+            continue
+        np.testing.assert_array_equal(call(x, np.int64(i)), want(x, np.int64(i)))

@@ -22,7 +22,7 @@ from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments
 from wengert.core.aval import Aval
 from wengert.core.graph import Graph
-from wengert.errors import GraphError
+from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program, Stage
@@ -135,7 +135,6 @@ NEVER = {
     *(
         "bitwise_count",
         "ravel_multi_index",
-        "whole",
         "fitted",
         "laid_as",
         "random_units",
@@ -538,7 +537,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
     "no room": (lambda x: [x > -1, x == 300, np.clip(x, -5, 2)], (np.array([1, 44], np.uint8),), "a number that the"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
-    "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),
+    "Python's integers": (lambda n: n // 2, (3,), "whole numbers of Python's, which have no size"),
     "small integers": (
         lambda x, n: x + n,
         (SMALL, 3),
@@ -614,6 +613,89 @@ def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
         assert [part.program is None for part in segments.parts] == [False]
         with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
             segments.run([x, np.array([0, 1, place, 2])], checked)
+
+
+# Branches
+
+OF_BRANCHES = {
+    "numbers": lambda t, x: wg.cond(t > 0, lambda: t * 2, lambda: -t) + 1,
+    "arrays": lambda t, x: wg.cond(t > np.sum(x), lambda: x[::-1] * t, lambda: np.sin(x)),
+    "several results": lambda t, x: wg.cond(t > 0, lambda: (x, t, 1), lambda: (x * 2, -t, 2)),
+    "the same result": lambda t, x: wg.cond(t > 0, lambda: (x, t), lambda: (x, -t)),
+    "of single precision": lambda t, x: wg.cond(t > 0, lambda y: y * 2, lambda y: y + 1, np.float32(1) * t),
+    "numbers that are known": lambda t, x: wg.cond(t > 0, lambda y: np.exp(y) + t, lambda y: y / 0.0, 2.0),
+    "complex": lambda t, x: wg.cond(t > 0, lambda: np.exp(1j * x), lambda: x + 0j),
+    "by numbers": lambda t, x: wg.switch((t > 0) + 1, [lambda: t, lambda: t**2, lambda: np.exp(t)]),
+    "by a whole number": lambda t, x: wg.switch(x.shape[0] * (t > 0) - 3, [lambda: x, lambda: x**2, lambda: np.exp(x)]),
+    "inside of another": lambda t, x: wg.cond(
+        t > 0, lambda: wg.cond(t > 1, lambda: t, lambda: t**2), lambda: wg.cond(t < -1, lambda: -t, lambda: 0.0)
+    ),
+    "gradients": wg.grad(lambda t, x: np.sum(wg.cond(t > 0, lambda: np.sqrt(np.abs(t)) * x, lambda: x**2)), (0, 1)),
+    "gradients of roots": wg.grad(lambda t, x: wg.cond(t > 0, lambda: np.sqrt(t), lambda: 0.0 * t)),
+    "directions": lambda t, x: wg.jvp(lambda t: wg.cond(t > 0, lambda: t**3, lambda: t * 2), (t,), (1.0,)),
+}
+
+
+@pytest.mark.parametrize("case", OF_BRANCHES)
+def test_short_branches_are_selected_from(case: str) -> None:
+    graph = trace(OF_BRANCHES[case])(1.5, np.linspace(-1.0, 1.0, 5))
+    for t in (1.5, 0.5, 0.0, -0.5, -2.5):
+        segments = require_same(graph, (t, np.linspace(-1.0, 1.0, 5)))
+        assert segments.whole is not None, [part.reasons for part in segments.parts]
+
+
+def test_places_are_out_of_bounds_in_the_branch_alone_that_is_taken() -> None:
+    x, places = np.arange(5.0), np.array([0, 4])
+    graph = trace(lambda x, i, t: wg.cond(t > 0, lambda: x[i] * 2, lambda: x[i * 0]))(x, places, 1.0)
+    segments = require_same(graph, (x, places, 1.0))
+    assert segments.whole is not None
+    require_same(graph, (x, places - 9, -1.0))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        segments.run([x, places + 1, 1.0], checked)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda t, x: wg.cond(t > 0, lambda: np.sort(x), lambda: x), "a routine of NumPy"),
+        (lambda t, x: wg.cond(t > 0, np.exp, np.negative, np.tile(x, 10**4)), "branches that"),
+    ],
+)
+def test_branches_with_what_is_refused_or_takes_long_are_refused(function: Any, reason: str) -> None:
+    args = 1.0, np.linspace(-1.0, 1.0, 5)
+    segments = require_same(trace(function)(*args), args)
+    reasons = [r for part in segments.parts for r in part.reasons]
+    assert any(found.startswith(reason) for found in reasons), reasons
+
+
+# Whole numbers
+
+
+@pytest.mark.parametrize("n", [3, -7, 0, 2**31, 2**31 + 1, -(2**31) - 1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63)])
+def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: int) -> None:
+    for function in (
+        lambda n: n + 1,
+        lambda n: [-n, abs(n), n - 3, max(n, 7)],
+        lambda n: n * n,
+        lambda n: 3 * n + 2,
+        lambda n: wg.cond(n > 5, lambda: n - 5, lambda: n * 2),
+    ):
+        graph = trace(function)(3)
+        segments = segmented(inlined(graph))
+        assert segments.whole is not None, [part.reasons for part in segments.parts]
+        want = outcome(lambda graph=graph: graph(n))
+        assert repr(outcome(lambda segments=segments: segments.run([n], checked))) == repr(want)
+        if not isinstance(want, Exception):
+            expected = function(n)
+            assert list(map(int, want)) == (expected if isinstance(expected, list) else [expected])
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    """Return what a function returns, numbers as whole ones, or the refusal it ends with."""
+    try:
+        return list(map(int, function()))
+    except RangeError as error:
+        return error
 
 
 def test_places_that_are_known_are_looked_at_once() -> None:

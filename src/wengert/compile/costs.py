@@ -13,7 +13,7 @@ from wengert.core.graph import Equation, Graph
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
 
-__all__ = ["calls_before", "is_worthwhile"]
+__all__ = ["CALLING", "calls_before", "is_worthwhile", "time_of"]
 
 COMPILING = 10_000.0, 250.0
 """Microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to 200, 0.3 s for

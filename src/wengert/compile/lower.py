@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.arrangement import difference, imaginary, part, triangle, view
+from wengert.compile.branches import are_short, selected, specialised, taken
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
+from wengert.compile.counting import COUNTING, is_whole_number, too_large
 from wengert.compile.index_maps import Index
+from wengert.compile.inline import of_dtype
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
+from wengert.compile.scalars import Scalar
 from wengert.compile.scans import extremum_partials, recurrence, scan
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.contraction import Contraction
 from wengert.core.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.identity import registered_name
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.kernel.checking import DTYPES
@@ -55,9 +60,9 @@ class Lowered:
 class Lowering:
     """Hold what the variables of a graph stand for, while its equations are lowered."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, nodes: Nodes) -> None:
         self.graph = graph
-        self.nodes = Nodes()
+        self.nodes = nodes
         self.known: dict[Variable, Value] = {}
         self.uses = uses_of(graph)
         self.refused: dict[int, Refused] = {}
@@ -119,6 +124,8 @@ class Lowering:
 
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
         """Return what stands for the results of an equation, or why there is nothing."""
+        if registered_name(equation.primitive) == "cond":
+            return self.chosen(equation)
         alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
         avals = list(map(aval_of, equation.inputs))
         values = list(map(self.value, equation.inputs))
@@ -133,12 +140,57 @@ class Lowering:
             if isinstance(found, Refused):
                 return found
             results.append(found)
+            if is_whole_number(equation.outputs[k]):
+                self.nodes.outside += too_large(self.nodes, equation.primitive.name, args)
         return results
+
+    def chosen(self, equation: Equation) -> Sequence[Value] | Refused:
+        """Return what the one of several graphs gives that an index chooses; all of them are computed."""
+        index, *operands = equation.inputs
+        graphs = equation.params["branches"]
+        if not are_short(graphs):
+            return Refused("branches that take long")
+        columns = []
+        flags = taken(self.nodes, self.value(index), len(graphs))
+        for graph, flag in zip(graphs, flags, strict=True):
+            column = self.inside(graph, operands, equation.outputs, flag)
+            if isinstance(column, Refused):
+                return column
+            columns.append(column)
+        return selected(flags, columns, [v.shape for v in equation.outputs])
+
+    def inside(
+        self, graph: Graph, operands: Sequence[Any], results: Sequence[Variable], flag: Scalar
+    ) -> Sequence[Value] | Refused:
+        """Return what a graph gives for some operands; places out of bounds are told if it is the one taken."""
+        operands = list(map(of_dtype, operands, graph.inputs))
+        if not have_dtypes(operands, graph.inputs):
+            return Refused("operands that have other dtypes in a branch")
+        graph = specialised(graph, operands)
+        found = list(map(of_dtype, graph.outputs, results))
+        if not have_dtypes(found, results):
+            return Refused("results that have other dtypes in a branch")
+        inner = Lowering(graph, self.nodes.apart())
+        given = [x for x in operands if type(x) is Variable]
+        inner.known.update(zip(graph.inputs, map(self.value, given), strict=True))
+        inner.uses = dict.fromkeys(inner.uses, 2)  # what is given is read by others, too
+        for equation in graph.equations:
+            values = reason_refused(equation) or inner.equation(equation)
+            if isinstance(values, Refused):
+                return values
+            inner.known.update(zip(equation.outputs, values, strict=True))
+        self.nodes.outside += [(Scalar(self.nodes, x, ()) & flag).access for x in inner.nodes.outside]
+        return list(map(inner.value, found))
 
 
 def lower(graph: Graph) -> Lowered:
     """Return what a graph computes as nodes; what an equation gives that is refused is a buffer of its own."""
-    return Lowering(graph).lowered()
+    return Lowering(graph, Nodes()).lowered()
+
+
+def have_dtypes(values: Sequence[Any], variables: Sequence[Variable]) -> bool:
+    """Tell whether values have the dtypes of some variables."""
+    return all(aval_of(x).dtype == v.dtype for x, v in zip(values, variables, strict=True))
 
 
 def single_in_memory(nodes: Nodes, name: str, aval: Aval) -> Access:
@@ -182,18 +234,14 @@ def reason_refused(equation: Equation) -> Refused | None:
     integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
     if not integers:
         return None
-    if any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :]):
+    counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :])
+    if counted and equation.primitive.name not in COUNTING:
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")
     if any(map(is_whole_number, equation.inputs)) and integers != {LONG}:
         return Refused("a whole number of Python's, which an array of small integers may not hold")
     return None
-
-
-def is_whole_number(x: Any) -> bool:
-    """Tell whether an operand is a whole number of Python's that is not known."""
-    return type(x) is Variable and x.weak and x.dtype.kind == "i"
 
 
 def literal(nodes: Nodes, value: Any) -> Access:

@@ -123,13 +123,19 @@ class Nodes:
 
     Attributes:
         made: all of them, in order of creation.
-        outside: truths, of which one holds if a place was out of bounds.
+        outside: truths, of which one holds if a place was out of bounds, or a whole number too large.
     """
 
     def __init__(self) -> None:
         self.known: dict[Hashable, Node] = {}
         self.made: list[Node] = []
         self.outside: list[Access] = []
+
+    def apart(self) -> Nodes:
+        """Return what makes the same nodes, and has truths of its own."""
+        other = Nodes()
+        other.known, other.made = self.known, self.made
+        return other
 
     def make(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.nodes import LONG
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, convert, operate, select
 from wengert.core.aval import Aval
@@ -452,6 +453,8 @@ def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Se
         result: the dtype of the result.
     """
     ufunc = np.power if primitive.name == "pow" else primitive.evaluate
+    if all(x is int for x in given):
+        given = [LONG] * len(given)  # which NumPy compares as objects
     if isinstance(ufunc, np.ufunc):
         return ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[: len(given)]
     own = OWN_DTYPE.get(primitive.name, ())
@@ -467,7 +470,7 @@ def pointwise(call: Call) -> Found:
     name = primitive.name
     if name in COPIES:
         return call.args[0] if out.dtype == call.avals[0].dtype else call.scalar(0, out.dtype).access
-    if name == "astype":
+    if name in CONVERSIONS:
         return call.scalar(0, out.dtype).access
     expression = expression_of(primitive)
     if expression is None:
@@ -507,6 +510,7 @@ def has_room(dtype: DType, operand: Any) -> bool:
     return bool(limits.min <= operand <= limits.max)
 
 
+CONVERSIONS = frozenset({"astype", "whole"})
 ORDERED = frozenset({"less", "less_equal", "greater", "greater_equal"})
 
 

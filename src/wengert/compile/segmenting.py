@@ -17,7 +17,7 @@ from wengert.compile.lower import lower
 from wengert.compile.owners import sharing_views
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.writing import program_of
-from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.kernel.kernel import Program
 from wengert.primitives.indexing import assign, getitem
 
@@ -116,13 +116,20 @@ def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
         own = int(i in refused)
         needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
         turn = max([need + (need % 2 != own) for need in needs], default=-own)
-        if own or equation.primitive in INDEXING:
+        if own or may_fail(equation):
             turn = max(turn, checked + (checked % 2 != own))
         if must_run(equation):
             checked = max(checked, turn)
         turns.append(turn)
         known.update(dict.fromkeys(equation.outputs, turn))
     return turns
+
+
+def may_fail(equation: Equation) -> bool:
+    """Tell whether native code may fail at an equation, or at one in the graphs that it runs."""
+    return equation.primitive in INDEXING or any(
+        may_fail(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    )
 
 
 def subgraph(equations: Sequence[Equation], later: set[Variable]) -> Graph:

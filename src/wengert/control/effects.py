@@ -48,6 +48,10 @@ class Reach:
         """Return the Tensors that are being differentiated by what goes on outside, or were and are frozen."""
         return [x for x, _ in self.tensors if x._node is not None and not is_staged(x)]
 
+    def staged(self) -> list[Tensor]:
+        """Return the Tensors that have no elements yet: what is computed of them need not be the function's."""
+        return [x for x, _ in self.tensors if is_staged(x)]
+
     def constants(self) -> list[Tensor]:
         """Return the Tensors that a graph takes for constants, views too: they might require grad, and never have."""
         found = [x for x in self.heap.seen.values() if type(x) is Tensor and is_differentiable(x.dtype)]

@@ -93,7 +93,7 @@ def with_common_constants(
     functions: Sequence[Callable[..., Sequence[Any]]], examples: Sequence[Sequence[Any]], name: str
 ) -> tuple[list[Graph], list[Tensor]]:
     """Trace functions of examples to graphs whose first inputs are everything that any of them captured."""
-    pairs = [traced(f, own, name) for f, own in zip(functions, examples, strict=True)]
+    pairs = [traced(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
     constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
     graphs = []
     for (graph, captured), own in zip(pairs, examples, strict=True):

@@ -58,21 +58,41 @@ Flags = Sequence[bool]
 # Tracing
 
 
-def traced(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> tuple[Graph, list[Tensor]]:
+def traced(
+    function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str, *, whole: bool = False
+) -> tuple[Graph, list[Tensor]]:
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs.
 
     Args:
         function: the function.
         examples: of its arguments, of which shapes, dtypes and memory order matter; avals stand for C order.
         name: for errors.
+        whole: what the function computes of traced values that it captures alone is part of the graph, too: it may
+            never run, and fail if it did.
     """
     reach = Reach(name, function)
     orders = list(map(strides_of, examples))
+    outside = reach.staged() if whole else ()
     with Watch() as watch, reach:
-        graph, captured = staged(lambda xs: called(function, xs, {}), list(map(aval_of, examples)), name, orders=orders)
+        graph, captured = staged(
+            lambda xs: called(function, xs, {}), list(map(aval_of, examples)), name, orders=orders, outside=outside
+        )
     require_unwritten(watch, name)
     reach.require_unchanged()
-    return simplified(graph), captured
+    return with_used_captures(simplified(graph), captured)
+
+
+def with_used_captures(graph: Graph, captured: Sequence[Tensor]) -> tuple[Graph, list[Tensor]]:
+    """Return a graph without those of its last inputs, captured Tensors, that it does not read, and the others."""
+    used = {
+        x for values in (*[e.inputs for e in graph.equations], graph.outputs) for x in values if type(x) is Variable
+    }
+    count = len(graph.inputs) - len(captured)
+    kept = [v in used for v in graph.inputs[count:]]
+    if all(kept):
+        return graph, list(captured)
+    inputs = [*graph.inputs[:count], *flagged(graph.inputs[count:], kept)]
+    return Graph(inputs, graph.equations, graph.outputs), flagged(captured, kept)
 
 
 def closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> Graph:
