@@ -439,6 +439,18 @@ def test_containers_that_change_are_an_error(wrap):
         wrap(lambda x: wg.scan(lambda c, a: c * a, x, wnp.ones(2)))(1.0)
 
 
+def test_errors_about_loops_over_integers_leave_out_their_counters():
+    text = r"^fori_loop: the value that the body returned is \(\*, \*\) and the value that it was given is one array"
+    for loop in (
+        lambda x, n: wg.fori_loop(0, n, lambda i, y: (y, y), x),  # with a bound that is traced
+        lambda x, n: wg.fori_loop(0, 3, lambda i, y: (y, y), x),
+    ):
+        with pytest.raises(UsageError, match=text):
+            wg.jit(loop)(1.0, 3)
+    with pytest.raises(ShapeError, match=r"^fori_loop: value 0 of the value that the body returned has shape \(2,\)"):
+        wg.jit(lambda x, n: wg.fori_loop(0, n, lambda i, y: wnp.stack([y, y]), x))(1.0, 3)
+
+
 @traced_and_eager
 def test_shapes_that_change_are_an_error(wrap):
     with pytest.raises(ShapeError, match=r"fori_loop: value \d of the value that the body returned has shape \(2,\)"):

@@ -301,6 +301,23 @@ def test_linearize_evaluates_once_and_can_be_applied_again() -> None:
     assert calls == [1]
 
 
+@pytest.mark.parametrize(
+    ("tangents", "text"),
+    [
+        ((1.0,), r"a tangent of shape \(\) for a primal of shape \(3,\); the same shape is needed"),
+        ((X, X), r"2 tangents for 1 primals; one for each primal is needed"),
+        (([X],), r"a tangent of structure \[\*\]; that of its primal, one array, is needed"),
+        ((X * 1j,), r"a tangent of dtype complex128 for a primal of dtype float64; a real tangent is needed"),
+    ],
+    ids=["shape", "number", "containers", "dtype"],
+)
+def test_errors_about_tangents_of_linearize_speak_of_tangents(tangents: Any, text: str) -> None:
+    _, push = wg.linearize(np.sin, X)
+    with pytest.raises((ShapeError, DtypeError), match="^linearize: " + text):
+        push(*tangents)
+    np.testing.assert_allclose(push(X), np.cos(X) * X)
+
+
 def test_linearize_does_not_see_later_writes() -> None:
     x = X.copy()
     _, push = wg.linearize(lambda x: x * x, x)

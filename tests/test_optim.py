@@ -484,6 +484,8 @@ def test_names_of_other_libraries_say_what_is_written_here() -> None:
         optim.clip_grad_norm_  # noqa: B018 - likewise
     with pytest.raises(AttributeError, match=r"'softmax'; it is wengert.nn.functional.softmax$"):
         wg.nn.softmax  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"'init'; write wengert.tensor\(numbers, requires_grad=True\), with"):
+        wg.nn.init  # noqa: B018 - likewise
     with pytest.raises(AttributeError, match=r"'PRNGKey'; write key\(seed\)$"):
         wg.random.PRNGKey  # noqa: B018 - likewise
     with pytest.raises(AttributeError, match=r"'save'; write wengert.optim.save\(file, containers\)$"):

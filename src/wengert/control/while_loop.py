@@ -74,8 +74,13 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """
     require_callable("while_loop", cond_fun, "cond_fun")
     require_callable("while_loop", body_fun, "body_fun")
-    leaves, structure = carried_leaves("while_loop", init_val)
-    body = Flat("while_loop", body_fun, structure)
+    return repeated("while_loop", cond_fun, body_fun, init_val)
+
+
+def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+    """Do what `while_loop` does, under the name of the public function."""
+    leaves, structure = carried_leaves(name, init_val)
+    body = Flat(name, body_fun, structure)
     carried = started(leaves)
     first = True
 
@@ -85,7 +90,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     while True:
         active = None if any_staged(carried) else cond(*carried)[0]
         if active is None or is_staged(active):
-            return unflatten(structure, loop_equation("while_loop", body, cond, leaves, structure))
+            return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):
             return finished(structure, carried, leaves)
         found = (
@@ -94,7 +99,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
             else loop.masked(lambda xs: body(*xs), active, carried, slice(0, len(carried)))
         )
         if first or body.structure != structure:
-            check_alike("while_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
+            check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
         carried, first = found, False
 
 
@@ -258,7 +263,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
             raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
     if not (is_concrete(lower) and is_concrete(upper)):
         start = (init_val, lower, upper)
-        return while_loop(lambda s: s[1] < s[2], lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1, s[2]), start)[0]
+        return repeated(
+            "fori_loop", lambda s: s[1] < s[2], lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1, s[2]), start
+        )[0]
     first, last = int(raw(lower)), int(raw(upper))
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
@@ -274,8 +281,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
 
 
 def stepped(body_fun: Function, i: Any, value: Any) -> Any:
-    """Take one step of a loop over integers."""
-    return called_with("fori_loop (body_fun)", body_fun, "i, value", (i, value))
+    """Take one step of a loop over integers; its containers are compared here, where the counter is not among them."""
+    found = called_with("fori_loop (body_fun)", body_fun, "i, value", (i, value))
+    check_containers("fori_loop", CARRIED, flatten(found)[1], flatten(value)[1])
+    return found
 
 
 def counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:

@@ -91,6 +91,8 @@ OTHERWISE: dict[str, str] = {
     "char": "x.astype(np.int8)",
     "cholesky": "np.linalg.cholesky(x)",
     "chunk": "np.array_split(x, n, axis)",
+    "clamp_max": "np.minimum(x, greatest)",
+    "clamp_min": "np.maximum(x, least)",
     "contiguous": "np.ascontiguousarray(x)",
     "copy_to_host_async": "x itself: there is one device",
     "corrcoef": "np.corrcoef(x)",

@@ -116,7 +116,7 @@ def dual_arguments(
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the primals as Tensors that carry the tangents, their leaves as given, and their leaves as Tensors."""
     if len(primals) != len(tangents):
-        raise mismatch(f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed")
+        raise mismatch(name, f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed")
     arguments: list[Any] = []
     given: list[Any] = []
     inside: list[Any] = []
@@ -131,33 +131,33 @@ def dual_arguments(
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(
+                name,
                 f"a tangent of structure {structure_text(other)}",
                 f"that of its primal, {structure_text(structure)}, is needed",
             )
         chosen = selected_leaves(name, function, position, primal, leaves)
         pairs = zip(chosen, directions, leaves, strict=True)
-        duals = [standing_for(dual_leaf(trace, value, direction), leaf) for value, direction, leaf in pairs]
+        duals = [standing_for(dual_leaf(name, trace, value, direction), leaf) for value, direction, leaf in pairs]
         arguments.append(unflatten(structure, duals))
         inside += duals
     return arguments, given, inside
 
 
-def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
+def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     """Return one differentiated leaf with its tangent."""
     value = inner_value(leaf)
     if type(value) is float and type(direction) is float:
         return make_dual(value, direction, trace, trace.place)
-    require_number("jvp", "a tangent", direction)
+    require_number(name, "a tangent", direction)
     tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
     if tangent.shape != aval.shape:
-        raise mismatch(
-            f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}", "the same shape is needed"
-        )
+        given = f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}"
+        raise mismatch(name, given, "the same shape is needed")
     if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
         raise DtypeError(
             describe(
-                "jvp",
+                name,
                 f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}",
                 "a real tangent is needed for a real primal",
                 "Pass its .real, or convert the primal with .astype(complex)",
@@ -168,9 +168,9 @@ def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
 
 
-def mismatch(given: str, needed: str) -> ShapeError:
+def mismatch(name: str, given: str, needed: str) -> ShapeError:
     """Return the error about tangents that do not fit their primals."""
-    return ShapeError(describe("jvp", given, needed, "Build the tangents like the primals"))
+    return ShapeError(describe(name, given, needed, "Build the tangents like the primals"))
 
 
 def value_of(leaf: Any, trace: Dual, example: Any) -> Any:

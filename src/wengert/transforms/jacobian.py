@@ -13,7 +13,7 @@ from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.requirements import require_callable, require_flag
 from wengert.core.tensor import Tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
     Narrowed,
@@ -450,7 +450,11 @@ def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Arg
     _, push = pulled("linearize", pullback, [tangent], any_result=True)
 
     def pushforward(*tangents: *Args) -> Any:
-        return push(tangents)[0]
+        try:
+            return push(tangents)[0]
+        except (DtypeError, ShapeError, UsageError):
+            moved(*tangents)  # its error speaks of tangents, where that of a pullback speaks of a cotangent
+            raise
 
     return output, pushforward
 
