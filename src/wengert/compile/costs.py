@@ -9,7 +9,8 @@ from typing import Any
 from wengert.core.aval import aval_of
 from wengert.core.contraction import Contraction
 from wengert.core.form import form_of
-from wengert.core.graph import Equation, Graph
+from wengert.core.graph import Equation, Graph, subgraphs
+from wengert.core.primitive import Structured
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
 
@@ -60,8 +61,11 @@ def evaluation_time(equations: Iterable[Equation]) -> float:
 
 
 def time_of(equation: Equation) -> float:
-    """Return about how many microseconds NumPy takes for the elements of an equation."""
+    """Return about how many microseconds NumPy takes for the elements of an equation, and for the graphs it runs."""
     primitive = equation.primitive
+    if isinstance(primitive, Structured):
+        inner = [evaluation_time(graph.equations) for _, graph in subgraphs(equation.params)]
+        return primitive.rounds(equation.params) * sum(inner)
     sizes = [size_of(x) for x in (*equation.inputs, *equation.outputs)]
     if primitive.view and len(equation.inputs) == 1:
         return 0.0

@@ -12,6 +12,7 @@ __all__ = [
     "Known",
     "Pass",
     "distinct_variables",
+    "entered",
     "everywhere",
     "holds_graphs",
     "renamed",

@@ -1,4 +1,7 @@
-"""A graph as a function of arrays: its native segments, compiled or found in the cache, and NumPy between them."""
+"""A graph as a function of arrays: its native segments, compiled or found in the cache, and NumPy between them.
+
+Of what NumPy computes, loops run natively where one program does all of an iteration.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._unstopped import UNSTOPPED
+from wengert.compile.equations import entered, holds_graphs
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segments, with_programs
-from wengert.core.graph import Graph, Variable, evaluate
+from wengert.compile.segments import Segment, Segments, with_programs
+from wengert.core.graph import Equation, Graph, Variable, evaluate, subgraphs
+from wengert.core.primitive import Structured
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable, Image
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
@@ -39,12 +44,17 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        self.segments = with_programs(images(Keeper(simple)), lambda image: Executable(image, address_of))
+        self.segments = with_native_loops(with_programs(images(Keeper(simple)), in_memory))
 
     @property
     def whole(self) -> Executable | None:
         """What computes all of the graph at once, if there is such a program."""
         return self.segments.whole
+
+    @property
+    def is_native(self) -> bool:
+        """Whether any of it is."""
+        return any(part.program is not None or holds_native(part.graph) for part in self.segments.parts)
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""
@@ -55,14 +65,77 @@ class Compiled:
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
 
-def images(keeper: Keeper) -> Segments[Image]:
-    """Return a graph in segments of machine code, that of an earlier process if it was kept."""
+def in_memory(image: Image) -> Executable:
+    """Return machine code as what can be called."""
+    return Executable(image, address_of)
+
+
+def all_of(graph: Graph) -> Executable | None:
+    """Return a graph that has been through all passes as machine code; None if kernels cannot compute all of it."""
+    try:
+        image = images(Keeper(graph, "all of"), alone=True).whole
+        return None if image is None else in_memory(image)
+    except ABSENT:
+        return None
+
+
+def with_native_loops(segments: Segments[Executable]) -> Segments[Executable]:
+    """Return segments where what NumPy computes are loops, and others inside of them, that run natively if they can."""
+    if all(part.program is not None or not holds_graphs(part.graph) for part in segments.parts):
+        return segments
+    return Segments(
+        segments.graph, tuple([part if part.program is not None else repeating(part) for part in segments.parts])
+    )
+
+
+def repeating(part: Segment[Executable]) -> Segment[Executable]:
+    """Return a segment of NumPy's whose loops run natively if they can."""
+    return Segment(natively(part.graph), None, part.reasons, part.dropped)
+
+
+def natively(graph: Graph) -> Graph:
+    """Return a graph whose structured operations, and those inside of them, run natively if they can."""
+    if not holds_graphs(graph):
+        return graph
+    found = [native_equation(equation) if equation.primitive.structured else equation for equation in graph.equations]
+    return Graph(graph.inputs, found, graph.outputs)
+
+
+def native_equation(equation: Equation) -> Equation:
+    """Return a structured operation as one that runs natively; with such ones in its graphs if it cannot be one."""
+    primitive = equation.primitive
+    function = primitive.natively(equation.params, all_of) if isinstance(primitive, Structured) else None
+    if function is None:
+        return entered(equation, natively)
+    return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
+
+
+class Natively(Structured):
+    """Run a structured operation natively, for one equation."""
+
+
+def holds_native(graph: Graph) -> bool:
+    """Tell whether some operation of a graph, or inside of it, runs natively."""
+    return any(
+        isinstance(equation.primitive, Natively) or any(holds_native(inner) for _, inner in subgraphs(equation.params))
+        for equation in graph.equations
+        if equation.primitive.structured
+    )
+
+
+def images(keeper: Keeper, alone: bool = False) -> Segments[Image]:
+    """Return a graph in segments of machine code, that of an earlier process if it was kept.
+
+    Args:
+        keeper: of the graph.
+        alone: whether machine code is of use only if it computes all of it.
+    """
     kept = keeper.found()
     if kept is None:
         with UNSTOPPED:
             from wengert.compile.imaging import imaged  # lowering and emission, which take as long as all of Wengert
 
-        kept = imaged(keeper.graph)
+        kept = imaged(keeper.graph, alone)
         keeper.keep(kept)
     return kept
 
@@ -119,7 +192,7 @@ class GraphFunction(Entry):
             found = Compiled(self.graph)
         except ABSENT:
             return None
-        return found if any(part.program is not None for part in found.segments.parts) else None
+        return found if found.is_native else None
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Return the outputs."""

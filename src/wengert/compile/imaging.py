@@ -24,17 +24,21 @@ DIGITS = 64
 """Hexadecimal digits of constants that are printed."""
 
 
-def imaged(graph: Graph) -> Segments[Image]:
+def imaged(graph: Graph, alone: bool = False) -> Segments[Image]:
     """Return a graph in segments, of machine code where kernels can compute them.
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
+        alone: whether there is to be machine code only if it computes all of it.
 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    return with_programs(segmented(graph, is_worthwhile), machine_code)
+    segments = segmented(graph, is_worthwhile)
+    if alone and segments.whole is None:
+        segments = Segments(graph, ())
+    return with_programs(segments, machine_code)
 
 
 def machine_code(program: Program) -> Image:

@@ -25,14 +25,15 @@ class Keeper:
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
+        kind: of what is kept of it.
 
     Attributes:
         key: what graphs share whose code is the same; None if other processes cannot know this one again.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kind: str = "graph") -> None:
         self.graph = graph
-        self.key = key_of(graph)
+        self.key = key_of(graph, kind)
 
     def found(self) -> Segments[Image] | None:
         """Return what was kept; None if there is nothing."""
@@ -45,13 +46,13 @@ class Keeper:
             object_cache().put(self.key, marshal.dumps(plain_data(segments)))
 
 
-def key_of(graph: Graph) -> str | None:
+def key_of(graph: Graph, kind: str = "graph") -> str | None:
     """Return what graphs share whose code is the same; None if one holds functions of the user.
 
     How arguments lie in memory is part of it, because results lie as they do.
     """
     made = digest((graph.structure(), tuple([v.strides for v in variables_of(graph)])))
-    return None if made is None else f"graph {made.hex()}"
+    return None if made is None else f"{kind} {made.hex()}"
 
 
 def variables_of(graph: Graph) -> list[Variable]:

@@ -27,6 +27,7 @@ from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
 from wengert.compile.scalars import Scalar
 from wengert.compile.scans import extremum_partials, recurrence, scan
+from wengert.compile.searching import place_of_extremum
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.contraction import Contraction
@@ -263,6 +264,8 @@ NAMED: dict[str, Rule] = {
     "mean": mean,
     "count_nonzero": count_nonzero,
     "norm": norm,
+    "argmax": place_of_extremum,
+    "argmin": place_of_extremum,
     "var": variance,
     "std": variance,
     "logaddexp_reduce": logsumexp,

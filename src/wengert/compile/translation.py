@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
@@ -11,7 +12,8 @@ from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segment, Segments
-from wengert.core.graph import Graph
+from wengert.core.graph import Equation, Graph, subgraphs
+from wengert.core.primitive import Structured
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted, emitted
 from wengert.errors import RangeError, describe
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cost", "Listing", "Translation"]
 
+INDENTATION = "  "
 DIGITS = 64
 """Hexadecimal digits of constants that are shown."""
 
@@ -82,7 +85,8 @@ class Translation:
 
     Attributes:
         graph: the graph that is compiled, without calls.
-        kernels: the kernels as they are scheduled, and the equations that NumPy computes, each with the reason.
+        kernels: the kernels as they are scheduled, also of loops, and the equations that NumPy computes, each with the
+            reason.
         llvm: the kernels in LLVM's language.
         asm: the instructions for this processor.
         cost: operations, flops, and bytes read and written, of each kernel.
@@ -167,6 +171,26 @@ class Translation:
 
 
 def refused_text(part: Segment[Program]) -> str:
-    """Return the equations that NumPy computes as text."""
+    """Return the equations of a segment that is no program as text: those that NumPy computes, and native loops."""
     pairs = zip(part.graph.equations, part.reasons, strict=True)
-    return "\n".join([f"by NumPy: {equation.primitive.name}, {reason}" for equation, reason in pairs])
+    return "\n".join([equation_text(equation, reason) for equation, reason in pairs])
+
+
+def equation_text(equation: Equation, reason: str) -> str:
+    """Return an equation that no program computes as text, with the programs of the loops in it."""
+    program = round_of(equation)
+    if program is not None:
+        return f"natively, round by round: {equation.primitive.name}\n{indent(text(program, DIGITS), INDENTATION)}"
+    inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations if e.primitive.structured]
+    found = [equation_text(e, reason) for e in inner]
+    own = f"by NumPy: {equation.primitive.name}, {reason}"
+    return "\n".join([own, *[indent(x, INDENTATION) for x in found]])
+
+
+def round_of(equation: Equation) -> Program | None:
+    """Return the program that runs again and again for an equation; None if there is none."""
+    primitive, found = equation.primitive, list[Graph]()
+    if isinstance(primitive, Structured):
+        primitive.natively(equation.params, found.append)
+    program = segmented(found[0], is_worthwhile).whole if found else None
+    return None if program is None else scheduled(program, schedule_of(program))

@@ -15,6 +15,7 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, count
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control import invariants
 from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
+from wengert.control.native_loop import native_loop
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
@@ -46,11 +48,13 @@ from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
+from wengert.native.executable import Executable
 
 __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
+USUAL = 128
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
@@ -122,6 +126,17 @@ class Loop(Structured):
         for items, item in zip(left, found[len(carried) :], strict=True):
             items.append(item)
         return list(found[: len(carried)])
+
+    def rounds(self, params: Params) -> float:
+        """Return how many iterations there are; what is usual, if nobody knows."""
+        length = params["spec"].length
+        return float(USUAL if length is None else length)
+
+    def natively(
+        self, params: Params, compiled: Callable[[Graph], Executable | None]
+    ) -> Callable[..., tuple[Any, ...]] | None:
+        """Return the loop of machine code if one program does all that is done in an iteration."""
+        return native_loop(params, compiled, partial(self.repeat, **params))
 
     # What can be said without elements
 

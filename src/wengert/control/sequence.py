@@ -22,11 +22,11 @@ __all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros", "zeros_
 
 
 class Items:
-    """Hold the arrays of a sequence; without any it stands for zeros, as many as are asked for."""
+    """Hold the arrays of a sequence, as a list or as one array; without any it stands for zeros, as many as wanted."""
 
     __slots__ = ("arrays", "dtype", "shape")
 
-    def __init__(self, aval: Aval, arrays: list[Any] | None) -> None:
+    def __init__(self, aval: Aval, arrays: Sequence[Any] | np.ndarray[Any, Any] | None) -> None:
         self.shape, self.dtype, _ = aval
         self.arrays = arrays
 

@@ -264,6 +264,23 @@ class Structured(Primitive):
         """
         return None
 
+    def rounds(self, _params: Mapping[str, Any]) -> float:
+        """Return about how often each of the graphs runs."""
+        return 1.0
+
+    def natively(
+        self, _params: Mapping[str, Any], _compiled: Callable[[Any], Any]
+    ) -> Callable[..., tuple[Any, ...]] | None:
+        """Return an evaluation of operands that runs native code.
+
+        None if there is none.
+
+        Args:
+            _params: the parameters of the operation.
+            _compiled: gives a graph as a `wengert.native.executable.Executable`, None if kernels cannot compute it.
+        """
+        return None
+
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
         raise NotImplementedError

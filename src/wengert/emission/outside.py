@@ -19,6 +19,7 @@ from wengert.native.functions import Function
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.loader import kept_function, loaded
 from wengert.native.program import program
+from wengert.native.repeating import REPEAT, repeat
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
 from wengert.native.values import Value
 
@@ -55,9 +56,9 @@ def address_for(name: str, target: Target) -> int:
 
 
 def function_named(name: str, target: Target) -> Function:
-    """Return the function of a name: "share", "merge.add.float64", "loop.sin.float64", or one of mathematics."""
-    if name == SHARE:
-        return share
+    """Return the function of a name: one of OWN, "merge.add.float64", "loop.sin.float64", or one of mathematics."""
+    if name in OWN:
+        return OWN[name]
     if is_rare(name):
         return rare_of(Specialisation.named(name, target))
     what, own, dtype = name.split(".")
@@ -76,6 +77,7 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
 
 SHARE = "share"
 share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+OWN = {SHARE: share, REPEAT: repeat}
 
 
 def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:

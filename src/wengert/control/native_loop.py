@@ -1,0 +1,278 @@
+"""Loops natively: where one program of kernels does all of an iteration, machine code runs it again and again.
+
+The program is of the body, followed by the condition on what it gives. What it writes is what it reads next, so carried
+values change places with those before them, and sequences are read and written row by row. Where it cannot do what is
+to be done, for a place that is out of bounds or a whole number that is too large, the loop is evaluated from its start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.compile.equations import distinct_variables
+from wengert.compile.executable import address_of
+from wengert.compile.inline import spliced
+from wengert.compile.layouts import as_array, as_value, axes_in_kernels
+from wengert.compile.passes import inlined
+from wengert.control.loop_operands import Parts, parts
+from wengert.control.sequence import Items, sequence_aval
+from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
+from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.tensor import raw
+from wengert.native.executable import Executable
+from wengert.native.memory import room
+from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
+
+__all__ = ["native_loop"]
+
+Params = Mapping[str, Any]
+Array = np.ndarray[Any, Any]
+Evaluation = Callable[..., tuple[Any, ...]]
+
+AT_ONCE = 1 << 26
+"""Cycles after which Python may look for signals: some 20 milliseconds."""
+CALLING = 64
+"""Cycles of an iteration around those of its program."""
+FIRST_ROOM = 64
+"""Rows that there is room for at first, where nobody knows how many iterations there will be."""
+REPEATING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
+def native_loop(
+    params: Params, compiled: Callable[[Graph], Executable | None], otherwise: Evaluation
+) -> Evaluation | None:
+    """Return what evaluates a loop natively; None where kernels cannot.
+
+    Args:
+        params: of the loop.
+        compiled: gives a graph as machine code; None if kernels cannot compute all of it.
+        otherwise: evaluates the loop in another way.
+    """
+    spec = params["spec"]
+    graph, outputs = iteration_of(params)
+    rows = [*graph.inputs[spec.constants + spec.carried :], *outputs[spec.carried : len(params["body"].outputs)]]
+    if any(type(x) is not Variable or UNKNOWN in x.shape or has_own_order(x) for x in rows):
+        return None
+    program = compiled(graph) if graph.outputs else None
+    return None if program is None else NativeLoop(params, graph, outputs, program, otherwise)
+
+
+def has_own_order(variable: Variable) -> bool:
+    """Tell whether a variable lies in memory in another order than C's."""
+    return axes_in_kernels(variable) != tuple(range(len(variable.shape)))
+
+
+def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
+    """Return a graph of the distinct results of an iteration, and all: those of the body, and whether to go on."""
+    spec, body, cond = params["spec"], params["body"], params["cond"]
+    equations: list[Equation] = list(body.equations)
+    outputs = body.outputs
+    if cond is not None:
+        given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])
+        outputs = (*outputs, *spliced(cond, given, equations))
+    graph = inlined(Graph(body.inputs, equations, outputs))
+    return Graph(graph.inputs, graph.equations, distinct_variables(graph.outputs)), graph.outputs
+
+
+class Link(NamedTuple):
+    """Say where a carried value comes from: the places of what is read and of what is written, and if they swap."""
+
+    into: int
+    out: int
+    swaps: bool
+
+
+class NativeLoop:
+    """Run a loop natively.
+
+    Args:
+        params: of the loop.
+        graph: of an iteration, without results that are known or occur twice.
+        outputs: all results of an iteration.
+        program: computes the graph.
+        otherwise: evaluates the loop in another way.
+
+    Attributes:
+        inputs: what an iteration reads: constants, carried values, rows.
+        carried, left: what it hands to the next one, and what it leaves behind: variables, or known values.
+        places: among the addresses, of the variables that it gives; those of known values stand behind them.
+        links: what is read next, in an order in which nothing is overwritten before it is read.
+        going, failing: the places of whether to go on, and of whether an iteration cannot be done.
+        is_once: whether it is known that there is one iteration if there are any.
+        repeated: the variables that are several results.
+        most: the iterations after which Python may look for signals.
+    """
+
+    def __init__(
+        self, params: Params, graph: Graph, outputs: Sequence[Any], program: Executable, otherwise: Evaluation
+    ) -> None:
+        self.params, self.spec, self.program, self.otherwise = params, params["spec"], program, otherwise
+        self.inputs, total = graph.inputs, len(params["body"].outputs)
+        self.carried, self.left = outputs[: self.spec.carried], outputs[self.spec.carried : total]
+        self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
+        self.behind = len(self.inputs) + len(program.made)
+        self.links = sorted(self.links_of(), key=lambda link: link.swaps)
+        going = outputs[-1] if len(outputs) > total else True
+        self.is_once = type(going) is not Variable and not going
+        flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
+        self.going = self.places[going] if type(going) is Variable else flags
+        self.failing = self.behind - 1 if len(program.made) > len(graph.outputs) else flags + 1
+        given = [x for x in outputs[:total] if type(x) is Variable]
+        self.repeated = {x for x in given if given.count(x) > 1}
+        self.most = max(int(AT_ONCE / (program.image.cycles + CALLING)), 1)
+
+    def links_of(self) -> list[Link]:
+        """Return where each carried value comes from; only one can change places with what it is overwritten by."""
+        found: list[Link] = []
+        taken = {self.places[v] for v in self.left}
+        for i, x in enumerate(self.carried):
+            out = self.places[x] if type(x) is Variable else self.behind + i
+            found.append(Link(self.spec.constants + i, out, out < self.behind and out not in taken))
+            taken.add(out)
+        return found
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Return the results of the loop."""
+        given = parts(operands, self.params)
+        rounds = self.rounds(given)
+        if rounds == 0:
+            return self.otherwise(*operands)
+        run = Run(self, given, rounds)
+        return run.results() if run.succeeds() else self.otherwise(*operands)
+
+    def rounds(self, given: Parts) -> int | None:
+        """Return how many iterations there will be, none if it is better to evaluate them; None if nobody knows."""
+        if self.params["cond"] is None:
+            limit = given.limit[0] if self.spec.length is None else self.spec.length
+            return 0 if np.ndim(limit) else max(int(raw(limit)), 0)
+        if given.sequences or not np.all(raw(evaluate(self.params["cond"], [*given.constants, *given.carried])[0])):
+            return 0
+        return 1 if self.is_once else None
+
+
+class Run:
+    """Be one run of a loop.
+
+    Args:
+        loop: the loop.
+        given: its operands.
+        rounds: how many iterations there are; None if the condition tells.
+
+    Attributes:
+        done: how many there have been.
+        room: how many rows there is room for.
+        read: the arrays that the first iteration reads, and whole sequences.
+        made: what iterations write, where they do so first: arrays, and sequences where they leave rows behind.
+        known: the carried values that are the same after each iteration.
+        table: the addresses that an iteration finds its arguments at, and further ones; see `NativeLoop.places`.
+    """
+
+    def __init__(self, loop: NativeLoop, given: Parts, rounds: int | None) -> None:
+        self.loop, self.rounds, self.done = loop, rounds, 0
+        self.room = FIRST_ROOM if rounds is None else rounds
+        first, second = loop.spec.constants, loop.spec.constants + loop.spec.carried
+        self.read = list(map(as_array, loop.inputs[:second], [*given.constants, *given.carried]))
+        for link in loop.links:
+            if link.swaps:
+                self.read[link.into] = self.read[link.into].copy()  # it is written to
+        self.read += [rows_of(v, x, self.room) for v, x in zip(loop.inputs[second:], given.sequences, strict=True)]
+        self.rows = {loop.places[v] - len(self.read) for v in loop.left}
+        self.made = [
+            np.empty((self.room, *kind.shape) if i in self.rows else kind.shape, kind.dtype)
+            for i, kind in enumerate(loop.program.made)
+        ]
+        self.known = [
+            None if type(x) is Variable else as_array(v, x)
+            for v, x in zip(loop.inputs[first:second], loop.carried, strict=True)
+        ]
+        self.flags = np.array([1, 0], np.uint8)
+        arrays = [*self.read, *self.made, *self.known, self.flags[:1], self.flags[1:]]
+        self.table = (ctypes.c_void_p * len(arrays))(*[None if x is None else x.ctypes.data for x in arrays])
+        self.moves = [(i, self.read[i].strides[0]) for i in range(second, len(self.read))]
+        self.moves += [(len(self.read) + i, self.made[i].strides[0]) for i in self.rows]
+        if loop.spec.reverse:
+            for place, step in self.moves:
+                self.table[place] = (self.table[place] or 0) + step * (self.room - 1)
+            self.moves = [(place, -step) for place, step in self.moves]
+
+    def succeeds(self) -> bool:
+        """Run all iterations; return whether that was possible."""
+        loop, callee = self.loop, self.loop.program.callee
+        arena = room(callee.arena.nbytes)
+        arena[:] = callee.arena
+        state = REPETITION.ctype(
+            run=callee.address,
+            addresses=ctypes.addressof(self.table),
+            memory=arena.ctypes.data,
+            team=None if callee.team is None else callee.team.value,
+            going=loop.going,
+            failing=loop.failing,
+            links=len(loop.links),
+            link=ctypes.addressof(links := (LINK.ctype * len(loop.links))(*loop.links)),
+            moves=len(self.moves),
+            move=ctypes.addressof(moves := (MOVE.ctype * len(self.moves))(*self.moves)),
+        )
+        repeat = REPEATING(address_of(REPEAT))
+        kept = [self.made]
+        while state.state != ENDED and self.done != self.rounds:
+            if self.done == self.room and self.rows:
+                self.grow()
+                kept.append(self.made)
+            end = self.rounds if self.rounds is not None else self.room if self.rows else self.done + loop.most
+            self.done += repeat(ctypes.byref(state), min(end - self.done, loop.most))
+            if state.state == FAILED:
+                return False
+        del links, moves, kept
+        return True
+
+    def grow(self) -> None:
+        """Make room for twice as many rows."""
+        self.room *= 2
+        self.made = list(self.made)
+        for i in self.rows:
+            before = self.made[i]
+            self.made[i] = after = np.empty((self.room, *before.shape[1:]), before.dtype)
+            after[: self.done] = before
+            self.table[len(self.read) + i] = after.ctypes.data + self.done * after.strides[0]
+
+    def results(self) -> tuple[Any, ...]:
+        """Return what is carried at the end, and what has been left behind."""
+        carried = [self.last(x) if type(x) is Variable else x for x in self.loop.carried]
+        avals = map(aval_of, self.loop.params["body"].outputs[len(carried) :])
+        left = [self.sequence(x, aval) for x, aval in zip(self.loop.left, avals, strict=True)]
+        return (*carried, *left)
+
+    def last(self, x: Variable) -> Any:
+        """Return what has been written last of what is carried."""
+        loop = self.loop
+        place = loop.places[x]
+        array = self.made[place - len(self.read)]
+        if x in loop.left:
+            array = array[0 if loop.spec.reverse else self.done - 1]
+        else:
+            into = next(link.into for link in loop.links if link.out == place and link.swaps)
+            array = array if self.table[into] == array.ctypes.data else self.read[into]
+        return as_value(x, array.copy() if x in loop.repeated else array)
+
+    def sequence(self, x: Variable, aval: Aval) -> Any:
+        """Return what iterations have left behind."""
+        array = self.made[self.loop.places[x] - len(self.read)][: self.done]
+        if x.dtype in PARTS:
+            array = array.reshape(-1).view(x.dtype).reshape(array.shape[:-1])
+        full = sequence_aval(aval, self.loop.spec.length)
+        return Items(full, array) if UNKNOWN in full.shape else array
+
+
+def rows_of(variable: Variable, sequence: Any, count: int) -> Array:
+    """Return a sequence as kernels read its rows; zeros of which nobody knows how many there are as one, repeated."""
+    if isinstance(sequence, Items):
+        if sequence.arrays is None:
+            zeros = as_array(variable, np.zeros(variable.shape, variable.dtype))
+            return np.broadcast_to(zeros, (count, *zeros.shape))
+        sequence = sequence.arrays if isinstance(sequence.arrays, np.ndarray) else np.stack(sequence.arrays)
+    whole = Variable.of(aval_of(sequence)._replace(dtype=variable.dtype, weak=False), "", None)
+    return as_array(whole, sequence[:count])

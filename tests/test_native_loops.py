@@ -1,0 +1,257 @@
+"""Loops as machine code: what they give, and what they leave alone, is what evaluating them does."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.compile.executable import Compiled, Natively
+from wengert.control import native_loop
+from wengert.core.graph import Graph, subgraphs
+from wengert.transforms.tracing import trace
+
+X = np.linspace(-1.0, 1.0, 5)
+ROWS = np.random.default_rng(0).normal(size=(7, 5))
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Return a list that tells of each run of a loop natively whether it succeeded."""
+    found: list[bool] = []
+    succeeds = native_loop.Run.succeeds
+
+    def counted(run: native_loop.Run) -> bool:
+        found.append(succeeds(run))
+        return found[-1]
+
+    monkeypatch.setattr(native_loop.Run, "succeeds", counted)
+    return found
+
+
+def loops_in(graph: Graph) -> int:
+    """Return how many loops there are natively in a graph."""
+    return sum(
+        isinstance(equation.primitive, Natively) + sum(loops_in(inner) for _, inner in subgraphs(equation.params))
+        for equation in graph.equations
+    )
+
+
+def require_same(function: Callable[..., Any], *args: Any) -> Compiled:
+    """Require the loops of a function to give natively what they give evaluated, bits of rounding apart."""
+    graph = trace(function)(*args)
+    want, compiled = graph(*args), Compiled(graph)
+    given = [x.copy("K") if isinstance(x, np.ndarray) else x for x in args]
+    for _ in range(2):
+        found = compiled(given)
+        for a, b in zip(found, want, strict=True):
+            assert type(a) is type(b)
+            assert np.shape(a) == np.shape(b)
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+            assert np.asarray(a).strides == np.asarray(b).strides
+            np.testing.assert_allclose(a, b, rtol=1e-5 if np.asarray(b).dtype in ("f", "F") else 1e-12, atol=1e-14)
+    for a, b in zip(given, args, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return compiled
+
+
+def cumulated(x: Any, rows: Any, *, reverse: bool = False) -> Any:
+    return wg.scan(lambda c, row: (c * 0.5 + row, np.tanh(c)), x, rows, reverse=reverse)
+
+
+def halved(x: Any) -> Any:
+    return wg.while_loop(lambda c: np.sum(c[0]) > 0.01, lambda c: (c[0] * 0.7, c[1] + 1), (np.abs(x), 0))
+
+
+def many(x: Any) -> Any:
+    """Be a loop whose derivative leaves some hundreds of rows behind."""
+    return np.sum(wg.while_loop(lambda c: np.sum(c) < 300.0, lambda c: np.sin(c) * 0.01 + c + 0.2, np.abs(x)))
+
+
+def bisected(low: Any, high: Any) -> Any:
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        if middle**3 > 2.0:
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
+def first_beyond(x: Any, limit: Any) -> Any:
+    total, count = x[0] * 0, 0
+    for v in x:
+        total = total + v**2
+        if total > limit:
+            break
+        count = count + 1
+    return total, count
+
+
+def written(x: Any, i: Any) -> Any:
+    y = x * 1
+    y[i] = y[i - 1] + i
+    return y
+
+
+LOOPS: dict[str, tuple[Any, ...]] = {
+    "while": (halved, X),
+    "Python's numbers": (lambda t: wg.while_loop(lambda c: c[0] < 20.0, lambda c: (c[0] * 1.5, c[1] + 2), (t, 1)), 0.3),
+    "values that change places": (
+        lambda a, b: wg.fori_loop(0, 11, lambda i, c: (c[1], c[0] + c[1]), (a, b)),
+        X,
+        X[::-1],
+    ),
+    "values that become one": (
+        lambda a, b: wg.fori_loop(0, 4, lambda i, c: (c[0] * c[1], c[0] * c[1]), (a, b)),
+        X,
+        X + 1,
+    ),
+    "values that become known": (lambda a, b: wg.fori_loop(0, 4, lambda i, c: (c[0] + c[1], 2.0), (a, b)), X, 7.0),
+    "the counter": (lambda a: wg.fori_loop(3, 9, lambda i, c: c * i - i * 2, a), X),
+    "no steps": (lambda a: wg.fori_loop(3, 3, lambda i, c: c * 2, a), X),
+    "no steps, as a condition says": (halved, X * 1e-9),
+    "one step": (lambda a: wg.fori_loop(3, 4, lambda i, c: c * 2, a), X),
+    "steps that are not known": (lambda a, n: wg.fori_loop(0, n, lambda i, c: c * 0.9 + i, a), X, np.int64(12)),
+    "scan": (cumulated, X, ROWS),
+    "scan from the end": (lambda x, rows: cumulated(x, rows, reverse=True), X, ROWS),
+    "scan of what is carried": (lambda x, rows: wg.scan(lambda c, r: (c + r, c + r), x, rows), X, ROWS),
+    "scan of what is carried, from the end": (
+        lambda x, rows: wg.scan(lambda c, r: (c + r, c + r), x, rows, reverse=True),
+        X,
+        ROWS,
+    ),
+    "scan of a row, twice": (lambda x, rows: wg.scan(lambda c, r: (c, (r * c, r * c)), x, rows), X, ROWS),
+    "scan of integers": (lambda x, n: wg.scan(lambda c, i: (c + x[i], i * 2), 0.0, n), X, np.array([0, 3, 1])),
+    "scan of nothing else": (lambda rows: wg.scan(lambda c, r: (c + 1, np.sum(r)), 0, rows), ROWS),
+    "single precision": (lambda x, rows: cumulated(x, rows), X.astype("f"), ROWS.astype("f")),
+    "complex": (lambda x, rows: cumulated(x, rows), X + 0j, ROWS * 1j),
+    "truths": (lambda m: wg.fori_loop(0, 5, lambda i, c: np.logical_xor(c, m), ~m), X > 0),
+    "in Fortran's order": (lambda a: wg.fori_loop(0, 3, lambda i, c: c * 2 + a.T, a.T * 1), ROWS),
+    "columns": (lambda rows: wg.scan(lambda c, r: (c + r, r * c), np.zeros(7), rows.T), ROWS),
+    "every other row": (lambda rows: wg.scan(lambda c, r: (c + r, r * c), np.zeros(5), rows), ROWS[::-2]),
+    "branches": (bisected, 0.0, 2.0),
+    "a break": (first_beyond, X, 0.9),
+    "writes": (lambda x: wg.fori_loop(0, 5, lambda i, c: written(c, i), x), X),
+    "gradient of while": (wg.grad(lambda x: np.sum(halved(x)[0] ** 2)), X),
+    "gradient of many rounds": (wg.grad(many), X),
+    "gradient of a scan": (wg.grad(lambda x, r: np.sum(cumulated(x, r)[1] ** 2), (0, 1)), X, ROWS),
+    "gradient from the end": (wg.grad(lambda x, r: np.sum(cumulated(x, r, reverse=True)[0] ** 2), (0, 1)), X, ROWS),
+    "second derivative": (wg.hessian(many), X),
+    "direction": (lambda x: wg.jvp(many, (x,), (x + 1,)), X),
+    "lanes": (wg.vmap(many), ROWS),
+    "lanes of gradients": (wg.vmap(wg.grad(many)), ROWS),
+    "lanes of steps": (wg.vmap(lambda n: wg.fori_loop(0, n, lambda i, c: c * 1.5, 1.0)), np.array([2, 0, 5])),
+}
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_loops_give_natively_what_they_give_evaluated(case: str, runs: list[bool]) -> None:
+    function, *args = LOOPS[case]
+    compiled = require_same(function, *args)
+    assert sum(loops_in(part.graph) for part in compiled.segments.parts) or compiled.whole, case
+    assert all(runs), case
+    assert runs or "no steps" in case or compiled.whole, case
+
+
+def test_loops_inside_of_others_run_natively(runs: list[bool]) -> None:
+    def function(x: Any, rows: Any) -> Any:
+        return wg.scan(
+            lambda c, row: (np.sort(c) + halved(row)[0], wg.fori_loop(0, 3, lambda i, s: s * c, row)), x, rows
+        )
+
+    require_same(function, X, ROWS)
+    assert len(runs) == 2 * 2 * len(ROWS)
+    assert all(runs)
+
+
+def test_loops_with_what_kernels_cannot_do_are_evaluated(runs: list[bool]) -> None:
+    compiled = require_same(lambda x: wg.fori_loop(0, 3, lambda i, c: np.sort(c * i), x), X)
+    assert not runs
+    assert not compiled.is_native
+
+
+def gathered(x: Any, n: Any) -> Any:
+    return wg.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + x[c[0]]), (np.int64(0), 0.0))
+
+
+def test_a_place_out_of_bounds_raises_numpys_error(runs: list[bool]) -> None:
+    compiled = Compiled(trace(gathered)(X, 3))
+    assert compiled([X, 5])[1] == pytest.approx(np.sum(X))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        compiled([X, 6])
+    assert runs == [True, False]
+    assert compiled([X, 2])[1] == X[0] + X[1]
+
+
+def test_whole_numbers_that_become_too_large_are_refused_as_without_native_code(runs: list[bool]) -> None:
+    graph = trace(lambda n: wg.fori_loop(0, n, lambda i, c: c * 3 + 1, 1))(3)
+    compiled = Compiled(graph)
+    assert compiled([20]) == graph(20)
+    with pytest.raises(wg.errors.RangeError) as native:
+        compiled([60])
+    with pytest.raises(wg.errors.RangeError) as evaluated:
+        graph(60)
+    assert str(native.value) == str(evaluated.value)
+    assert runs == [True, False]
+
+
+def test_threads_run_a_loop_together() -> None:
+    compiled = Compiled(trace(wg.grad(many))(X))
+    starts = [X * k for k in range(1, 9)]
+    want = [wg.grad(many)(x) for x in starts]
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                for x, expected in zip(starts, want, strict=True):
+                    np.testing.assert_allclose(compiled([x])[0], expected, rtol=1e-12)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_an_endless_loop_can_be_interrupted() -> None:
+    compiled = Compiled(trace(lambda x: wg.while_loop(lambda c: c < 2.0, lambda c: c * 0.5 + 0.1, x))(0.5))
+
+    def interrupt(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(TimeoutError):
+            compiled([0.5])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_results_share_no_memory() -> None:
+    compiled = Compiled(trace(lambda x: wg.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[0] + 1), (x, x)))(X))
+    a, b = compiled([X])
+    c, d = compiled([X])
+    assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, c), (b, d), (a, X)))
+
+
+def test_rounds_are_shown() -> None:
+    def function(x: Any) -> Any:
+        return wg.scan(lambda c, _row: (np.sort(c) + halved(c)[0], halved(c)[1]), x, ROWS)
+
+    shown = str(wg.jit(halved).lower(X).kernels)
+    assert "\nnatively, round by round: while_loop\n  program x0, x1 -> y0, y1, y2" in shown
+    shown = str(wg.jit(function).lower(X).kernels)
+    assert shown.startswith("by NumPy: scan, control flow\n  natively, round by round: while_loop\n    program")
