@@ -184,6 +184,20 @@ def test_activations(name: str) -> None:
         assert np.all(np.isnan(function(np.array([np.nan, np.nan]))))
 
 
+def test_elu_and_selu_have_the_derivatives_of_the_exponential_at_zero() -> None:
+    for f, at_zero in (
+        (functional.elu, 1.0),
+        (lambda x: functional.elu(x, 0.5), 0.5),
+        (functional.selu, 1.0507009873554805 * 1.6732632423543772),
+    ):
+        slope: Any = wg.elementwise_grad(f)
+        for x in (np.zeros(2), np.array([-0.0, 0.0])):
+            for first in (slope, wg.jit(slope), wg.vmap(wg.grad(f)), lambda x, f=f: wg.jvp(f, (x,), (np.ones(2),))[1]):
+                np.testing.assert_array_equal(first(x), at_zero)
+            np.testing.assert_array_equal(wg.elementwise_grad(slope)(x), at_zero)
+    assert functional.elu(np.array([1e4, -np.inf, np.nan])).tolist()[:2] == [1e4, -1.0]
+
+
 def test_relu_has_the_derivative_zero_at_zero() -> None:
     assert wg.grad(lambda x: functional.relu(x))(0.0) == 0.0
     assert wg.grad(lambda x: functional.relu6(x))(6.0) == 0.0

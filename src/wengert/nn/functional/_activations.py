@@ -113,7 +113,7 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
 
 @elsewhere
 def elu(input: Any, alpha: Any = 1.0) -> Any:
-    """Return what is positive, and alpha (exp(x) - 1) for the rest.
+    """Return what is positive, and alpha (exp(x) - 1) for the rest; at 0 the derivative is alpha, that of the rest.
 
     Args:
         input: an array.
@@ -126,7 +126,8 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     tensor([0., 2.])
     """
     x: Any = floats(real("elu", input))
-    return np.where(x > 0, x, slope("elu", "alpha", alpha, x.shape) * np.expm1(np.minimum(x, 0)))
+    rest = np.where(x > 0, 0.0, x)  # not the lesser of x and 0, whose tie halves the derivative at 0
+    return np.where(x > 0, x, slope("elu", "alpha", alpha, x.shape) * np.expm1(rest))
 
 
 @elsewhere
