@@ -15,7 +15,7 @@ from wengert.core.graph import Variable
 from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
 from wengert.native.kinds import ArrayKind, Kind, NumberKind, SameKind
 
-__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "result_kind"]
+__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "result_kind", "side_by_side"]
 
 
 def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
@@ -29,22 +29,28 @@ def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
 
 def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
     """Return a value as an array of its variable's dtype, as kernels read it; a complex one as pairs."""
-    axes = axes_in_kernels(variable)
-    array = np.asarray(np.transpose(np.asarray(value, variable.dtype), axes), order="C")
-    part = PARTS.get(variable.dtype)
+    array = np.asarray(value, variable.dtype)
+    if variable.strides is not None:
+        array = np.transpose(array, axes_in_kernels(variable))
+    return side_by_side(array)
+
+
+def side_by_side(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array as kernels read it, in C order; a complex one as pairs."""
+    array = np.asarray(array, order="C")
+    part = PARTS.get(array.dtype)
     return array if part is None else array.reshape(-1).view(part).reshape((*array.shape, 2))
 
 
 def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     """Return what kernels wrote as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
-    axes = axes_in_kernels(variable)
     if variable.dtype in PARTS:
         array = array.reshape(-1).view(variable.dtype).reshape(array.shape[:-1])
     if variable.weak:
         return array.item()
     if variable.strides is None:
         return array if array.shape else array[()]
-    array = np.transpose(array, inverse(axes))
+    array = np.transpose(array, inverse(axes_in_kernels(variable)))
     if lie_alike(variable.shape, array.strides, variable.strides):
         return array
     found = example(variable.shape, variable.strides, variable.dtype)

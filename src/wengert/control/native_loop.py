@@ -16,7 +16,7 @@ import numpy as np
 from wengert.compile.equations import distinct_variables
 from wengert.compile.executable import address_of
 from wengert.compile.inline import spliced
-from wengert.compile.layouts import as_array, as_value, axes_in_kernels
+from wengert.compile.layouts import as_array, as_value, axes_in_kernels, side_by_side
 from wengert.compile.passes import inlined
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
@@ -24,7 +24,7 @@ from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.tensor import raw
 from wengert.native.executable import Executable
-from wengert.native.memory import room
+from wengert.native.memory import address, room
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 
 __all__ = ["native_loop"]
@@ -100,7 +100,7 @@ class NativeLoop:
         inputs: what an iteration reads: constants, carried values, rows.
         carried, left: what it hands to the next one, and what it leaves behind: variables, or known values.
         places: among the addresses, of the variables that it gives; those of known values stand behind them.
-        links: what is read next, in an order in which nothing is overwritten before it is read.
+        links: what is read next, in an order in which nothing is overwritten before it is read; and as a table.
         going, failing: the places of whether to go on, and of whether an iteration cannot be done.
         is_once: whether it is known that there is one iteration if there are any.
         repeated: the variables that are several results.
@@ -116,6 +116,8 @@ class NativeLoop:
         self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
         self.behind = len(self.inputs) + len(program.made)
         self.links = sorted(self.links_of(), key=lambda link: link.swaps)
+        self.table = (LINK.ctype * len(self.links))(*self.links)
+        self.repeat = REPEATING(address_of(REPEAT))
         going = outputs[-1] if len(outputs) > total else True
         self.is_once = type(going) is not Variable and not going
         flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
@@ -191,7 +193,7 @@ class Run:
         ]
         self.flags = np.array([1, 0], np.uint8)
         arrays = [*self.read, *self.made, *self.known, self.flags[:1], self.flags[1:]]
-        self.table = (ctypes.c_void_p * len(arrays))(*[None if x is None else x.ctypes.data for x in arrays])
+        self.table = (ctypes.c_void_p * len(arrays))(*[None if x is None else address(x) for x in arrays])
         self.moves = [(i, self.read[i].strides[0]) for i in range(second, len(self.read))]
         self.moves += [(len(self.read) + i, self.made[i].strides[0]) for i in self.rows]
         if loop.spec.reverse:
@@ -207,26 +209,25 @@ class Run:
         state = REPETITION.ctype(
             run=callee.address,
             addresses=ctypes.addressof(self.table),
-            memory=arena.ctypes.data,
+            memory=address(arena),
             team=None if callee.team is None else callee.team.value,
             going=loop.going,
             failing=loop.failing,
             links=len(loop.links),
-            link=ctypes.addressof(links := (LINK.ctype * len(loop.links))(*loop.links)),
+            link=ctypes.addressof(loop.table),
             moves=len(self.moves),
             move=ctypes.addressof(moves := (MOVE.ctype * len(self.moves))(*self.moves)),
         )
-        repeat = REPEATING(address_of(REPEAT))
         kept = [self.made]
         while state.state != ENDED and self.done != self.rounds:
             if self.done == self.room and self.rows:
                 self.grow()
                 kept.append(self.made)
             end = self.rounds if self.rounds is not None else self.room if self.rows else self.done + loop.most
-            self.done += repeat(ctypes.byref(state), min(end - self.done, loop.most))
+            self.done += loop.repeat(ctypes.byref(state), min(end - self.done, loop.most))
             if state.state == FAILED:
                 return False
-        del links, moves, kept
+        del moves, kept
         return True
 
     def grow(self) -> None:
@@ -237,7 +238,7 @@ class Run:
             before = self.made[i]
             self.made[i] = after = np.empty((self.room, *before.shape[1:]), before.dtype)
             after[: self.done] = before
-            self.table[len(self.read) + i] = after.ctypes.data + self.done * after.strides[0]
+            self.table[len(self.read) + i] = address(after) + self.done * after.strides[0]
 
     def results(self) -> tuple[Any, ...]:
         """Return what is carried at the end, and what has been left behind."""
@@ -255,7 +256,7 @@ class Run:
             array = array[0 if loop.spec.reverse else self.done - 1]
         else:
             into = next(link.into for link in loop.links if link.out == place and link.swaps)
-            array = array if self.table[into] == array.ctypes.data else self.read[into]
+            array = array if self.table[into] == address(array) else self.read[into]
         return as_value(x, array.copy() if x in loop.repeated else array)
 
     def sequence(self, x: Variable, aval: Aval) -> Any:
@@ -274,5 +275,4 @@ def rows_of(variable: Variable, sequence: Any, count: int) -> Array:
             zeros = as_array(variable, np.zeros(variable.shape, variable.dtype))
             return np.broadcast_to(zeros, (count, *zeros.shape))
         sequence = sequence.arrays if isinstance(sequence.arrays, np.ndarray) else np.stack(sequence.arrays)
-    whole = Variable.of(aval_of(sequence)._replace(dtype=variable.dtype, weak=False), "", None)
-    return as_array(whole, sequence[:count])
+    return side_by_side(np.asarray(sequence[:count], variable.dtype))
