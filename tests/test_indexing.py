@@ -14,6 +14,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from wengert.errors import TracedTruthError
+from wengert.graph import trace
 
 Program = Callable[..., Any]
 
@@ -607,8 +608,60 @@ def test_greatest_at_traced_places_of_integers_and_beside_nan(dtype: Any) -> Non
             want = a.copy()
             with np.errstate(invalid="ignore"):
                 ufunc.at(want, places, values)
-            found = wg.jit(lambda a, i, x, at=ufunc.at: (at(a, i, x), a)[1])(a, places, values)
+                found = wg.jit(lambda a, i, x, at=ufunc.at: (at(a, i, x), a)[1])(a, places, values)
             np.testing.assert_array_equal(found, want, strict=True)
+
+
+def test_ties_of_greatest_at_places_share_the_derivative_in_every_mode() -> None:
+    places = np.array([0, 0, 0, 0, 1, 1, 2, 2])
+    a, x = np.array([-np.inf, 2.0, 0.0, 5.0]), np.array([1.0, 3, 3, 3, 2, 2, np.nan, 0.0])
+    wanted = [0.0, 1.0, 0.0, 1.0], [0.0, 1 / 3, 1 / 3, 1 / 3, 0.0, 0.0, 0.0, 0.0]
+    wanted[0][1] = wanted[1][4] = wanted[1][5] = 1 / 3
+
+    def f(a: Any, x: Any, places: Any) -> Any:
+        found = wg.numpy.array(a)
+        np.maximum.at(found, places, x)
+        return np.sum(found[[0, 1, 3]])
+
+    with np.errstate(invalid="ignore"):  # of NaN, as NumPy warns
+        slope: Any = wg.grad(f, (0, 1))
+        lanes = wg.vmap(slope, (0, 0, None))(a[None], x[None], places)
+        each = wg.vmap(slope, (0, 0, 0))(a[None], x[None], places[None])
+        for found in (
+            slope(a, x, places),
+            wg.jit(slope)(a, x, places),
+            wg.jit(lambda a, x: slope(a, x, places))(a, x),
+            [y[0] for y in lanes],
+            [y[0] for y in each],
+            [wg.jacfwd(lambda a: f(a, x, places))(a), wg.jacfwd(lambda x: f(a, x, places))(x)],
+        ):
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-15)
+        negated = wg.grad(lambda x: (lambda y: (np.minimum.at(y, places, x), y[0] ** 2)[1])(wg.numpy.zeros(4)))
+        np.testing.assert_allclose(negated(-x), [0, -2, -2, -2, 0, 0, 0, 0])
+
+
+def test_greatest_at_one_place_of_many_is_one_operation() -> None:
+    def f(x: Any) -> Any:
+        found = wg.numpy.full((2,), -np.inf)
+        np.maximum.at(found, np.zeros(1000, int), x)
+        return found[0]
+
+    assert len(trace(f)(np.ones(1000)).equations) < 10
+
+
+def test_greatest_at_places_takes_dtypes_as_numpy_does() -> None:
+    x = wg.tensor(np.ones(2, np.float32), requires_grad=True)
+    y = x * 1
+    np.maximum.at(y, [0, 0], wg.tensor([2.1, 0.1], requires_grad=True))
+    y.sum().backward()
+    assert y.dtype == np.float32
+    assert x.grad is not None
+    assert x.grad.numpy().tolist() == [0.0, 1.0]
+    whole, wanted = wg.tensor([1, -2]), np.array([1, -2])
+    for target in (whole, wanted):
+        np.maximum.at(target, [0, 0, 1], np.array([2.7, 0.5, -1.5]))
+    np.testing.assert_array_equal(whole, wanted, strict=True)
 
 
 def test_several_traced_places_are_refused() -> None:

@@ -112,7 +112,7 @@ SAMPLES = [
     sample("assign", after(np.add.at), normal(3, 4), fixed(([0, 0], [1, 1])), normal(seed=1)),
     sample("assign", after(np.subtract.at), normal(4), fixed([0, 3, 3]), normal(3, seed=1)),
     sample("assign", after(np.multiply.at), normal(4), fixed([0, 3, 3, 3]), normal(4, seed=1)),
-    sample("assign", after(np.maximum.at), normal(3, 4), fixed(([0, 0, 1], [1, 1, 2])), normal(3, seed=1)),
+    sample("extremes_at", after(np.maximum.at), normal(3, 4), fixed(([0, 0, 1], [1, 1, 2])), normal(3, seed=1)),
     sample("assign", after(np.negative.at), normal(4), fixed([0, 3, 3])),
     sample("getitem", lambda x: x[np.tril_indices(3)], normal(3, 3)),
 ]

@@ -19,6 +19,7 @@ from wengert.numpy._out import with_out
 from wengert.numpy._selection import flattened, in_range
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
+from wengert.primitives.extreme_places import extremes_at
 from wengert.primitives.indexing import add_at, assignable
 from wengert.primitives.masked import is_undecided
 
@@ -290,15 +291,15 @@ def concrete_index(index: Any) -> Any:
     return found if isinstance(index, tuple) else found[0]
 
 
-def greatest_at(ufunc: np.ufunc, a: Tensor, indices: Any, b: Any) -> None:
-    """Mean `maximum.at` or `minimum.at` at places that are not known: written in order, the last one stays."""
-    window = as_tensor(np.arange(a.size).reshape(a.shape))[indices]
+def put_extremes_at(ufunc: np.ufunc, a: Tensor, indices: Any, b: Any) -> None:
+    """Mean `maximum.at` or `minimum.at`: one operation, whose ties share the derivative, as those of `max` do."""
+    places = np.arange(a.size).reshape(a.shape)
+    entries = indices if isinstance(indices, tuple) else (indices,)
+    window: Any = places[concrete_index(indices)] if all(map(is_concrete, entries)) else as_tensor(places)[indices]
     operand: Any = np.broadcast_to(as_tensor(b), window.shape)
-    values = flattened(operand)
-    ascending = values if ufunc is np.maximum else ~values if values.dtype.kind in "biu" else -values
-    order = np.argsort(ascending, kind="stable")
-    key = np.unravel_index(flattened(window)[order], a.shape)
-    a[key] = ufunc(a[key], values[order])
+    values = operand.astype(a.dtype) if np.can_cast(operand.dtype, a.dtype, "same_kind") else operand
+    vectors = (a.reshape(-1), values.reshape(-1), window.reshape(-1))
+    a[...] = apply(extremes_at, *vectors, greatest=ufunc is np.maximum).reshape(a.shape)
 
 
 def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
@@ -308,9 +309,8 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         if type(a) is not Tensor:
             plainly(ufunc.at, a, indices, *(() if b is None else (b,)))
             return
-        entries = indices if isinstance(indices, tuple) else (indices,)
-        if a.ndim and ufunc in (np.maximum, np.minimum) and not all(map(is_concrete, entries)):
-            greatest_at(ufunc, a, indices, b)
+        if a.ndim and ufunc in (np.maximum, np.minimum) and b is not None:
+            put_extremes_at(ufunc, a, indices, b)
             return
         raised: Exception | None = None
         index = concrete_index(indices)
