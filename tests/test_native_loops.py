@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.executable import Compiled, Natively
+from wengert import _config
+from wengert.compile.executable import Compiled
+from wengert.compile.layouts import as_array, as_value
+from wengert.compile.natively import Natively
+from wengert.compile.segments import without_numbers
 from wengert.control import native_loop
-from wengert.core.graph import Graph, subgraphs
+from wengert.core.graph import Graph, Variable, subgraphs
 from wengert.transforms.tracing import trace
 
 X = np.linspace(-1.0, 1.0, 5)
 ROWS = np.random.default_rng(0).normal(size=(7, 5))
+
+
+@pytest.fixture(autouse=True)
+def _native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "NATIVE", True)
+    monkeypatch.setattr(_config, "AT_ONCE", True)
 
 
 @pytest.fixture
@@ -154,9 +164,80 @@ LOOPS: dict[str, tuple[Any, ...]] = {
 def test_loops_give_natively_what_they_give_evaluated(case: str, runs: list[bool]) -> None:
     function, *args = LOOPS[case]
     compiled = require_same(function, *args)
-    assert sum(loops_in(part.graph) for part in compiled.segments.parts) or compiled.whole, case
+    assert sum(loops_in(part.graph) for part in compiled.segments.parts) or compiled.segments.whole, case
     assert all(runs), case
-    assert runs or "no steps" in case or compiled.whole, case
+    assert runs or "no steps" in case or compiled.segments.whole, case
+
+
+LONE = {
+    *("while", "Python's numbers", "values that change places", "values that become one", "values that become known"),
+    *("the counter", "one step", "scan", "scan from the end", "scan of what is carried", "scan of integers"),
+    *("scan of what is carried, from the end", "scan of nothing else", "single precision", "complex", "truths"),
+    *("in Fortran's order", "every other row", "branches", "a break", "writes", "gradient of a scan"),
+    *("gradient from the end", "lanes of steps", "steps that are not known", "no steps, as a condition says"),
+    *("direction", "lanes"),
+}
+"""Loops that are a chain with what is before and after them: it is known how many rows they leave behind."""
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_chains_give_what_their_parts_do(case: str) -> None:
+    function, *args = LOOPS[case]
+    graph = trace(function)(*args)
+    compiled = Compiled(graph)
+    callee, inner = compiled.callee, compiled.segments.graph
+    assert (callee is not None) == (case in LONE or compiled.segments.whole is not None)
+    if callee is None:
+        return
+    given = list(map(as_array, inner.inputs, args))
+    for _ in range(2):
+        made = [np.full_like(as_array(v, np.zeros(v.shape, v.dtype)), 7) for v in without_numbers(inner.outputs)]
+        failed = np.zeros(1, np.uint8)
+        callee.call_apart([x.ctypes.data for x in (*given, *made, failed)])
+        assert not failed
+        found = map(as_value, without_numbers(inner.outputs), made)
+        want = [x for v, x in zip(inner.outputs, compiled(args), strict=True) if type(v) is Variable]
+        for a, b in zip(found, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert type(a) is type(b)
+
+
+@pytest.mark.parametrize("case", sorted(LONE - {"scan of integers", "lanes of steps"}))
+def test_jitted_loops_are_called_natively(case: str, runs: list[bool]) -> None:
+    function, *args = LOOPS[case]
+    jitted = wg.jit(function)
+    for k in (1.0, 0.5, 0.75, 0.9, 1.0):
+        own = [
+            x if np.asarray(x).dtype.kind in "bi" else type(x)(x * k) if isinstance(x, float) else x * k for x in args
+        ]
+        own = [x.astype(y.dtype) if isinstance(y, np.ndarray) else x for x, y in zip(own, args, strict=True)]
+        before = len(runs)
+        found, want = wg.tree.leaves(jitted(*own)), wg.tree.leaves(function(*own))
+        for a, b in zip(found, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5 if np.asarray(b).dtype in ("f", "F") else 1e-11, atol=1e-13)
+    assert len(runs) == before  # nothing of Python's runs any more
+
+
+def test_a_chain_fails_where_python_is_to_raise(runs: list[bool]) -> None:
+    jitted = wg.jit(gathered)
+    for n in (1, 2, 3, 4):
+        assert jitted(X, n)[1] == pytest.approx(np.sum(X[:n]))
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+            jitted(X, 6)
+    assert jitted(X, 2)[1] == X[0] + X[1]
+    assert runs[-2:] == [False, False]
+
+
+def test_a_chain_that_takes_long_is_pythons(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
+    monkeypatch.setattr(native_loop, "AT_ONCE", 1 << 16)
+    jitted = wg.jit(lambda n: wg.while_loop(lambda c: c < n, lambda c: c + 1.0, 0.0))
+    for _ in range(4):
+        assert jitted(3.0) == 3.0
+    before = len(runs)
+    assert jitted(1e5) == 1e5
+    assert jitted(3.0) == 3.0
+    assert len(runs) == before + 2
 
 
 def test_loops_inside_of_others_run_natively(runs: list[bool]) -> None:
@@ -225,7 +306,9 @@ def test_threads_run_a_loop_together() -> None:
 
 
 def test_an_endless_loop_can_be_interrupted() -> None:
-    compiled = Compiled(trace(lambda x: wg.while_loop(lambda c: c < 2.0, lambda c: c * 0.5 + 0.1, x))(0.5))
+    jitted = wg.jit(lambda x: wg.while_loop(lambda c: c < 2.0, lambda c: c * 0.5 + 0.1, x))
+    for _ in range(4):
+        assert jitted(2.5) == 2.5
 
     def interrupt(*_: Any) -> None:
         raise TimeoutError
@@ -234,7 +317,7 @@ def test_an_endless_loop_can_be_interrupted() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(TimeoutError):
-            compiled([0.5])
+            jitted(0.5)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -86,7 +86,7 @@ def timings(samples: Sequence[Sample], lanes: int, gradient: bool, rounds: int =
             function(*args)  # calls are native from the next one on
             calls = [lambda: function(*args), lambda: evaluate(graph, args)]  # noqa: B023 - called here
             natively, by_numpy = least_times(calls, rounds)
-            yield Timing(sample.name, natively, by_numpy, function.program is not None)
+            yield Timing(sample.name, natively, by_numpy, function.callee is not None)
 
 
 def main() -> None:

@@ -14,23 +14,21 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._unstopped import UNSTOPPED
-from wengert.compile.equations import entered, holds_graphs
+from wengert.compile.chaining import can_chain, chained
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
+from wengert.compile.natively import holds_native, natively, with_native_loops
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segment, Segments, with_programs
-from wengert.core.graph import Equation, Graph, Variable, evaluate, subgraphs
-from wengert.core.primitive import Structured
+from wengert.compile.programs import ABSENT, address_of, images, in_memory
+from wengert.compile.segments import Segments, without_numbers
+from wengert.core.graph import Graph, Variable, evaluate
+from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
-from wengert.native.executable import Executable, Image
+from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
-from wengert.native.loader import kept_function
 
 __all__ = ["Compiled", "GraphFunction"]
-
-ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
-"""What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
 
 
 class Compiled:
@@ -38,18 +36,17 @@ class Compiled:
 
     Attributes:
         segments: the graph in segments; each equation that NumPy computes has its reason there.
+        callee: what computes all of the graph at once, as entries call it; None if there is nothing.
         merged: the places of the results that must be copied, since only merging made one array of them.
     """
 
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        self.segments = with_native_loops(with_programs(images(Keeper(simple)), in_memory))
-
-    @property
-    def whole(self) -> Executable | None:
-        """What computes all of the graph at once, if there is such a program."""
-        return self.segments.whole
+        self.segments, self.callee = in_a_chain(simple)
+        if self.callee is None:
+            self.segments = with_native_loops(in_memory(images(Keeper(simple))))
+            self.callee = None if self.segments.whole is None else self.segments.whole.callee
 
     @property
     def is_native(self) -> bool:
@@ -65,92 +62,13 @@ class Compiled:
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
 
-def in_memory(image: Image) -> Executable:
-    """Return machine code as what can be called."""
-    return Executable(image, address_of)
-
-
-def all_of(graph: Graph) -> Executable | None:
-    """Return a graph that has been through all passes as machine code; None if kernels cannot compute all of it."""
-    try:
-        image = images(Keeper(graph, "all of"), alone=True).whole
-        return None if image is None else in_memory(image)
-    except ABSENT:
-        return None
-
-
-def with_native_loops(segments: Segments[Executable]) -> Segments[Executable]:
-    """Return segments where what NumPy computes are loops, and others inside of them, that run natively if they can."""
-    if all(part.program is not None or not holds_graphs(part.graph) for part in segments.parts):
-        return segments
-    return Segments(
-        segments.graph, tuple([part if part.program is not None else repeating(part) for part in segments.parts])
-    )
-
-
-def repeating(part: Segment[Executable]) -> Segment[Executable]:
-    """Return a segment of NumPy's whose loops run natively if they can."""
-    return Segment(natively(part.graph), None, part.reasons, part.dropped)
-
-
-def natively(graph: Graph) -> Graph:
-    """Return a graph whose structured operations, and those inside of them, run natively if they can."""
-    if not holds_graphs(graph):
-        return graph
-    found = [native_equation(equation) if equation.primitive.structured else equation for equation in graph.equations]
-    return Graph(graph.inputs, found, graph.outputs)
-
-
-def native_equation(equation: Equation) -> Equation:
-    """Return a structured operation as one that runs natively; with such ones in its graphs if it cannot be one."""
-    primitive = equation.primitive
-    function = primitive.natively(equation.params, all_of) if isinstance(primitive, Structured) else None
-    if function is None:
-        return entered(equation, natively)
-    return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
-
-
-class Natively(Structured):
-    """Run a structured operation natively, for one equation."""
-
-
-def holds_native(graph: Graph) -> bool:
-    """Tell whether some operation of a graph, or inside of it, runs natively."""
-    return any(
-        isinstance(equation.primitive, Natively) or any(holds_native(inner) for _, inner in subgraphs(equation.params))
-        for equation in graph.equations
-        if equation.primitive.structured
-    )
-
-
-def images(keeper: Keeper, alone: bool = False) -> Segments[Image]:
-    """Return a graph in segments of machine code, that of an earlier process if it was kept.
-
-    Args:
-        keeper: of the graph.
-        alone: whether machine code is of use only if it computes all of it.
-    """
-    kept = keeper.found()
-    if kept is None:
-        with UNSTOPPED:
-            from wengert.compile.imaging import imaged  # lowering and emission, which take as long as all of Wengert
-
-        kept = imaged(keeper.graph, alone)
-        keeper.keep(kept)
-    return kept
-
-
-def address_of(name: str) -> int:
-    """Return the address of a function that programs call and do not have."""
-    return kept_function(name, text_of)
-
-
-def text_of(name: str) -> str:
-    """Return the module of such a function, if it was not kept."""
-    with UNSTOPPED:
-        from wengert.emission.outside import text_of
-
-    return text_of(name)
+def in_a_chain(graph: Graph) -> tuple[Segments[Executable], Callee | None]:
+    """Return a graph with loops in segments that are the steps of a chain, and the chain; None if there is none."""
+    segments = Segments[Executable](graph, ())
+    if not can_chain(natively(graph)):
+        return segments, None
+    segments = with_native_loops(in_memory(images(Keeper(graph, "chain"))))
+    return segments, chained(segments, without_numbers(graph.outputs), address_of) if segments.parts else None
 
 
 def calls_to_wait(graph: Graph) -> int:
@@ -200,15 +118,15 @@ class GraphFunction(Entry):
             self.waiting -= self.waiting > 0
             return tuple(evaluate(self.graph, values))
         results = self.compiled(values)  # first: what raises an error here is not offered again
-        if self.called and self.program is not None:
+        if self.called and self.callee is not None:
             self.offer(self, list(map(kind_of, values)))
         self.called = True
         return results
 
     @property
-    def program(self) -> Executable | None:
-        """What computes all of the graph at once, if there is such a program by now."""
-        return None if self.waiting or self.compiled is None else self.compiled.whole
+    def callee(self) -> Callee | None:
+        """What computes all of the graph at once, if there is such a thing by now."""
+        return None if self.waiting or self.compiled is None else self.compiled.callee
 
     def offer(
         self,
@@ -226,8 +144,8 @@ class GraphFunction(Entry):
             names: of those that are given by name, the last ones.
             arranged: puts the outputs into containers.
         """
-        program = self.program
-        if program is None or self.compiled is None:
+        callee = self.callee
+        if callee is None or self.compiled is None:
             return
         graph = self.compiled.segments.graph
         known, results = known_kinds(arguments), known_kinds(list(map(result_kind, graph.outputs)))
@@ -238,7 +156,7 @@ class GraphFunction(Entry):
         if result is None or given is None or len(list(leaves([*given, result]))) > MANY_LEAVES:
             return
         with contextlib.suppress(*ABSENT):
-            entry.add(Variant(given, result, program.callee, names))
+            entry.add(Variant(given, result, callee, names))
 
 
 def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:

@@ -6,6 +6,7 @@ import time
 
 from wengert import _config
 from wengert.compile.costs import is_worthwhile
+from wengert.compile.keeping import Kind
 from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments, with_programs
 from wengert.core.graph import Graph
@@ -24,19 +25,20 @@ DIGITS = 64
 """Hexadecimal digits of constants that are printed."""
 
 
-def imaged(graph: Graph, alone: bool = False) -> Segments[Image]:
+def imaged(graph: Graph, kind: Kind = "graph") -> Segments[Image]:
     """Return a graph in segments, of machine code where kernels can compute them.
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
-        alone: whether there is to be machine code only if it computes all of it.
+        kind: of what it becomes.
 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    segments = segmented(graph, is_worthwhile)
-    if alone and segments.whole is None:
+    segments = segmented(graph, is_worthwhile if kind == "graph" else None)
+    left = [equation for part in segments.parts if part.program is None for equation in part.graph.equations]
+    if (kind == "all of" and left) or (kind == "chain" and not all(equation.primitive.structured for equation in left)):
         segments = Segments(graph, ())
     return with_programs(segments, machine_code)
 

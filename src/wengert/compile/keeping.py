@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from wengert.compile.segments import Segment, Segments
 from wengert.core.graph import Graph, Variable
@@ -17,7 +17,10 @@ from wengert.core.identity import digest
 from wengert.native.cache import object_cache
 from wengert.native.executable import Image
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "Kind"]
+
+Kind = Literal["graph", "all of", "chain"]
+"""What a graph becomes: parts that are worth it; one program, or nothing; all but structured operations, or nothing."""
 
 
 class Keeper:
@@ -25,14 +28,14 @@ class Keeper:
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
-        kind: of what is kept of it.
+        kind: of what is kept of it, see `Kind`.
 
     Attributes:
         key: what graphs share whose code is the same; None if other processes cannot know this one again.
     """
 
-    def __init__(self, graph: Graph, kind: str = "graph") -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, kind: Kind = "graph") -> None:
+        self.graph, self.kind = graph, kind
         self.key = key_of(graph, kind)
 
     def found(self) -> Segments[Image] | None:
@@ -46,7 +49,7 @@ class Keeper:
             object_cache().put(self.key, marshal.dumps(plain_data(segments)))
 
 
-def key_of(graph: Graph, kind: str = "graph") -> str | None:
+def key_of(graph: Graph, kind: Kind = "graph") -> str | None:
     """Return what graphs share whose code is the same; None if one holds functions of the user.
 
     How arguments lie in memory is part of it, because results lie as they do.

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from wengert.compile.dead import must_run
 from wengert.compile.equations import distinct_variables
 from wengert.compile.lower import lower
 from wengert.compile.owners import sharing_views
-from wengert.compile.segments import Segment, Segments
+from wengert.compile.segments import Segment, Segments, without_numbers
 from wengert.compile.writing import program_of
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.kernel.kernel import Program
@@ -60,11 +58,6 @@ def small_parts(
     """Return the equations, by their places, of the native parts of a graph that are not worth it."""
     parts = parts_of(graph, refused, kept)
     return [i for places, part, _ in parts if refused.keys().isdisjoint(places) and not least(part) for i in places]
-
-
-def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the results of a graph that are not known before, and those that are arrays with elements."""
-    return tuple([x for x in outputs if type(x) is Variable or (type(x) is np.ndarray and x.size)])
 
 
 def are_apart(outputs: Sequence[Any]) -> bool:

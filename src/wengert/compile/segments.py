@@ -11,7 +11,7 @@ from wengert._records import Record
 from wengert.compile.layouts import as_array, as_value
 from wengert.core.graph import Graph, Variable, evaluate
 
-__all__ = ["Segment", "Segments", "with_programs"]
+__all__ = ["Segment", "Segments", "with_programs", "without_numbers"]
 
 P = TypeVar("P")
 Q = TypeVar("Q")
@@ -96,3 +96,8 @@ def with_programs(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[
         for part, program in zip(segments.parts, programs, strict=True)
     ]
     return Segments(segments.graph, tuple(parts))
+
+
+def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of a graph that are not known before, and those that are arrays with elements."""
+    return tuple([x for x in outputs if type(x) is Variable or (type(x) is np.ndarray and x.size)])

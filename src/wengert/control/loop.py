@@ -24,7 +24,7 @@ import numpy as np
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control import invariants
 from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
-from wengert.control.native_loop import native_loop
+from wengert.control.native_loop import USUAL, native_loop
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
@@ -54,7 +54,6 @@ __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
-USUAL = 128
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 

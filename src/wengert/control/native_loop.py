@@ -8,26 +8,29 @@ to be done, for a place that is out of bounds or a whole number that is too larg
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.compile.chaining import Chain, Place, Unchained
 from wengert.compile.equations import distinct_variables
-from wengert.compile.executable import address_of
 from wengert.compile.inline import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, side_by_side
 from wengert.compile.passes import inlined
+from wengert.compile.programs import address_of
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
 from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.tensor import raw
+from wengert.native.chains import COPY
 from wengert.native.executable import Executable
 from wengert.native.memory import address, room
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 
-__all__ = ["native_loop"]
+__all__ = ["USUAL", "native_loop"]
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]
@@ -37,6 +40,8 @@ AT_ONCE = 1 << 26
 """Cycles after which Python may look for signals: some 20 milliseconds."""
 CALLING = 64
 """Cycles of an iteration around those of its program."""
+USUAL = 128
+"""Iterations of a loop of which nobody knows how many there are."""
 FIRST_ROOM = 64
 """Rows that there is room for at first, where nobody knows how many iterations there will be."""
 REPEATING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -58,7 +63,7 @@ def native_loop(
     if any(type(x) is not Variable or UNKNOWN in x.shape or has_own_order(x) for x in rows):
         return None
     program = compiled(graph) if graph.outputs else None
-    return None if program is None else NativeLoop(params, graph, outputs, program, otherwise)
+    return None if program is None else NativeLoop(params, graph, outputs, program, otherwise, compiled)
 
 
 def has_own_order(variable: Variable) -> bool:
@@ -95,6 +100,7 @@ class NativeLoop:
         outputs: all results of an iteration.
         program: computes the graph.
         otherwise: evaluates the loop in another way.
+        compiled: gives a graph as machine code; None if kernels cannot compute all of it.
 
     Attributes:
         inputs: what an iteration reads: constants, carried values, rows.
@@ -108,9 +114,16 @@ class NativeLoop:
     """
 
     def __init__(
-        self, params: Params, graph: Graph, outputs: Sequence[Any], program: Executable, otherwise: Evaluation
+        self,
+        params: Params,
+        graph: Graph,
+        outputs: Sequence[Any],
+        program: Executable,
+        otherwise: Evaluation,
+        compiled: Callable[[Graph], Executable | None],
     ) -> None:
         self.params, self.spec, self.program, self.otherwise = params, params["spec"], program, otherwise
+        self.compiled = compiled
         self.inputs, total = graph.inputs, len(params["body"].outputs)
         self.carried, self.left = outputs[: self.spec.carried], outputs[self.spec.carried : total]
         self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
@@ -126,6 +139,75 @@ class NativeLoop:
         given = [x for x in outputs[:total] if type(x) is Variable]
         self.repeated = {x for x in given if given.count(x) > 1}
         self.most = max(int(AT_ONCE / (program.image.cycles + CALLING)), 1)
+
+    @property
+    def can_join(self) -> bool:
+        """Whether a chain can run it: where rows are left behind it is known how many, and it does not take long."""
+        if self.params["cond"] is None:
+            return 0 < (self.spec.length or 0) <= self.most and len(set(self.left)) == len(self.left)
+        return not self.left and len(self.inputs) == self.spec.constants + self.spec.carried
+
+    def join(self, chain: Chain, equation: Equation) -> None:
+        """Add the loop to a chain; see `wengert.compile.chaining.Joining`."""
+        spec = self.spec
+        first, second = spec.constants, spec.constants + spec.carried
+        is_counted = self.params["cond"] is None
+        carried, left = equation.outputs[: spec.carried], equation.outputs[spec.carried :]
+        places = list(map(chain.place, equation.inputs[:second], self.inputs))
+        steps: list[tuple[int, int]] = []
+        for i, (x, v) in enumerate(zip(equation.inputs[second:], self.inputs[second:], strict=True), second):
+            places.append(chain.place(x, sequence_of(v, spec.length)))
+            steps.append((i, bytes_of(v)))
+        made = [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in self.program.made]
+        for v, x in zip(self.left, left, strict=True):
+            made[self.places[v] - len(self.inputs)] = chain.place(x, sequence_of(v, spec.length))
+            steps.append((self.places[v], bytes_of(v)))
+        places += made
+        for v, x in zip(self.inputs[first:second], self.carried, strict=True):
+            places.append(Place(-1) if type(x) is Variable else chain.place(x, v))
+        flags = chain.holding(bytes([1, 0]))
+        places += [flags, flags.after(1)]
+        if spec.reverse:
+            for i, step in steps:
+                places[i] = places[i].after(step * (spec.length - 1))
+            steps = [(i, -step) for i, step in steps]
+        starting = len(places) - 2
+        if not is_counted:
+            starting = len(places)
+            places.append(self.tested(chain, places[:second]))
+        copies = [
+            (link.into, *chain.room(bytes_of(self.inputs[link.into])), bytes_of(self.inputs[link.into]))
+            for link in self.links
+            if link.swaps
+        ]
+        ends = [
+            (first + i, *chain.place(x, v if type(v) is Variable else x), bytes_of(x))
+            for i, (v, x) in enumerate(zip(self.carried, carried, strict=True))
+        ]
+        chain.step(
+            self.program,
+            places,
+            most=spec.length if is_counted else self.most,
+            sure=int(is_counted),
+            starting=starting,
+            going=self.going,
+            failing=self.failing,
+            **chain.listed("links", "link", LINK, self.links),
+            **chain.listed("moves", "move", MOVE, steps),
+            **chain.listed("copies", "copy", COPY, copies),
+            **chain.listed("ends", "end", COPY, ends),
+        )
+        chain.cycles += self.program.image.cycles * (spec.length or USUAL)
+
+    def tested(self, chain: Chain, places: Sequence[Place]) -> Place:
+        """Add the condition before the first iteration to a chain; return where it is told."""
+        graph = inlined(self.params["cond"])
+        program = self.compiled(graph) if type(graph.outputs[0]) is Variable else None
+        if program is None:
+            raise Unchained
+        result = chain.room(1)
+        chain.step(program, [*places, result, chain.holding(bytes(1))], failing=len(places) + 1)
+        return result
 
     def links_of(self) -> list[Link]:
         """Return where each carried value comes from; only one can change places with what it is overwritten by."""
@@ -266,6 +348,16 @@ class Run:
             array = array.reshape(-1).view(x.dtype).reshape(array.shape[:-1])
         full = sequence_aval(aval, self.loop.spec.length)
         return Items(full, array) if UNKNOWN in full.shape else array
+
+
+def sequence_of(variable: Variable, length: int) -> Variable:
+    """Return what is as a sequence of so many of what a variable is."""
+    return Variable.of(Aval((length, *variable.shape), variable.dtype), "", None)
+
+
+def bytes_of(variable: Variable) -> int:
+    """Return how many bytes a value takes."""
+    return variable.dtype.itemsize * math.prod(variable.shape)
 
 
 def rows_of(variable: Variable, sequence: Any, count: int) -> Array:

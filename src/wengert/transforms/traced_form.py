@@ -113,7 +113,7 @@ class TracedForm:
         its arguments.
         """
         more = self.captured or self.written or self.donated or self.merged
-        return not more and self.native is not None and self.native.program is not None
+        return not more and self.native is not None and self.native.callee is not None
 
     def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
         """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""

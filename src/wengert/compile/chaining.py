@@ -1,0 +1,201 @@
+"""Chains: graphs whose parts are programs, and loops of programs, as one kernel that entries can call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from wengert.compile.layouts import as_array, axes_in_kernels
+from wengert.compile.natively import Natively
+from wengert.compile.segments import Segment, Segments
+from wengert.core.graph import Equation, Graph, Variable
+from wengert.native.callee import Callee
+from wengert.native.chains import CHAIN, CHAINED, PLACE, STEP
+from wengert.native.executable import LONG, Executable
+from wengert.native.kinds import MANY_LEAVES
+from wengert.native.memory import room
+from wengert.native.processor import LINE
+
+__all__ = ["Chain", "Joining", "Place", "Unchained", "can_chain", "chained"]
+
+
+MOST = 1 << 24
+"""Bytes of an arena up to which it is worth while to keep them for the next call."""
+
+
+class Unchained(Exception):
+    """Say that something cannot be a step of a chain."""
+
+
+class Place(NamedTuple):
+    """Say where something is: an argument of the chain, or -1 for its arena; and how many bytes behind its start."""
+
+    argument: int
+    offset: int = 0
+
+    def after(self, size: int) -> Place:
+        """Return the place so many bytes further."""
+        return self._replace(offset=self.offset + size)
+
+
+class Joining(Protocol):
+    """Be an evaluation that can be a step of a chain.
+
+    Attributes:
+        can_join: whether it can, as far as its parameters tell.
+    """
+
+    can_join: bool
+
+    def join(self, chain: Chain, equation: Equation) -> None:
+        """Add it to a chain, or raise Unchained."""
+
+
+class Chain:
+    """Lay a chain out.
+
+    Args:
+        graph: what it computes: its inputs, then its outputs, are the arguments.
+
+    Attributes:
+        places: of variables.
+        size: bytes of the arena so far.
+        contents: what it holds at first: places, and bytes.
+        steps: their fields.
+        cycles: about how long they take.
+        owners: what must live as long as the chain.
+        team: where the address of a team's memory stands, if some program wants one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        given = [*graph.inputs, *graph.outputs]
+        if len(set(given)) < len(given):
+            raise Unchained
+        self.places: dict[Variable, Place] = {v: Place(i) for i, v in enumerate(given)}
+        self.size, self.contents = CHAIN.size, list[tuple[int, bytes]]()
+        self.steps: list[dict[str, int]] = []
+        self.cycles = 0.0
+        self.owners: list[Any] = []
+        self.team: ctypes.c_void_p | None = None
+
+    def room(self, size: int) -> Place:
+        """Return a place in the arena for so many bytes, at the beginning of a cache line."""
+        start = -(-self.size // LINE) * LINE
+        self.size = start + size
+        return Place(-1, start)
+
+    def holding(self, contents: bytes) -> Place:
+        """Return a place in the arena that holds bytes at first."""
+        place = self.room(len(contents))
+        self.contents.append((place.offset, contents))
+        return place
+
+    def place(self, x: Any, like: Variable) -> Place:
+        """Return the place of what is read for a variable of a part, or written: another variable, or a literal.
+
+        Raises:
+            Unchained: it does not lie as the part wants it.
+        """
+        if type(x) is not Variable:
+            return self.holding(as_array(like, x).tobytes())
+        if x.dtype != like.dtype or x.shape != like.shape or axes_in_kernels(x) != axes_in_kernels(like):
+            raise Unchained
+        if x not in self.places:
+            self.places[x] = self.room(x.dtype.itemsize * int(np.prod(x.shape)))
+        return self.places[x]
+
+    def step(self, program: Executable, places: Sequence[Place], **fields: int) -> None:
+        """Add a step that runs a program on what is at some places."""
+        image, callee = program.image, program.callee
+        memory = self.room(image.size)
+        self.contents += [(memory.offset + at, contents) for at, contents in image.constants]
+        self.steps.append(
+            {
+                "run": callee.address,
+                "memory": memory.offset,
+                "table": self.room(ctypes.sizeof(ctypes.c_void_p) * len(places)).offset,
+                **self.listed("places", "place", PLACE, places),
+                **fields,
+            }
+        )
+        self.owners.append(callee)
+        if "share" in image.outside:
+            self.team = callee.team
+
+    def listed(self, count: str, where: str, struct: Any, rows: Sequence[Sequence[int]]) -> dict[str, int]:
+        """Return the fields of a step that say how many rows of a table there are, and where they stand."""
+        table = (struct.ctype * len(rows))(*[tuple(row) for row in rows])
+        return {count: len(rows), where: self.holding(bytes(table)).offset}
+
+    def run(self, part: Segment[Executable]) -> None:
+        """Add a program."""
+        program = part.program
+        assert program is not None
+        places = [self.place(v, v) for v in (*part.graph.inputs, *part.graph.outputs) if is_variable(v)]
+        self.step(program, [*places, self.holding(bytes(1))], failing=len(places))
+        self.cycles += program.image.cycles
+
+    def callee(self, address_of: Callable[[str], int]) -> Callee:
+        """Return what entries call."""
+        steps = (STEP.ctype * len(self.steps))(*[STEP.ctype(**fields) for fields in self.steps])
+        at = self.holding(bytes(steps))
+        head = CHAIN.ctype(
+            steps=len(self.steps), step=at.offset, failed=len(self.graph.inputs) + len(self.graph.outputs)
+        )
+        arena = room(self.size)
+        for place, contents in [(0, bytes(head)), *self.contents]:
+            arena[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
+        return Callee(address_of(CHAINED), arena=arena, team=self.team, releases=self.cycles > LONG, owner=self.owners)
+
+
+def is_variable(v: Any) -> bool:
+    """Tell whether a result is not known; raise Unchained if it is an array, which somebody has to write."""
+    if type(v) is not Variable:
+        raise Unchained
+    return True
+
+
+def joining(equation: Equation) -> Joining | None:
+    """Return the evaluation of an equation if it can be a step of a chain."""
+    evaluation: Any = equation.primitive.evaluate
+    return evaluation if getattr(evaluation, "can_join", False) else None
+
+
+def can_chain(graph: Graph) -> bool:
+    """Tell whether all operations of a graph that run natively in a way of their own can be steps, and there is one."""
+    found = [equation for equation in graph.equations if isinstance(equation.primitive, Natively)]
+    return bool(found) and None not in map(joining, found)
+
+
+def chained(segments: Segments[Executable], outputs: Sequence[Any], address_of: Callable[[str], int]) -> Callee | None:
+    """Return a graph in segments as one kernel; None if that cannot be.
+
+    Args:
+        segments: of the graph: programs, and operations that can be steps.
+        outputs: what it is to give.
+        address_of: gives the addresses of functions.
+    """
+    graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
+    written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}
+    if len(graph.inputs) + len(outputs) > MANY_LEAVES or not all(type(x) is Variable and x in written for x in outputs):
+        return None
+    try:
+        chain = Chain(graph)
+        for part in segments.parts:
+            if part.program is not None:
+                chain.run(part)
+                continue
+            for equation in part.graph.equations:
+                step = joining(equation)
+                if step is None:
+                    raise Unchained
+                step.join(chain, equation)
+        if chain.size > MOST:
+            raise Unchained
+        return chain.callee(address_of)
+    except Unchained:
+        return None

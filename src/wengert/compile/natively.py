@@ -1,0 +1,56 @@
+"""Structured operations natively: those that say how they run as machine code, wherever in a graph they are."""
+
+from __future__ import annotations
+
+from wengert.compile.equations import entered, holds_graphs
+from wengert.compile.programs import all_of
+from wengert.compile.segments import Segment, Segments
+from wengert.core.graph import Equation, Graph, subgraphs
+from wengert.core.primitive import Structured
+from wengert.native.executable import Executable
+
+__all__ = ["Natively", "holds_native", "natively", "with_native_loops"]
+
+
+def with_native_loops(segments: Segments[Executable]) -> Segments[Executable]:
+    """Return segments where what NumPy computes are loops, and others inside of them, that run natively if they can."""
+    if all(part.program is not None or not holds_graphs(part.graph) for part in segments.parts):
+        return segments
+    return Segments(
+        segments.graph, tuple([part if part.program is not None else repeating(part) for part in segments.parts])
+    )
+
+
+def repeating(part: Segment[Executable]) -> Segment[Executable]:
+    """Return a segment of NumPy's whose loops run natively if they can."""
+    return Segment(natively(part.graph), None, part.reasons, part.dropped)
+
+
+def natively(graph: Graph) -> Graph:
+    """Return a graph whose structured operations, and those inside of them, run natively if they can."""
+    if not holds_graphs(graph):
+        return graph
+    found = [native_equation(equation) if equation.primitive.structured else equation for equation in graph.equations]
+    return Graph(graph.inputs, found, graph.outputs)
+
+
+def native_equation(equation: Equation) -> Equation:
+    """Return a structured operation as one that runs natively; with such ones in its graphs if it cannot be one."""
+    primitive = equation.primitive
+    function = primitive.natively(equation.params, all_of) if isinstance(primitive, Structured) else None
+    if function is None:
+        return entered(equation, natively)
+    return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
+
+
+class Natively(Structured):
+    """Run a structured operation natively, for one equation."""
+
+
+def holds_native(graph: Graph) -> bool:
+    """Tell whether some operation of a graph, or inside of it, runs natively."""
+    return any(
+        isinstance(equation.primitive, Natively) or any(holds_native(inner) for _, inner in subgraphs(equation.params))
+        for equation in graph.equations
+        if equation.primitive.structured
+    )

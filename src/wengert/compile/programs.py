@@ -1,0 +1,53 @@
+"""Graphs as machine code: compiled, or found in the cache, and brought into memory."""
+
+from __future__ import annotations
+
+from wengert._unstopped import UNSTOPPED
+from wengert.compile.keeping import Keeper
+from wengert.compile.segments import Segments, with_programs
+from wengert.core.graph import Graph
+from wengert.native.executable import Executable, Image
+from wengert.native.loader import kept_function
+
+__all__ = ["ABSENT", "address_of", "all_of", "images", "in_memory"]
+
+ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
+"""What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
+
+
+def in_memory(segments: Segments[Image]) -> Segments[Executable]:
+    """Return a graph in segments of machine code as one that can be called."""
+    return with_programs(segments, lambda image: Executable(image, address_of))
+
+
+def all_of(graph: Graph) -> Executable | None:
+    """Return a graph that has been through all passes as machine code; None if kernels cannot compute all of it."""
+    try:
+        return in_memory(images(Keeper(graph, "all of"))).whole
+    except ABSENT:
+        return None
+
+
+def images(keeper: Keeper) -> Segments[Image]:
+    """Return a graph in segments of machine code, that of an earlier process if it was kept."""
+    kept = keeper.found()
+    if kept is None:
+        with UNSTOPPED:
+            from wengert.compile.imaging import imaged  # lowering and emission, which take as long as all of Wengert
+
+        kept = imaged(keeper.graph, keeper.kind)
+        keeper.keep(kept)
+    return kept
+
+
+def address_of(name: str) -> int:
+    """Return the address of a function that programs call and do not have."""
+    return kept_function(name, text_of)
+
+
+def text_of(name: str) -> str:
+    """Return the module of such a function, if it was not kept."""
+    with UNSTOPPED:
+        from wengert.emission.outside import text_of
+
+    return text_of(name)
