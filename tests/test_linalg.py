@@ -528,6 +528,7 @@ def test_scipys_stacks_of_other_functions() -> None:
         wsl.orthogonal_procrustes(one, one[:2])
 
 
+@pytest.mark.filterwarnings("ignore:Calling .* deprecated in SciPy 1.18")
 @pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
 @pytest.mark.parametrize("name", ["det", "eigvalsh", "cholesky", "inv", "svdvals"])
 def test_dtypes_that_lapack_has_not_are_converted_as_scipy_does(name: str, dtype: Any) -> None:

@@ -67,12 +67,12 @@ class Flow(Statements):
 
     def guard(self, scope: Scope, _depth: int) -> Lines:
         """Raise where a number is too large, which it hardly ever is."""
-        test = f"np.abs({self.value('S', scope)}) {{}} 1e6"
+        size = f"np.abs({self.value('S', scope)})"
         if self.choice.random() < 0.5:
-            return [f"assert {test.format('<')}, 'too large'"]
+            return [f"assert {size} < 1e6, 'too large'"]
         either = [f"    if {self.make.condition(scope, 1)}:", "        raise KeyError('too large')"]
         before = either if self.choice.random() < 0.4 else []
-        return [f"if {test.format('>')}:", *before, "    raise ValueError('too large')"]
+        return [f"if {size} > 1e6:", *before, "    raise ValueError('too large')"]
 
     def exit(self, scope: Scope) -> Lines:
         """Return a way out of a loop, or nothing."""
