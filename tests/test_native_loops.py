@@ -325,6 +325,8 @@ def test_an_endless_loop_can_be_interrupted() -> None:
 
 def test_results_share_no_memory() -> None:
     compiled = Compiled(trace(lambda x: wg.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[0] + 1), (x, x)))(X))
+    rows = Compiled(trace(lambda x: wg.scan(lambda c, r: (c + r, (r * 2, r * 2)), x, ROWS)[1])(X))([X])
+    assert not np.shares_memory(*rows)
     a, b = compiled([X])
     c, d = compiled([X])
     assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, c), (b, d), (a, X)))

@@ -125,7 +125,7 @@ class NativeLoop:
         self.params, self.spec, self.program, self.otherwise = params, params["spec"], program, otherwise
         self.compiled = compiled
         self.inputs, total = graph.inputs, len(params["body"].outputs)
-        self.carried, self.left = outputs[: self.spec.carried], outputs[self.spec.carried : total]
+        self.carried, self.left = list(outputs[: self.spec.carried]), list(outputs[self.spec.carried : total])
         self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
         self.behind = len(self.inputs) + len(program.made)
         self.links = sorted(self.links_of(), key=lambda link: link.swaps)
@@ -347,7 +347,9 @@ class Run:
         if x.dtype in PARTS:
             array = array.reshape(-1).view(x.dtype).reshape(array.shape[:-1])
         full = sequence_aval(aval, self.loop.spec.length)
-        return Items(full, array) if UNKNOWN in full.shape else array
+        if UNKNOWN in full.shape:
+            return Items(full, array)
+        return array.copy() if self.loop.left.count(x) > 1 else array
 
 
 def sequence_of(variable: Variable, length: int) -> Variable:
