@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.core.requirements import as_whole, elements, refused
+from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
@@ -76,7 +77,9 @@ def embedding(indices: Any, weight: Any) -> Any:
 
 def from_the_front(indices: Any, length: int) -> Any:
     """Return indices of which none counts from the end: negative ones are out of bounds, so that they are refused."""
-    return np.where(indices < 0, np.int64(-1 - length), indices) if indices.dtype.kind == "i" else indices
+    if indices.dtype.kind != "i" or (is_concrete(indices) and not np.any(raw(indices) < 0)):
+        return indices
+    return np.where(indices < 0, np.int64(-1 - length), indices)
 
 
 @elsewhere

@@ -224,8 +224,9 @@ def of_classes(name: str, x: Any, target: Any) -> Any:
     axis = min(1, x.ndim - 1)
     require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
     count = x.shape[axis]
+    others = np.indices(target.shape, sparse=True) if target.ndim > 1 else tuple(map(np.arange, target.shape))
     try:
-        return np.squeeze(np.take_along_axis(x, np.expand_dims(from_the_front(target, count), axis), axis), axis)
+        return x[(*others[:axis], from_the_front(target, count), *others[axis:])]
     except IndexError:
         needed = f"classes from 0 to {count - 1} are needed"
         remedy = "Correct it, or pass as ignore_index the one that does not count"
