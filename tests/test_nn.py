@@ -410,6 +410,18 @@ def test_attention() -> None:
             UsageError,
             "scaled_dot_product_attention: a mask and is_causal=True; one of them is needed. Leave one out.",
         ),
+        (
+            lambda: functional.scaled_dot_product_attention(X, X, X, None, 0.0, True),  # as PyTorch has them
+            UsageError,
+            "scaled_dot_product_attention: is_causal=0.0 and scale=True; truth and a number are needed; there is no "
+            "dropout_p before them. Write is_causal= and scale= by their names.",
+        ),
+        (
+            lambda: functional.cross_entropy(np.ones((4, 3)), np.zeros(4, int), np.ones(3)),  # type: ignore[arg-type]
+            UsageError,
+            "cross_entropy: reduction=a value of type ndarray; 'mean', 'sum' or 'none' is needed. Write weight=, if "
+            "that is meant.",
+        ),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import as_whole, elements, refused
+from wengert.core.requirements import as_whole, elements, refused, require_flag
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
@@ -110,15 +110,20 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(np.zeros((1, 2)), np.ones((3, 2)), [[1.0], [2.0], [6.0]])
     tensor([[3.]])
     """
-    q, k, v = (real("scaled_dot_product_attention", x) for x in (query, key, value))
+    name = "scaled_dot_product_attention"
+    if isinstance(is_causal, float) or isinstance(scale, bool):  # what PyTorch has in these places
+        given = f"is_causal={is_causal!r} and scale={scale!r}"
+        needed = "truth and a number are needed; there is no dropout_p before them"
+        raise UsageError(describe(name, given, needed, "Write is_causal= and scale= by their names"))
+    require_flag(name, is_causal=is_causal)
+    q, k, v = (real(name, x) for x in (query, key, value))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:
         given = "a mask and is_causal=True"
-        raise UsageError(describe("scaled_dot_product_attention", given, "one of them is needed", "Leave one out"))
+        raise UsageError(describe(name, given, "one of them is needed", "Leave one out"))
     mask = np.tri(*scores.shape[-2:]).astype(bool) if is_causal else attn_mask
     if mask is not None:
-        name = "scaled_dot_product_attention"
         mask = within(name, "attn_mask", mask, scores.shape)
         if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
             given = f"attn_mask of dtype {mask.dtype}"

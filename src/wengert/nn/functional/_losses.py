@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import shown
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._attention import from_the_front
@@ -32,11 +33,12 @@ CERTAIN = -100.0
 
 def reduced(name: str, losses: Any, reduction: str) -> Any:
     """Return the mean or sum of losses, or themselves."""
+    if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
+        given = f"reduction={shown(reduction)}"
+        remedy = "Pass one of these" if isinstance(reduction, str) else "Write weight=, if that is meant"
+        raise UsageError(describe(name, given, "'mean', 'sum' or 'none' is needed", remedy))
     if reduction == "none":
         return losses
-    if reduction not in ("mean", "sum"):
-        given = f"reduction={reduction!r}"
-        raise UsageError(describe(name, given, "'mean', 'sum' or 'none' is needed", "Pass one of these"))
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
 
 
