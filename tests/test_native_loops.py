@@ -257,6 +257,12 @@ def test_loops_with_what_kernels_cannot_do_are_evaluated(runs: list[bool]) -> No
     assert not compiled.is_native
 
 
+def test_rows_that_are_known_are_no_rows_of_a_loop() -> None:
+    jitted = wg.jit(lambda x, rows: wg.scan(lambda c, r: (c * 1, np.full(3, 1j)), x, rows)[1])
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(X, ROWS), np.full((7, 3), 1j))
+
+
 def gathered(x: Any, n: Any) -> Any:
     return wg.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + x[c[0]]), (np.int64(0), 0.0))
 

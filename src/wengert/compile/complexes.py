@@ -102,7 +102,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         return divided_by_real(call, pair) if name == "mean" else pair
     expression = EXPRESSIONS.get(name)
     if expression is None or not call.has_only("masked"):
-        return Refused(f"values of dtype {call.avals[0].dtype}, of which no opcode knows")
+        return Refused(f"values of dtype {(*call.avals, call.out)[0].dtype}, of which no opcode knows")
     dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
     if dtype not in DTYPES:
         return Refused(f"values of dtype {dtype}")
