@@ -118,7 +118,8 @@ def first_call(example: Example, threads: int, library: str) -> Program | None:
 def compiled(example: Example, threads: int, library: str) -> tuple[Function, Sequence[Any]] | None:
     """Return what a library compiles, not yet called, and its arguments; None if it cannot do this."""
     compiler = COMPILERS.get(library)
-    return None if compiler is None else compiler(example, threads)
+    cannot = example.loops and library not in {"wengert", "jax-jit"}
+    return None if compiler is None or cannot else compiler(example, threads)
 
 
 def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:

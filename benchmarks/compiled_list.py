@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Example:
             are elementwise, values and derivatives of each element.
         over: the positions of the arguments that the gradient is with respect to.
         by_hand: the same in NumPy as an expert writes it, or None.
+        loops: whether it is written with functions for loops, which JAX and Wengert have alike.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Example:
     wanted: Wanted = "value and gradient"
     over: tuple[int, ...] = (0,)
     by_hand: Callable[..., Any] | None = None
+    loops: bool = False
 
     @cached_property
     def arguments(self) -> Sequence[Array]:
@@ -153,6 +156,63 @@ def diffusion(steps: int) -> Callable[..., Any]:
     return run
 
 
+def loops_of(xp: Any) -> Any:
+    """Return what has the functions for loops of the library of a namespace."""
+    return importlib.import_module("jax.lax" if xp.__name__.startswith("jax") else "wengert")
+
+
+def root(xp: Any, a: Any) -> Any:
+    """Return the square root of a number by Newton's method."""
+    return loops_of(xp).while_loop(lambda x: xp.abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
+
+
+def pendulum(steps: int) -> Callable[..., Any]:
+    """Return the function that lets a pendulum swing for some Runge-Kutta steps, and sums its angle and velocity."""
+
+    def slope(xp: Any, y: Any) -> Any:
+        return xp.stack([y[1], -xp.sin(y[0])])
+
+    def run(xp: Any, start: Any) -> Any:
+        def step(_: Any, y: Any) -> Any:
+            first = slope(xp, y)
+            second = slope(xp, y + 0.005 * first)
+            third = slope(xp, y + 0.005 * second)
+            return y + 0.01 / 6 * (first + 2 * second + 2 * third + slope(xp, y + 0.01 * third))
+
+        return xp.sum(loops_of(xp).fori_loop(0, steps, step, start))
+
+    return run
+
+
+def recurrent(xp: Any, weights: Any, inward: Any, bias: Any, inputs: Any) -> Any:
+    """Return the sum of squares of what a recurrent network gives for a sequence."""
+
+    def step(state: Any, row: Any) -> Any:
+        state = xp.tanh(weights @ state + inward @ row + bias)
+        return state, state
+
+    return xp.sum(loops_of(xp).scan(step, xp.zeros(len(bias)), inputs)[1] ** 2)
+
+
+def long_short_term(xp: Any, weights: Any, bias: Any, inputs: Any) -> Any:
+    """Return the sum of squares of what a long short-term memory gives (Hochreiter and Schmidhuber 1997)."""
+    size = len(bias) // 4
+
+    def gate(x: Any) -> Any:
+        return 1.0 / (1.0 + xp.exp(-x))
+
+    def step(state: Any, row: Any) -> Any:
+        hidden, cell = state
+        found = weights @ xp.concatenate([hidden, row]) + bias
+        new, kept, shown, value = (found[i * size : (i + 1) * size] for i in range(4))
+        cell = gate(kept) * cell + gate(new) * xp.tanh(value)
+        hidden = gate(shown) * xp.tanh(cell)
+        return (hidden, cell), hidden
+
+    start = xp.zeros(size), xp.zeros(size)
+    return xp.sum(loops_of(xp).scan(step, start, inputs)[1] ** 2)
+
+
 def uniforms(*ranges: tuple[float, float]) -> Callable[[], list[Array]]:
     """Return what draws a million numbers from each of these ranges."""
     return lambda: [rng.uniform(low, high, 1_000_000) for low, high in ranges]
@@ -183,4 +243,8 @@ EXAMPLES = [
         for n in SYSTEMS
     ],
     Example("diffusion on 512 x 512, 40 steps", diffusion(40), normals((512, 512))),
+    Example("Newton's square root", root, lambda: [np.array(9.0)], "value", (), loops=True),
+    Example("pendulum, 1,000 steps", pendulum(1_000), normals(2), loops=True),
+    Example("RNN, 16 cells, 50 steps", recurrent, normals((16, 16), (16, 3), 16, (50, 3)), over=(0, 1, 2), loops=True),
+    Example("LSTM, 16 cells, 50 steps", long_short_term, normals((64, 19), 64, (50, 3)), over=(0, 1), loops=True),
 ]

@@ -17,7 +17,7 @@ from wengert._unstopped import UNSTOPPED
 from wengert.compile.chaining import can_chain, chained
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
-from wengert.compile.natively import holds_native, natively, with_native_loops
+from wengert.compile.natively import holds_native, natively, with_operations
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import ABSENT, address_of, images, in_memory
@@ -43,9 +43,10 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        self.segments, self.callee = in_a_chain(simple)
+        native = natively(simple)
+        self.segments, self.callee = in_a_chain(simple, native)
         if self.callee is None:
-            self.segments = with_native_loops(in_memory(images(Keeper(simple))))
+            self.segments = with_operations(in_memory(images(Keeper(simple))), native)
             self.callee = None if self.segments.whole is None else self.segments.whole.callee
 
     @property
@@ -62,12 +63,16 @@ class Compiled:
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
 
-def in_a_chain(graph: Graph) -> tuple[Segments[Executable], Callee | None]:
-    """Return a graph with loops in segments that are the steps of a chain, and the chain; None if there is none."""
-    segments = Segments[Executable](graph, ())
-    if not can_chain(natively(graph)):
-        return segments, None
-    segments = with_native_loops(in_memory(images(Keeper(graph, "chain"))))
+def in_a_chain(graph: Graph, native: Graph) -> tuple[Segments[Executable], Callee | None]:
+    """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
+
+    Args:
+        graph: the graph.
+        native: the same with operations that run natively.
+    """
+    if not can_chain(native):
+        return Segments(graph, ()), None
+    segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
     return segments, chained(segments, without_numbers(graph.outputs), address_of) if segments.parts else None
 
 

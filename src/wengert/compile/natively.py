@@ -9,21 +9,7 @@ from wengert.core.graph import Equation, Graph, subgraphs
 from wengert.core.primitive import Structured
 from wengert.native.executable import Executable
 
-__all__ = ["Natively", "holds_native", "natively", "with_native_loops"]
-
-
-def with_native_loops(segments: Segments[Executable]) -> Segments[Executable]:
-    """Return segments where what NumPy computes are loops, and others inside of them, that run natively if they can."""
-    if all(part.program is not None or not holds_graphs(part.graph) for part in segments.parts):
-        return segments
-    return Segments(
-        segments.graph, tuple([part if part.program is not None else repeating(part) for part in segments.parts])
-    )
-
-
-def repeating(part: Segment[Executable]) -> Segment[Executable]:
-    """Return a segment of NumPy's whose loops run natively if they can."""
-    return Segment(natively(part.graph), None, part.reasons, part.dropped)
+__all__ = ["Natively", "holds_native", "natively", "with_operations"]
 
 
 def natively(graph: Graph) -> Graph:
@@ -41,6 +27,21 @@ def native_equation(equation: Equation) -> Equation:
     if function is None:
         return entered(equation, natively)
     return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
+
+
+def with_operations(segments: Segments[Executable], native: Graph) -> Segments[Executable]:
+    """Return the segments of a graph where what NumPy computes are the operations that `natively` made of it."""
+    if native is segments.graph:
+        return segments
+    known = {id(a): b for a, b in zip(segments.graph.equations, native.equations, strict=True)}
+
+    def replaced(part: Segment[Executable]) -> Segment[Executable]:
+        if part.program is not None:
+            return part
+        graph = Graph(part.graph.inputs, [known[id(e)] for e in part.graph.equations], part.graph.outputs)
+        return Segment(graph, None, part.reasons, part.dropped)
+
+    return Segments(segments.graph, tuple(map(replaced, segments.parts)))
 
 
 class Natively(Structured):
