@@ -188,7 +188,7 @@ ROUTINES = {
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
     *("random_words", "random_draws", "correlation", "convolution", "feedback"),
-    *("histogram", "histogram_counts", "histogram_bin_edges"),
+    *("histogram", "histogram_counts", "histogram_bin_edges", "extremes_at"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }
 """Primitives that are no loops of independent elements, and what has several results or decides by elements."""
