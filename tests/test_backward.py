@@ -366,7 +366,8 @@ def test_number_of_gradients_must_match() -> None:
 def test_outputs_and_inputs_must_require_grad() -> None:
     text = (
         "{}: a Tensor of shape (1,) that does not require grad; a Tensor recorded by the tape is needed. "
-        "Set requires_grad=True on the inputs, and compute it outside no_grad."
+        "Set requires_grad=True on the inputs, and compute it outside no_grad; gradients are recorded by sweeps with "
+        "create_graph=True."
     )
     with pytest.raises(GraphError) as error:
         wg.tensor([1.0]).backward()

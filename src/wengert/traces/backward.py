@@ -205,7 +205,8 @@ def node_of(name: str, tensor: Any) -> Node:
                 name,
                 f"{what} that does not require grad",
                 "a Tensor recorded by the tape is needed",
-                "Set requires_grad=True on the inputs, and compute it outside no_grad",
+                "Set requires_grad=True on the inputs, and compute it outside no_grad; gradients are recorded by "
+                "sweeps with create_graph=True",
             )
         )
     node: Node = found._node
