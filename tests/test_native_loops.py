@@ -103,6 +103,13 @@ def first_beyond(x: Any, limit: Any) -> Any:
     return total, count
 
 
+BLOCKS = np.random.default_rng(1).normal(size=(4, 3, 5))
+
+
+def of_products(w: Any, rows: Any) -> Any:
+    return wg.scan(lambda c, r: (np.tanh(c @ w + r) * 1.0, c), rows[0], rows)[0]
+
+
 def written(x: Any, i: Any) -> Any:
     y = x * 1
     y[i] = y[i - 1] + i
@@ -144,6 +151,12 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "truths": (lambda m: wg.fori_loop(0, 5, lambda i, c: np.logical_xor(c, m), ~m), X > 0),
     "in Fortran's order": (lambda a: wg.fori_loop(0, 3, lambda i, c: c * 2 + a.T, a.T * 1), ROWS),
     "columns": (lambda rows: wg.scan(lambda c, r: (c + r, r * c), np.zeros(7), rows.T), ROWS),
+    "rows in Fortran's order": (
+        lambda x, rows: wg.scan(lambda c, r: (c + r.T, (c.T, (r.T * 2).T)), x, rows),
+        ROWS[:3, :2].copy(),
+        ROWS[:6].reshape(5, 2, 3),
+    ),
+    "gradient of products": (wg.grad(lambda w, rows: np.sum(of_products(w, rows) ** 2)), ROWS[:5], BLOCKS),
     "every other row": (lambda rows: wg.scan(lambda c, r: (c + r, r * c), np.zeros(5), rows), ROWS[::-2]),
     "branches": (bisected, 0.0, 2.0),
     "a break": (first_beyond, X, 0.9),
@@ -175,7 +188,7 @@ LONE = {
     *("scan of what is carried, from the end", "scan of nothing else", "single precision", "complex", "truths"),
     *("in Fortran's order", "every other row", "branches", "a break", "writes", "gradient of a scan"),
     *("gradient from the end", "lanes of steps", "steps that are not known", "no steps, as a condition says"),
-    *("direction", "lanes"),
+    *("direction", "lanes", "rows in Fortran's order", "gradient of products"),
 }
 """Loops that are a chain with what is before and after them: it is known how many rows they leave behind."""
 
@@ -263,6 +276,12 @@ def test_rows_that_are_known_are_no_rows_of_a_loop() -> None:
         np.testing.assert_array_equal(jitted(X, ROWS), np.full((7, 3), 1j))
 
 
+def test_values_that_turn_round_in_memory_are_carried_by_numpy(runs: list[bool]) -> None:
+    compiled = require_same(lambda x: wg.fori_loop(0, 3, lambda i, c: (c.T @ x).T * 0.5, x), ROWS[:5])
+    assert not runs
+    assert not compiled.is_native
+
+
 def gathered(x: Any, n: Any) -> Any:
     return wg.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + x[c[0]]), (np.int64(0), 0.0))
 
@@ -333,6 +352,7 @@ def test_results_share_no_memory() -> None:
     compiled = Compiled(trace(lambda x: wg.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[0] + 1), (x, x)))(X))
     rows = Compiled(trace(lambda x: wg.scan(lambda c, r: (c + r, (r * 2, r * 2)), x, ROWS)[1])(X))([X])
     assert not np.shares_memory(*rows)
+    assert not np.shares_memory(*trace(lambda x: wg.fori_loop(0, 3, lambda i, c: (c[1], c[1]), (x, x * 2)))(X)(X))
     a, b = compiled([X])
     c, d = compiled([X])
     assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, c), (b, d), (a, X)))

@@ -17,13 +17,14 @@ import numpy as np
 from wengert.compile.chaining import Chain, Place, Unchained
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
-from wengert.compile.layouts import as_array, as_value, axes_in_kernels, side_by_side
+from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, side_by_side
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
 from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.order import example, lie_alike, strides_of_stack
 from wengert.core.tensor import raw
 from wengert.native.chains import COPY
 from wengert.native.executable import Executable
@@ -60,15 +61,13 @@ def native_loop(
     spec = params["spec"]
     graph, outputs = iteration_of(params)
     rows = [*graph.inputs[spec.constants + spec.carried :], *outputs[spec.carried : len(params["body"].outputs)]]
-    if any(type(x) is not Variable or UNKNOWN in x.shape or has_own_order(x) for x in rows):
+    if any(type(x) is not Variable or UNKNOWN in x.shape for x in rows):
         return None
+    carried = zip(graph.inputs[spec.constants :], outputs[: spec.carried], strict=False)
+    if any(type(x) is Variable and axes_in_kernels(x) != axes_in_kernels(v) for v, x in carried):
+        return None  # what is written is read next: it would have to be put in another order
     program = compiled(graph) if graph.outputs else None
     return None if program is None else NativeLoop(params, graph, outputs, program, otherwise, compiled)
-
-
-def has_own_order(variable: Variable) -> bool:
-    """Tell whether a variable lies in memory in another order than C's."""
-    return axes_in_kernels(variable) != tuple(range(len(variable.shape)))
 
 
 def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
@@ -156,11 +155,11 @@ class NativeLoop:
         places = list(map(chain.place, equation.inputs[:second], self.inputs))
         steps: list[tuple[int, int]] = []
         for i, (x, v) in enumerate(zip(equation.inputs[second:], self.inputs[second:], strict=True), second):
-            places.append(chain.place(x, sequence_of(v, spec.length)))
+            places.append(chain.place(x, rows_in_order(v, spec.length)))
             steps.append((i, bytes_of(v)))
         made = [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in self.program.made]
         for v, x in zip(self.left, left, strict=True):
-            made[self.places[v] - len(self.inputs)] = chain.place(x, sequence_of(v, spec.length))
+            made[self.places[v] - len(self.inputs)] = chain.place(x, rows_in_order(v, spec.length))
             steps.append((self.places[v], bytes_of(v)))
         places += made
         for v, x in zip(self.inputs[first:second], self.carried, strict=True):
@@ -346,15 +345,38 @@ class Run:
         array = self.made[self.loop.places[x] - len(self.read)][: self.done]
         if x.dtype in PARTS:
             array = array.reshape(-1).view(x.dtype).reshape(array.shape[:-1])
+        if x.strides is not None:
+            array = np.transpose(array, behind(inverse(axes_in_kernels(x))))
         full = sequence_aval(aval, self.loop.spec.length)
         if UNKNOWN in full.shape:
             return Items(full, array)
-        return array.copy() if self.loop.left.count(x) > 1 else array
+        strides = sequence_of(x, self.done).strides
+        if self.loop.left.count(x) == 1 and lie_alike(array.shape, array.strides, strides):
+            return array
+        found = example(array.shape, strides, array.dtype)
+        found[...] = array
+        return found
+
+
+def behind(axes: Sequence[int]) -> list[int]:
+    """Return the axes of a sequence of arrays that have their axes in some order."""
+    return [0, *[axis + 1 for axis in axes]]
 
 
 def sequence_of(variable: Variable, length: int) -> Variable:
     """Return what is as a sequence of so many of what a variable is."""
-    return Variable.of(Aval((length, *variable.shape), variable.dtype), "", None)
+    shape = length, *variable.shape
+    return Variable.of(
+        Aval(shape, variable.dtype), "", strides_of_stack(shape, variable.strides, variable.dtype.itemsize)
+    )
+
+
+def rows_in_order(variable: Variable, length: int) -> Variable:
+    """Return what is as a sequence, if its rows lie in memory one behind the other; raise Unchained if they do not."""
+    found = sequence_of(variable, length)
+    if axes_in_kernels(found) != tuple(behind(axes_in_kernels(variable))):
+        raise Unchained
+    return found
 
 
 def bytes_of(variable: Variable) -> int:
@@ -369,4 +391,5 @@ def rows_of(variable: Variable, sequence: Any, count: int) -> Array:
             zeros = as_array(variable, np.zeros(variable.shape, variable.dtype))
             return np.broadcast_to(zeros, (count, *zeros.shape))
         sequence = sequence.arrays if isinstance(sequence.arrays, np.ndarray) else np.stack(sequence.arrays)
-    return side_by_side(np.asarray(sequence[:count], variable.dtype))
+    array = np.asarray(sequence[:count], variable.dtype)
+    return side_by_side(array if variable.strides is None else np.transpose(array, behind(axes_in_kernels(variable))))
