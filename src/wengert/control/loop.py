@@ -70,9 +70,9 @@ def masked(
     return found
 
 
-def each_once(values: Sequence[Any]) -> list[Any]:
-    """Return values that are arrays of their own: a body may have given one array twice."""
-    seen: set[int] = set()
+def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Return values that are arrays of their own: a body may have given one array twice, or an operand."""
+    seen = {id(x) for x in others}
     found = []
     for x in values:
         found.append(x.copy(order="K") if type(x) is np.ndarray and id(x) in seen else x)
@@ -99,7 +99,7 @@ class Loop(Structured):
                 items.reverse()
         avals = [aval_of(x) for x in params["body"].outputs[len(carried) :]]
         ends = [collected(items, aval, params["spec"].length) for items, aval in zip(left, avals, strict=True)]
-        return (*each_once(carried), *ends)
+        return (*apart(carried, operands), *ends)
 
     def iterate_while(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
         """Repeat while the condition holds in some lane; return what is carried at the end."""
