@@ -6,6 +6,9 @@ import gc
 
 __all__ = ["Loading"]
 
+INTERPRETERS = 1_000
+"""Objects that are frozen up to which they are the interpreter's own: Python 3.12 begins with 375; users freeze all."""
+
 
 class Loading:
     """Load modules: what they make stays, and therefore counts as old at once, with all that there was before.
@@ -24,7 +27,7 @@ class Loading:
 
     def __exit__(self, *_: object) -> None:
         if self.collects:
-            if not gc.get_freeze_count():  # else they are the user's, and are to stay apart
+            if gc.get_freeze_count() < INTERPRETERS:  # else they are the user's, and are to stay apart
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
