@@ -134,6 +134,7 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "no steps": (lambda a: wg.fori_loop(3, 3, lambda i, c: c * 2, a), X),
     "no steps, as a condition says": (halved, X * 1e-9),
     "one step": (lambda a: wg.fori_loop(3, 4, lambda i, c: c * 2, a), X),
+    "one step, as is known": (lambda a: wg.while_loop(lambda c: c[1], lambda c: (c[0] * 2, False), (a, True))[0], X),
     "steps that are not known": (lambda a, n: wg.fori_loop(0, n, lambda i, c: c * 0.9 + i, a), X, np.int64(12)),
     "scan": (cumulated, X, ROWS),
     "scan from the end": (lambda x, rows: cumulated(x, rows, reverse=True), X, ROWS),
@@ -184,7 +185,15 @@ def test_loops_give_natively_what_they_give_evaluated(case: str, runs: list[bool
 
 LONE = {
     *("while", "Python's numbers", "values that change places", "values that become one", "values that become known"),
-    *("the counter", "one step", "scan", "scan from the end", "scan of what is carried", "scan of integers"),
+    *(
+        "the counter",
+        "one step",
+        "one step, as is known",
+        "scan",
+        "scan from the end",
+        "scan of what is carried",
+        "scan of integers",
+    ),
     *("scan of what is carried, from the end", "scan of nothing else", "single precision", "complex", "truths"),
     *("in Fortran's order", "every other row", "branches", "a break", "writes", "gradient of a scan"),
     *("gradient from the end", "lanes of steps", "steps that are not known", "no steps, as a condition says"),

@@ -23,8 +23,9 @@ import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control import invariants
+from wengert.control.chained_loop import USUAL
 from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
-from wengert.control.native_loop import USUAL, native_loop
+from wengert.control.native_loop import native_loop
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,

@@ -8,30 +8,30 @@ to be done, for a place that is out of bounds or a whole number that is too larg
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.chaining import Chain, Place, Unchained
+from wengert.compile.chaining import Chain
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, side_by_side
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
+from wengert.control import chained_loop
+from wengert.control.chained_loop import behind, sequence_of
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
 from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.order import example, lie_alike, strides_of_stack
+from wengert.core.order import example, lie_alike
 from wengert.core.tensor import raw
-from wengert.native.chains import COPY
 from wengert.native.executable import Executable
 from wengert.native.memory import address, room
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 
-__all__ = ["USUAL", "native_loop"]
+__all__ = ["NativeLoop", "native_loop"]
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]
@@ -41,8 +41,6 @@ AT_ONCE = 1 << 26
 """Cycles after which Python may look for signals: some 20 milliseconds."""
 CALLING = 64
 """Cycles of an iteration around those of its program."""
-USUAL = 128
-"""Iterations of a loop of which nobody knows how many there are."""
 FIRST_ROOM = 64
 """Rows that there is room for at first, where nobody knows how many iterations there will be."""
 REPEATING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -148,65 +146,7 @@ class NativeLoop:
 
     def join(self, chain: Chain, equation: Equation) -> None:
         """Add the loop to a chain; see `wengert.compile.chaining.Joining`."""
-        spec = self.spec
-        first, second = spec.constants, spec.constants + spec.carried
-        is_counted = self.params["cond"] is None
-        carried, left = equation.outputs[: spec.carried], equation.outputs[spec.carried :]
-        places = list(map(chain.place, equation.inputs[:second], self.inputs))
-        steps: list[tuple[int, int]] = []
-        for i, (x, v) in enumerate(zip(equation.inputs[second:], self.inputs[second:], strict=True), second):
-            places.append(chain.place(x, rows_in_order(v, spec.length)))
-            steps.append((i, bytes_of(v)))
-        made = [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in self.program.made]
-        for v, x in zip(self.left, left, strict=True):
-            made[self.places[v] - len(self.inputs)] = chain.place(x, rows_in_order(v, spec.length))
-            steps.append((self.places[v], bytes_of(v)))
-        places += made
-        for v, x in zip(self.inputs[first:second], self.carried, strict=True):
-            places.append(Place(-1) if type(x) is Variable else chain.place(x, v))
-        flags = chain.holding(bytes([1, 0]))
-        places += [flags, flags.after(1)]
-        if spec.reverse:
-            for i, step in steps:
-                places[i] = places[i].after(step * (spec.length - 1))
-            steps = [(i, -step) for i, step in steps]
-        starting = len(places) - 2
-        if not is_counted:
-            starting = len(places)
-            places.append(self.tested(chain, places[:second]))
-        copies = [
-            (link.into, *chain.room(bytes_of(self.inputs[link.into])), bytes_of(self.inputs[link.into]))
-            for link in self.links
-            if link.swaps
-        ]
-        ends = [
-            (first + i, *chain.place(x, v if type(v) is Variable else x), bytes_of(x))
-            for i, (v, x) in enumerate(zip(self.carried, carried, strict=True))
-        ]
-        chain.step(
-            self.program,
-            places,
-            most=spec.length if is_counted else self.most,
-            sure=int(is_counted),
-            starting=starting,
-            going=self.going,
-            failing=self.failing,
-            **chain.listed("links", "link", LINK, self.links),
-            **chain.listed("moves", "move", MOVE, steps),
-            **chain.listed("copies", "copy", COPY, copies),
-            **chain.listed("ends", "end", COPY, ends),
-        )
-        chain.cycles += self.program.image.cycles * (spec.length or USUAL)
-
-    def tested(self, chain: Chain, places: Sequence[Place]) -> Place:
-        """Add the condition before the first iteration to a chain; return where it is told."""
-        graph = inlined(self.params["cond"])
-        program = self.compiled(graph) if type(graph.outputs[0]) is Variable else None
-        if program is None:
-            raise Unchained
-        result = chain.room(1)
-        chain.step(program, [*places, result, chain.holding(bytes(1))], failing=len(places) + 1)
-        return result
+        chained_loop.join(self, chain, equation)
 
     def links_of(self) -> list[Link]:
         """Return where each carried value comes from; only one can change places with what it is overwritten by."""
@@ -356,32 +296,6 @@ class Run:
         found = example(array.shape, strides, array.dtype)
         found[...] = array
         return found
-
-
-def behind(axes: Sequence[int]) -> list[int]:
-    """Return the axes of a sequence of arrays that have their axes in some order."""
-    return [0, *[axis + 1 for axis in axes]]
-
-
-def sequence_of(variable: Variable, length: int) -> Variable:
-    """Return what is as a sequence of so many of what a variable is."""
-    shape = length, *variable.shape
-    return Variable.of(
-        Aval(shape, variable.dtype), "", strides_of_stack(shape, variable.strides, variable.dtype.itemsize)
-    )
-
-
-def rows_in_order(variable: Variable, length: int) -> Variable:
-    """Return what is as a sequence, if its rows lie in memory one behind the other; raise Unchained if they do not."""
-    found = sequence_of(variable, length)
-    if axes_in_kernels(found) != tuple(behind(axes_in_kernels(variable))):
-        raise Unchained
-    return found
-
-
-def bytes_of(variable: Variable) -> int:
-    """Return how many bytes a value takes."""
-    return variable.dtype.itemsize * math.prod(variable.shape)
 
 
 def rows_of(variable: Variable, sequence: Any, count: int) -> Array:
