@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert import extend
+from wengert.core.primitive import PRIMITIVES
 from wengert.errors import DtypeError, UsageError
 from wengert.testing import check_grads, check_rule
 
@@ -224,3 +226,31 @@ def test_errors_call_the_function_by_the_class_of_the_user() -> None:
 
     with pytest.raises(AssertionError, match=r"^check_grads\(.*Doubled\.apply\): a derivative of order 1"):
         check_grads(Doubled.apply, 1.0)
+
+
+ALL = np.zeros(2)
+
+
+def written(x: Any) -> Any:
+    x *= 2.0
+    return x + 0.0
+
+
+def same_memory(x: Any) -> Any:
+    np.multiply(x, 2.0, out=ALL)
+    return ALL
+
+
+MEMORY = {
+    "an evaluation wrote to an operand": written,
+    "an evaluation wrote to the result of the one before": same_memory,
+}
+
+
+@pytest.mark.parametrize("text", MEMORY)
+def test_evaluations_leave_the_memory_of_others_alone(text: str) -> None:
+    PRIMITIVES.pop("test_check_rule.memory", None)
+    rule = extend.opaque("test_check_rule.memory", MEMORY[text], vjp=lambda ct, _out, _x: 2 * ct)
+    del PRIMITIVES["test_check_rule.memory"]
+    with pytest.raises(AssertionError, match=text):
+        check_rule(rule, X.copy())

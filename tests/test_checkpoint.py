@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import re
 import tracemalloc
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ import wengert as wg
 import wengert.numpy
 from tests.samples.base import normal
 from wengert.autograd import saved_tensors_hooks
+from wengert.core.primitive import PRIMITIVES
 from wengert.errors import GraphError
+from wengert.extend import apply, linear
 
 X, V = normal(3), normal(3, seed=1)
 W = normal(3, 3)
@@ -518,3 +521,29 @@ def test_errors_that_wait_for_the_graph_to_run_are_the_same_when_run_again() -> 
     np.testing.assert_allclose(slope(np.array([1.0, 2.0])), [3.0, 12.0])
     with pytest.raises(ValueError, match="large"):
         slope(np.array([6.0, 2.0]))
+
+
+class Pair(NamedTuple):
+    one: int
+    other: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    places: tuple[int, ...]
+
+
+def test_parameters_of_primitives_that_are_made_anew_are_the_same_each_time() -> None:
+    PRIMITIVES.pop("test_checkpoint.gather", None)
+    gather = linear(
+        "test_checkpoint.gather",
+        lambda x, *, at, pair: x[list(at.places)] * pair.one,
+        transpose=lambda ct, aval, *, at, pair: pair.one * np.bincount(np.array(at.places), ct, aval.shape[0]),
+    )
+    del PRIMITIVES["test_checkpoint.gather"]
+
+    def function(x: Any) -> Any:
+        return np.sum(apply(gather, x, at=Pattern((1, 1, 2)), pair=Pair(2, 3)) ** 2)
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(wg.jit(wg.grad(wg.checkpoint(function)))(x), [0.0, 32.0, 24.0])

@@ -324,3 +324,27 @@ def test_rules_may_index_cotangents_that_are_constants_with_what_is_traced_or_di
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # lane by lane, without a form
         np.testing.assert_array_equal(wg.vmap(wg.grad(f))(np.stack([x, -x])), [wanted, 3.0 - wanted])
+
+
+@together(
+    "evaluate",
+    [
+        lambda x: x,
+        lambda x: x[::-1],
+        lambda x: (x, x[1:]),
+    ],
+)
+def test_results_are_written_to_apart_from_operands(evaluate: Any) -> None:
+    PRIMITIVES.pop(NAME, None)
+    outputs = 2 if isinstance(evaluate(X), tuple) else 1
+    primitive = extend.opaque(NAME, evaluate, vjp=lambda ct, _out, _x: None, outputs=outputs)
+
+    def function(x: Any) -> Any:
+        x = x * 1.0
+        found = extend.apply(primitive, x)
+        (found[1] if outputs == 2 else found)[0] = 50.0
+        return np.sum(x**2)
+
+    for way in (function, wg.jit(function)):
+        np.testing.assert_allclose(way(X), np.sum(X**2))
+        np.testing.assert_allclose(wg.grad(way)(X), 2 * X)

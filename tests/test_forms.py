@@ -184,6 +184,8 @@ def test_results_that_are_not_like_what_was_declared(evaluate: Any, like: Any, t
 def test_a_class_in_the_place_of_a_form_is_refused() -> None:
     with pytest.raises(RegistrationError, match=r"a form of wengert\.extend is needed"):
         constant("test_forms.of_class", np.sort, form=Like)  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match="3 in its form, Like; a function of the operands"):
+        constant("test_forms.of_number", np.sort, form=Like(3))
 
 
 @pytest.mark.parametrize("signature", ["n->n", "(n)", "", "(n)->n", "(n)->(n)->(n)", "(n)=>(n)", "(n,)->(n)", 3])

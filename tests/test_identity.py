@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,17 @@ from wengert.core.identity import DIGESTS, identity, identity_of_static
 from wengert.graph import trace
 
 X = np.array([0.5, 0.6])
+
+
+class Named(NamedTuple):
+    number: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    number: float
+    text: str
 
 
 def rule(factor: float, name: str = "same") -> Any:
@@ -100,6 +112,15 @@ def test_values_are_told_apart_by_type_and_content():
     assert [identity(value) for value in values] == kept
     assert identity(np.ones(3)) == identity(np.ones(3))
     assert identity(trace(np.sin)(1.0)) == identity(trace(np.sin)(1.0))
+    for kind in (Setting, Named):
+        assert identity(kind(1, "a")) == identity(kind(1, "a"))
+        assert len({identity(kind(*x)) for x in [(1, "a"), (1.0, "a"), (True, "a"), (1, "b")]}) == 4
+    assert len({identity((1, "a")), identity(Named(1, "a")), identity(Setting(1, "a"))}) == 3
+    more = [type("More", (kind,), {})(1, "a") for kind in (Setting, Named)]
+    bare = list(map(identity, more))
+    for value in more:
+        vars(value)["factor"] = 2
+    assert not set(bare) & set(map(identity, more))
 
 
 def test_an_address_that_is_used_again_is_not_the_same_object():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.errors import DtypeError, ShapeError
+from wengert.errors import DtypeError, GraphError, ShapeError
 
 X = np.array([0.5, 0.6])
 
@@ -123,3 +125,87 @@ def test_what_is_not_all_numbers_is_refused() -> None:
     e[1] = wg.tensor([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"whose items have the shapes \(\) and \(2,\); items of one shape are needed"):
         wg.asarray(e)
+
+
+@wg.tree.register(static=["unit"])
+class Length:
+    def __init__(self, value: Any, unit: int) -> None:
+        self.value, self.unit = value, unit
+
+
+def test_branches_leave_the_same_static_data() -> None:
+    def alike(x: Any) -> Any:
+        return Length(x, 1) if x > 0 else Length(-x, 1)
+
+    def another(x: Any) -> Any:
+        found = Length(x, 1) if x > 0 else Length(-x, 2)
+        return found.value
+
+    assert wg.jit(alike)(-2.0).value == 2.0
+    with pytest.raises(GraphError, match=r"is a Length .* and one with other static data where it does not"):
+        wg.jit(another)(2.0)
+
+
+class Located(abc.ABC):
+    def __init__(self, location: Any) -> None:
+        if location > 10:
+            raise ValueError("too far")
+        self.location = location if location > 0 else -location
+
+    @abc.abstractmethod
+    def at(self, x: Any) -> Any: ...
+
+
+class Scaled(Located):
+    def __init__(self, scale: Any, location: Any = 0.0) -> None:
+        super().__init__(location)
+        assert scale > 0, "no scale"
+        self.scale = scale
+
+    def at(self, x: Any) -> Any:
+        return (x - self.location) ** 2 / self.scale
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    scale: Any
+    location: Any = 0.0
+    sign: dataclasses.InitVar[float] = -1.0
+
+    def __post_init__(self, sign: float) -> None:
+        if self.location > 10:
+            raise ValueError("too far")
+        assert self.scale > 0, "no scale"
+        if self.location < 0:
+            object.__setattr__(self, "location", sign * self.location)
+
+    def at(self, x: Any) -> Any:
+        return (x - self.location) ** 2 / self.scale
+
+
+@pytest.mark.parametrize("kind", [Scaled, Frozen])
+def test_constructors_check_traced_values(kind: Any) -> None:
+    def function(scale: Any, location: Any) -> Any:
+        return kind(scale, location).at(1.5)
+
+    for scale, location in [(2.0, 1.0), (2.0, -1.0)]:
+        assert wg.jit(function)(scale, location) == function(scale, location)
+        expected = wg.grad(function, (0, 1))(scale, location)
+        assert wg.jit(wg.grad(function, (0, 1)))(scale, location) == expected
+        assert wg.grad(wg.jit(function), (0, 1))(scale, location) == expected
+    scales, locations = np.array([1.0, 2.0]), np.array([-1.0, 1.0])
+    lanes = wg.jit(wg.vmap(function))(scales, locations)
+    np.testing.assert_allclose(lanes, [function(s, x) for s, x in zip(scales, locations, strict=True)])
+    with pytest.raises(ValueError, match="too far"):
+        wg.jit(function)(2.0, 11.0)
+    with pytest.raises(AssertionError, match="no scale"):
+        wg.jit(function)(-2.0, 1.0)
+    made = wg.jit(lambda scale: kind(scale))(2.0) if kind is Frozen else Frozen(2.0)
+    assert vars(made) == {"scale": 2.0, "location": 0.0}
+
+
+def test_constructors_say_what_they_need_in_their_own_words() -> None:
+    with pytest.raises(TypeError, match=r"Scaled\.__init__\(\) missing 1 required positional argument: 'scale'"):
+        wg.jit(lambda x: Scaled().at(x))(1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="instantiate abstract class Located"):
+        wg.jit(lambda x: Located(x).at(x))(1.0)  # type: ignore[abstract]

@@ -427,3 +427,15 @@ def test_optree_is_for_containers_that_are_others_or_large_or_deep() -> None:
         [1.0, (2.0, 3.0)],
         Nested(list, (None,) * 2),
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "text"), [(2.0, "a float"), ((1.0, 2.0, 3.0), "a tuple of 3"), ((1.0, None), "a tuple of 2")]
+)
+def test_a_class_is_taken_apart_as_children_and_static_data(found: Any, text: str) -> None:
+    class Wrong:
+        pass
+
+    tree.register(Wrong, lambda _: found, lambda _data, _children: Wrong())
+    with pytest.raises(UsageError, match=f"take_apart of Wrong returned {text}; a pair of children and static data"):
+        wg.grad(lambda _: 0.0)(Wrong())

@@ -408,8 +408,27 @@ def register(
     if take_apart is None or put_together is None:
         _tree.register_attributes(kind, frozenset(static))
     else:
-        _tree.register(kind, take_apart, lambda data, children: put_together(data, list(children)))
+        _tree.register(kind, pair_of(kind, take_apart), lambda data, children: put_together(data, list(children)))
     return kind
+
+
+def pair_of(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
+    """Return a function that takes an instance apart, and refuses what is no pair."""
+
+    def parts(instance: Any) -> tuple[list[Any], Any]:
+        found = take_apart(instance)
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Iterable)):
+            given = f"take_apart of {kind.__name__} returned {text_of(found)}"
+            needed = "a pair of children and static data is needed"
+            raise UsageError(describe("tree", given, needed, "Return ((child, ...), static), with None for no data"))
+        return list(found[0]), found[1]
+
+    return parts
+
+
+def text_of(found: Any) -> str:
+    """Return what errors say that a function returned."""
+    return f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
 
 
 def static(value: bool = True, **options: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
+from wengert._tree import is_dataclass
 from wengert.control.libraries import is_library, is_wengerts
 from wengert.control.places import defined
 from wengert.conversion import operations
@@ -78,7 +79,7 @@ def converted_object(function: Any) -> Callable[..., Any]:
 
 def call_method(kind: type) -> Any:
     """Return what calls of an object run, as its class has it."""
-    return next((space["__call__"] for base in kind.__mro__ if "__call__" in (space := vars(base))), None)
+    return found_in(kind, "__call__")
 
 
 def converted_code(function: FunctionType) -> CodeType:
@@ -169,14 +170,66 @@ def callee(function: Any) -> Any:
         replaced = BUILTINS.get(function) if function in BUILTIN_SET else None
         if replaced is not None:
             return replaced
-        return passing(function) if function in PASSING else function
+        if function in PASSING:
+            return passing(function)
+        return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_settled(function) else converted(function)
     call = call_method(kind)
+    if call is type.__call__:  # a class with a metaclass, such as an abstract one
+        return constructor(function)
     if type(call) is FunctionType and not is_library(call.__code__):
         inner = called_function(call)
         return function if inner is call else MethodType(inner, function)
     return function
+
+
+def constructor(kind: type[Any]) -> Callable[..., Any]:
+    """Return what makes an instance of a class: for one of the user's, by its `__init__` converted.
+
+    That of a dataclass has no source; its `__post_init__` is converted.
+    """
+    if found_in(kind, "__new__") is not object.__new__:
+        return kind
+    initialise = found_in(kind, "__init__")
+    inner = converted_method(initialise)
+    if inner is not initialise:
+
+        def construct(*args: Any, **kwargs: Any) -> Any:
+            instance = object.__new__(kind)
+            inner(instance, *args, **kwargs)
+            return instance
+
+        return construct
+    finish = found_in(kind, "__post_init__") if is_dataclass(kind) and kind.__dictoffset__ else None
+    inner_finish = converted_method(finish)
+    if inner_finish is finish:
+        return kind
+
+    def construct_dataclass(*args: Any, **kwargs: Any) -> Any:
+        instance = object.__new__(kind)
+
+        def finished(*variables: Any) -> None:
+            del vars(instance)["__post_init__"]
+            inner_finish(instance, *variables)
+
+        vars(instance)["__post_init__"] = finished  # which its `__init__` finds first
+        initialise(instance, *args, **kwargs)
+        return instance
+
+    return construct_dataclass
+
+
+def found_in(kind: type[Any], name: str) -> Any:
+    """Return what a class, or one that it inherits from, has under a name."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def converted_method(method: Any) -> Any:
+    """Return a method converted, if it is a function of the user's and can be."""
+    if type(method) is not FunctionType or is_library(method.__code__):
+        return method
+    return called_function(method)
 
 
 def callee_in_for(function: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import REGISTERED, flatten, is_dataclass, unflatten
 from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_numeric_array
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
@@ -211,10 +211,11 @@ class Merge:
     def attributes(self, pair: Pair) -> dict[str, Pair] | None:
         """Return what the branches leave in each attribute of two objects of one class, if one of them is new.
 
-        None for other values, and for containers that are alike but for their leaves.
+        None for other values, for containers that are alike but for their leaves, and for those of registered classes,
+        which say themselves what of them is static.
         """
         kind: Any = type(pair[0])
-        if kind is not type(pair[1]) or is_array(pair[0]):
+        if kind is not type(pair[1]) or is_array(pair[0]) or (kind in REGISTERED and not is_dataclass(kind)):
             return None
         if kind.__new__ is not PLAIN_NEW and kind is not SimpleNamespace:
             return None
@@ -305,6 +306,10 @@ class Merge:
         """Let a place be undefined because the branches give it different kinds of values."""
         name = place if isinstance(place, str) else place.name
         one, other = map(shown, pair)
+        if one == other and type(pair[0]) in REGISTERED:
+            given = f"{name} is {one} where the condition holds, and one with other static data where it does not"
+            needed = "what is static is the same whichever branch is taken"
+            return self.undefined(place, describe("if", given, needed, "Make it alike, or a leaf"), (0, 1))
         if one == other:
             given = f"{name} is {one} where the condition holds, and another one where it does not"
             needed = "a traced condition chooses arrays and numbers, and not which of two objects is meant"

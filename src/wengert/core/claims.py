@@ -169,28 +169,32 @@ class Evaluation:
         claim: whose it is.
         form: how it runs over its elements.
         outputs: the number of results.
+        view: whether results may be memory of operands; of others that would be written to unseen.
     """
 
-    def __init__(self, function: Callable[..., Any], claim: Claim, form: Form, outputs: int) -> None:
+    def __init__(self, function: Callable[..., Any], claim: Claim, form: Form, outputs: int, view: bool) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.claim = claim
         self.form = form
         self.outputs = outputs
+        self.view = view
         self.alone = outputs == 1 and type(form) is Pointwise
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """Return what the function gives."""
         found = self.function(*operands, **params)
-        if self.alone and type(found) is ndarray:  # as most are
+        if self.alone and type(found) is ndarray and found.base is None:  # as most are
             shape, dtype = found.shape, found.dtype
             for x in operands:
-                if type(x) is not ndarray or x.shape != shape or x.dtype is not dtype:
+                if type(x) is not ndarray or x.shape != shape or x.dtype is not dtype or x is found:
                     break
             else:
                 return found
         self.require(found, operands, params)
-        return found
+        if self.view:
+            return found
+        return tuple([own(x, operands) for x in found]) if isinstance(found, tuple) else own(found, operands)
 
     def require(self, found: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> None:
         """Raise a RegistrationError unless results are as many and of the shapes that were declared."""
@@ -225,6 +229,13 @@ class Evaluation:
                 raise self.claim.broken(f"its evaluation gave {aval_text(aval_of(out))}", needed)
         if len(told) != len(outs):
             raise self.claim.broken(f"its form Like gave {len(told)} arrays", f"outputs={len(outs)} was declared")
+
+
+def own(found: Any, operands: Sequence[Any]) -> Any:
+    """Return a result in memory of its own: a copy if it may lie in that of an operand."""
+    if isinstance(found, ndarray) and any(isinstance(x, ndarray) and np.may_share_memory(found, x) for x in operands):
+        return found.copy(order="K")
+    return found
 
 
 def alike(rule: Rule) -> Rule:

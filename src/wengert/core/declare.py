@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from wengert.core.claims import Claim, Evaluation
-from wengert.core.form import form_of
+from wengert.core.form import View, form_of
 from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
 from wengert.core.primitive import PRIMITIVES, Occasion, Primitive, register
 from wengert.core.source import caller, is_own
@@ -83,7 +83,8 @@ def hold(primitive: Constant | Elementwise | Linear | Multilinear | Opaque) -> N
     primitive.held = True
     primitive.hold_to(claim)
     if not isinstance(primitive.evaluate, np.ufunc):
-        primitive.evaluate = Evaluation(primitive.evaluate, claim, form, primitive.outputs)
+        view = isinstance(form, View) or getattr(primitive, "view", False)
+        primitive.evaluate = Evaluation(primitive.evaluate, claim, form, primitive.outputs, view)
     if primitive.batch is not None:
         primitive.batch = claim.batching(primitive.batch)
 

@@ -445,6 +445,12 @@ class Like(Form):
 
     function: Callable[..., Any]
 
+    def require_sound(self, name: str) -> None:
+        """Require a function."""
+        if not callable(self.function):
+            needed = "a function of the operands that gives what its result is like is needed: Like(lambda x: x)"
+            raise misdeclared(name, f"{self.function!r:.40} in its form, Like", needed)
+
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Ask the function."""
         return told_by(self.function, inputs, params)

@@ -115,6 +115,11 @@ def identity(value: Any) -> Hashable:
         return kind.__name__, value.structure()
     if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
         return "error", kind, identity(value.args), identity(value.__cause__), identity(vars(value))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return Object(kind), tuple(map(identity, value)), identity(getattr(value, "__dict__", None))
+    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # parameters of primitives, made anew at each call
+        fields = [identity(getattr(value, name, None)) for name in kind.__dataclass_fields__]
+        return Object(kind), tuple(fields), identity(getattr(value, "__dict__", None))
     return Object(value)
 
 

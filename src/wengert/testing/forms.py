@@ -1,11 +1,14 @@
-"""Whether a primitive's form is true: what lanes and tracing take from it is compared with evaluations one by one."""
+"""Whether a primitive's form is true: what lanes and tracing take from it is compared with evaluations one by one.
+
+And whether it leaves the memory of others alone.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -29,6 +32,7 @@ def check_form(
     if isinstance(form_of(primitive), Selection):  # shapes depend on elements: nothing follows from it
         return
     values = [strong(raw(x)) for x in operands]
+    check_memory(primitive, values, params)
     found = results_of(primitive, values, params)
     told = abstract(primitive, [Variable(*aval_of(x)[:2]) for x in values], params)
     for x, aval in zip(found, told, strict=True):
@@ -41,6 +45,29 @@ def check_form(
 
 
 CORRECT = "Correct the form of the declaration, or leave it out"
+
+
+def check_memory(primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> None:
+    """Raise an AssertionError where an evaluation writes to its operands, or to the results of the one before."""
+    given = [np.array(x) if isinstance(x, np.ndarray) else x for x in operands]
+    first = results_of(primitive, given, params)
+    kept = [np.array(x) for x in first]
+    if not all(map(alike, given, operands)):
+        refuse_memory(primitive, "an evaluation wrote to an operand", "operands left as they are are needed")
+    smaller = [x * aval_of(x).dtype.type(0.9) if is_differentiable(aval_of(x).dtype) else x for x in given]
+    results_of(primitive, smaller, params)
+    if not all(map(alike, first, kept)):
+        refuse_memory(primitive, "an evaluation wrote to the result of the one before", "new memory is needed")
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two arrays have equal elements, NaN among them."""
+    return np.array_equal(one, other, equal_nan=aval_of(one).dtype.kind in "fc")
+
+
+def refuse_memory(primitive: Primitive, given: str, needed: str) -> NoReturn:
+    """Raise an AssertionError about what an evaluation writes to."""
+    raise AssertionError(describe(f"check_rule({primitive.name})", given, needed, "Evaluate on a copy, or return one"))
 
 
 def results_of(primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:

@@ -34,7 +34,8 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0, *
     Each of vjp and jvp that was given must agree with differences of the function, be linear, and, if there are two,
     give the same number for any direction and cotangent. Of a primitive declared with `wengert.extend` both modes are
     checked, and its form: lanes must give what a loop over them does, and tracing must tell shapes and dtypes as they
-    are. That it holds at one point says nothing of others, where a rule may divide by zero or branch.
+    are. Its evaluation must not write to its operands, nor to earlier results. That it holds at one point says nothing
+    of others, where a rule may divide by zero or branch.
 
     Args:
         fun: what `custom_rule` returned, a subclass of `Function`, or a primitive.

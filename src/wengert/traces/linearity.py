@@ -36,12 +36,12 @@ Rule = Callable[[Sequence[Any]], Sequence[Any]]
 
 NEEDED = {
     "vjp": (
-        "a rule that is not linear in the cotangent (one that clips or thresholds it, for instance)",
+        "a rule that is not linear in the cotangent (one that clips it, or joins it with other values)",
         "a jvp rule is needed for forward mode, which follows only from a linear one",
         "Give a jvp: defjvp of a custom_rule, or the static method jvp of a Function",
     ),
     "jvp": (
-        "a rule that is not linear in the tangents (one that clips or thresholds them, for instance)",
+        "a rule that is not linear in the tangents (one that clips them, or joins them with other values)",
         "a vjp rule is needed for reverse mode, which follows only from a linear one, as linearize does",
         "Give a vjp: defvjp of a custom_rule; or make the rule linear",
     ),
