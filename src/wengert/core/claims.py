@@ -233,8 +233,12 @@ class Evaluation:
 
 def own(found: Any, operands: Sequence[Any]) -> Any:
     """Return a result in memory of its own: a copy if it may lie in that of an operand."""
-    if isinstance(found, ndarray) and any(isinstance(x, ndarray) and np.may_share_memory(found, x) for x in operands):
-        return found.copy(order="K")
+    if not isinstance(found, ndarray):
+        return found
+    owns = found.base is None  # then it is an operand's only if it is that or what that is a view of
+    for x in operands:
+        if isinstance(x, ndarray) and (x is found or x.base is found if owns else np.may_share_memory(found, x)):
+            return found.copy(order="K")
     return found
 
 
