@@ -262,6 +262,33 @@ def test_a_chain_that_takes_long_is_pythons(monkeypatch: pytest.MonkeyPatch, run
     assert len(runs) == before + 2
 
 
+def test_loops_inside_of_others_are_one_kernel(runs: list[bool]) -> None:
+    def function(x: Any, rows: Any) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            c = wg.fori_loop(0, 3, lambda i, s: np.sin(s) + c * 0.1 + i, row)
+            return c, wg.scan(lambda s, v: (s + v, s), 0.0, c)[1]
+
+        return wg.scan(step, x, rows)
+
+    for own in (function, wg.grad(lambda x, rows: np.sum(function(x, rows)[1] ** 2), (0, 1))):
+        compiled = require_same(own, X, ROWS)
+        assert compiled.callee is not None
+        assert all(runs)
+    assert "with others inside" in str(wg.jit(function).lower(X, ROWS).kernels)
+
+
+def test_places_out_of_bounds_of_loops_inside_of_others_raise() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return wg.fori_loop(0, 3, lambda i, s: s + wg.fori_loop(0, 3, lambda k, t: t + x[n + i + k], 0.0), 0.0)
+
+    jitted = wg.jit(function)
+    for n in (0, 0, 0, -2, -1):
+        assert jitted(X, n) == pytest.approx(sum(X[n + i + k] for i in range(3) for k in range(3)))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        jitted(X, 1)
+    assert jitted(X, 0) == pytest.approx(sum(X[i + k] for i in range(3) for k in range(3)))
+
+
 def test_loops_inside_of_others_run_natively(runs: list[bool]) -> None:
     def function(x: Any, rows: Any) -> Any:
         return wg.scan(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import as_array, axes_in_kernels
-from wengert.compile.natively import Natively
+from wengert.compile.natively import Kernel, Natively, natively, with_operations
+from wengert.compile.programs import ABSENT, address_of, images, in_memory
 from wengert.compile.segments import Segment, Segments
+from wengert.core.aval import PARTS
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
 from wengert.native.chains import CHAIN, CHAINED, PLACE, STEP
 from wengert.native.executable import LONG, Executable
-from wengert.native.kinds import MANY_LEAVES
+from wengert.native.kinds import ArrayKind
 from wengert.native.memory import room
 from wengert.native.processor import LINE
 
-__all__ = ["Chain", "Joining", "Place", "Unchained", "can_chain", "chained"]
+__all__ = ["Chain", "Joining", "Place", "Unchained", "in_a_chain", "kernel_of"]
 
 
 MOST = 1 << 24
@@ -108,11 +111,9 @@ class Chain:
             self.places[x] = self.room(x.dtype.itemsize * int(np.prod(x.shape)))
         return self.places[x]
 
-    def step(self, program: Executable, places: Sequence[Place], **fields: int) -> None:
-        """Add a step that runs a program on what is at some places."""
-        image, callee = program.image, program.callee
-        memory = self.room(image.size)
-        self.contents += [(memory.offset + at, contents) for at, contents in image.constants]
+    def step(self, callee: Callee, places: Sequence[Place], **fields: int) -> None:
+        """Add a step that calls a kernel with what is at some places."""
+        memory = self.holding(callee.arena.tobytes())
         self.steps.append(
             {
                 "run": callee.address,
@@ -123,8 +124,7 @@ class Chain:
             }
         )
         self.owners.append(callee)
-        if "share" in image.outside:
-            self.team = callee.team
+        self.team = self.team or callee.team
 
     def listed(self, count: str, where: str, struct: Any, rows: Sequence[Sequence[int]]) -> dict[str, int]:
         """Return the fields of a step that say how many rows of a table there are, and where they stand."""
@@ -136,11 +136,11 @@ class Chain:
         program = part.program
         assert program is not None
         places = [self.place(v, v) for v in (*part.graph.inputs, *part.graph.outputs) if is_variable(v)]
-        self.step(program, [*places, self.holding(bytes(1))], failing=len(places))
+        self.step(program.callee, [*places, self.holding(bytes(1))], failing=len(places))
         self.cycles += program.image.cycles
 
-    def callee(self, address_of: Callable[[str], int]) -> Callee:
-        """Return what entries call."""
+    def kernel(self) -> Kernel:
+        """Return the chain."""
         steps = (STEP.ctype * len(self.steps))(*[STEP.ctype(**fields) for fields in self.steps])
         at = self.holding(bytes(steps))
         head = CHAIN.ctype(
@@ -149,7 +149,16 @@ class Chain:
         arena = room(self.size)
         for place, contents in [(0, bytes(head)), *self.contents]:
             arena[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
-        return Callee(address_of(CHAINED), arena=arena, team=self.team, releases=self.cycles > LONG, owner=self.owners)
+        releases = self.cycles > LONG
+        callee = Callee(address_of(CHAINED), arena=arena, team=self.team, releases=releases, owner=self.owners)
+        return Kernel(callee, [*map(kind_of, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
+
+
+def kind_of(variable: Variable) -> ArrayKind:
+    """Return the dtype and shape of the arrays that kernels write for a variable."""
+    shape = tuple([variable.shape[axis] for axis in axes_in_kernels(variable)])
+    part = PARTS.get(variable.dtype)
+    return ArrayKind(variable.dtype, shape) if part is None else ArrayKind(np.dtype(part), (*shape, 2))
 
 
 def is_variable(v: Any) -> bool:
@@ -171,17 +180,30 @@ def can_chain(graph: Graph) -> bool:
     return bool(found) and None not in map(joining, found)
 
 
-def chained(segments: Segments[Executable], outputs: Sequence[Any], address_of: Callable[[str], int]) -> Callee | None:
+def in_a_chain(graph: Graph, native: Graph, outputs: Sequence[Any]) -> tuple[Segments[Executable], Kernel | None]:
+    """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
+
+    Args:
+        graph: the graph.
+        native: the same with operations that run natively.
+        outputs: what the chain is to give.
+    """
+    if not can_chain(native):
+        return Segments(graph, ()), None
+    segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
+    return segments, chained(segments, outputs) if segments.parts else None
+
+
+def chained(segments: Segments[Executable], outputs: Sequence[Any]) -> Kernel | None:
     """Return a graph in segments as one kernel; None if that cannot be.
 
     Args:
         segments: of the graph: programs, and operations that can be steps.
         outputs: what it is to give.
-        address_of: gives the addresses of functions.
     """
     graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
     written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}
-    if len(graph.inputs) + len(outputs) > MANY_LEAVES or not all(type(x) is Variable and x in written for x in outputs):
+    if not all(type(x) is Variable and x in written for x in outputs):
         return None
     try:
         chain = Chain(graph)
@@ -196,6 +218,17 @@ def chained(segments: Segments[Executable], outputs: Sequence[Any], address_of: 
                 step.join(chain, equation)
         if chain.size > MOST:
             raise Unchained
-        return chain.callee(address_of)
+        return chain.kernel()
     except Unchained:
+        return None
+
+
+def kernel_of(graph: Graph) -> Kernel | None:
+    """Return a graph that has been through all passes as machine code: a program, or a chain; None if there is none."""
+    try:
+        whole = in_memory(images(Keeper(graph, "all of"))).whole
+        if whole is not None:
+            return Kernel(whole.callee, whole.made, whole.image.cycles)
+        return in_a_chain(graph, natively(graph, kernel_of), graph.outputs)[1]
+    except ABSENT:
         return None

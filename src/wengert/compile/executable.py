@@ -14,18 +14,17 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._unstopped import UNSTOPPED
-from wengert.compile.chaining import can_chain, chained
+from wengert.compile.chaining import in_a_chain, kernel_of
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.natively import holds_native, natively, with_operations
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.programs import ABSENT, address_of, images, in_memory
-from wengert.compile.segments import Segments, without_numbers
+from wengert.compile.programs import ABSENT, images, in_memory
+from wengert.compile.segments import without_numbers
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
-from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
 
 __all__ = ["Compiled", "GraphFunction"]
@@ -43,9 +42,10 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        native = natively(simple)
-        self.segments, self.callee = in_a_chain(simple, native)
-        if self.callee is None:
+        native = natively(simple, kernel_of)
+        self.segments, chain = in_a_chain(simple, native, without_numbers(simple.outputs))
+        self.callee = None if chain is None else chain.callee
+        if chain is None:
             self.segments = with_operations(in_memory(images(Keeper(simple))), native)
             self.callee = None if self.segments.whole is None else self.segments.whole.callee
 
@@ -61,19 +61,6 @@ class Compiled:
             return results
         copied = [i in self.merged and type(x) is np.ndarray for i, x in enumerate(results)]
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
-
-
-def in_a_chain(graph: Graph, native: Graph) -> tuple[Segments[Executable], Callee | None]:
-    """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
-
-    Args:
-        graph: the graph.
-        native: the same with operations that run natively.
-    """
-    if not can_chain(native):
-        return Segments(graph, ()), None
-    segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
-    return segments, chained(segments, without_numbers(graph.outputs), address_of) if segments.parts else None
 
 
 def calls_to_wait(graph: Graph) -> int:

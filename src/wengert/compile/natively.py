@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
 from wengert.compile.equations import entered, holds_graphs
-from wengert.compile.programs import all_of
 from wengert.compile.segments import Segment, Segments
 from wengert.core.graph import Equation, Graph, subgraphs
 from wengert.core.primitive import Structured
+from wengert.native.callee import Callee
 from wengert.native.executable import Executable
+from wengert.native.kinds import ArrayKind
 
-__all__ = ["Natively", "holds_native", "natively", "with_operations"]
+__all__ = ["Compiler", "Kernel", "Natively", "holds_native", "natively", "with_operations"]
 
 
-def natively(graph: Graph) -> Graph:
+class Kernel(NamedTuple):
+    """Be a graph as machine code.
+
+    Attributes:
+        callee: what is called.
+        made: the dtype and shape of each result, and last of whether it could not be computed, if that may be.
+        cycles: about how long it takes.
+    """
+
+    callee: Callee
+    made: list[ArrayKind]
+    cycles: float
+
+
+Compiler = Callable[[Graph], Kernel | None]
+"""What gives a graph that has been through all passes as machine code; None if that cannot compute all of it."""
+
+
+def natively(graph: Graph, compiled: Compiler) -> Graph:
     """Return a graph whose structured operations, and those inside of them, run natively if they can."""
     if not holds_graphs(graph):
         return graph
-    found = [native_equation(equation) if equation.primitive.structured else equation for equation in graph.equations]
+    found = [native_equation(e, compiled) if e.primitive.structured else e for e in graph.equations]
     return Graph(graph.inputs, found, graph.outputs)
 
 
-def native_equation(equation: Equation) -> Equation:
+def native_equation(equation: Equation, compiled: Compiler) -> Equation:
     """Return a structured operation as one that runs natively; with such ones in its graphs if it cannot be one."""
     primitive = equation.primitive
-    function = primitive.natively(equation.params, all_of) if isinstance(primitive, Structured) else None
+    function = primitive.natively(equation.params, compiled) if isinstance(primitive, Structured) else None
     if function is None:
-        return entered(equation, natively)
+        return entered(equation, partial(natively, compiled=compiled))
     return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
 
 

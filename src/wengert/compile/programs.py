@@ -5,11 +5,10 @@ from __future__ import annotations
 from wengert._unstopped import UNSTOPPED
 from wengert.compile.keeping import Keeper
 from wengert.compile.segments import Segments, with_programs
-from wengert.core.graph import Graph
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function
 
-__all__ = ["ABSENT", "address_of", "all_of", "images", "in_memory"]
+__all__ = ["ABSENT", "address_of", "images", "in_memory"]
 
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
@@ -18,14 +17,6 @@ ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 def in_memory(segments: Segments[Image]) -> Segments[Executable]:
     """Return a graph in segments of machine code as one that can be called."""
     return with_programs(segments, lambda image: Executable(image, address_of))
-
-
-def all_of(graph: Graph) -> Executable | None:
-    """Return a graph that has been through all passes as machine code; None if kernels cannot compute all of it."""
-    try:
-        return in_memory(images(Keeper(graph, "all of"))).whole
-    except ABSENT:
-        return None
 
 
 def images(keeper: Keeper) -> Segments[Image]:

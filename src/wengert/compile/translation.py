@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
 from wengert._otherwise import lacking
+from wengert.compile.chaining import kernel_of
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
@@ -184,6 +185,8 @@ def equation_text(equation: Equation, reason: str) -> str:
     inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations if e.primitive.structured]
     found = [equation_text(e, reason) for e in inner]
     own = f"by NumPy: {equation.primitive.name}, {reason}"
+    if found and isinstance(equation.primitive, Structured) and equation.primitive.natively(equation.params, kernel_of):
+        own = f"natively, round by round: {equation.primitive.name}, with others inside"
     return "\n".join([own, *[indent(x, INDENTATION) for x in found]])
 
 

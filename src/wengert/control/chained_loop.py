@@ -43,7 +43,7 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
         places.append(tested(loop, chain, places[: spec.constants + spec.carried]))
     times = spec.length if is_counted else 1 if loop.is_once else loop.most
     chain.step(
-        loop.program,
+        loop.kernel.callee,
         places,
         most=times,
         sure=int(is_counted or loop.is_once),
@@ -55,7 +55,7 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
         **chain.listed("copies", "copy", COPY, copies(loop, chain)),
         **chain.listed("ends", "end", COPY, ends(loop, chain, equation.outputs)),
     )
-    chain.cycles += loop.program.image.cycles * min(times, USUAL if not is_counted else times)
+    chain.cycles += loop.kernel.cycles * min(times, USUAL if not is_counted else times)
 
 
 def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[Place], list[tuple[int, int]]]:
@@ -65,7 +65,7 @@ def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[
     places = list(map(chain.place, equation.inputs[:second], loop.inputs))
     rows = zip(equation.inputs[second:], loop.inputs[second:], strict=True)
     places += [chain.place(x, rows_in_order(v, spec.length)) for x, v in rows]
-    places += [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in loop.program.made]
+    places += [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in loop.kernel.made]
     for v, x in zip(loop.left, equation.outputs[spec.carried :], strict=True):
         places[loop.places[v]] = chain.place(x, rows_in_order(v, spec.length))
     for v, x in zip(loop.inputs[spec.constants : second], loop.carried, strict=True):
@@ -97,11 +97,11 @@ def ends(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -> list[tu
 def tested(loop: NativeLoop, chain: Chain, places: Sequence[Place]) -> Place:
     """Add the condition before the first iteration to a chain; return where it is told."""
     graph = inlined(loop.params["cond"])
-    program = loop.compiled(graph) if type(graph.outputs[0]) is Variable else None
-    if program is None:
+    kernel = loop.compiled(graph) if type(graph.outputs[0]) is Variable else None
+    if kernel is None:
         raise Unchained
     result = chain.room(1)
-    chain.step(program, [*places, result, chain.holding(bytes(1))], failing=len(places) + 1)
+    chain.step(kernel.callee, [*places, result, chain.holding(bytes(1))], failing=len(places) + 1)
     return result
 
 

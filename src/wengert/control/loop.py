@@ -15,13 +15,13 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
+from wengert.compile.natively import Compiler, natively
 from wengert.control import invariants
 from wengert.control.chained_loop import USUAL
 from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
@@ -49,7 +49,6 @@ from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
-from wengert.native.executable import Executable
 
 __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
@@ -142,11 +141,13 @@ class Loop(Structured):
         length = params["spec"].length
         return float(USUAL if length is None else length)
 
-    def natively(
-        self, params: Params, compiled: Callable[[Graph], Executable | None]
-    ) -> Callable[..., tuple[Any, ...]] | None:
-        """Return the loop of machine code if one program does all that is done in an iteration."""
-        return native_loop(params, compiled, partial(self.repeat, **params))
+    def natively(self, params: Params, compiled: Compiler) -> Callable[..., tuple[Any, ...]] | None:
+        """Return the loop of machine code if one kernel does all that is done in an iteration."""
+
+        def otherwise(*operands: Any) -> tuple[Any, ...]:
+            return self.repeat(*operands, **{**params, "body": natively(params["body"], compiled)})
+
+        return native_loop(params, compiled, otherwise)
 
     # What can be said without elements
 

@@ -17,6 +17,7 @@ from wengert.compile.chaining import Chain
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, side_by_side
+from wengert.compile.natively import Compiler, Kernel
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
 from wengert.control import chained_loop
@@ -27,7 +28,6 @@ from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example, lie_alike
 from wengert.core.tensor import raw
-from wengert.native.executable import Executable
 from wengert.native.memory import address, room
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 
@@ -46,9 +46,7 @@ FIRST_ROOM = 64
 REPEATING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
-def native_loop(
-    params: Params, compiled: Callable[[Graph], Executable | None], otherwise: Evaluation
-) -> Evaluation | None:
+def native_loop(params: Params, compiled: Compiler, otherwise: Evaluation) -> Evaluation | None:
     """Return what evaluates a loop natively; None where kernels cannot.
 
     Args:
@@ -64,8 +62,8 @@ def native_loop(
     carried = zip(graph.inputs[spec.constants :], outputs[: spec.carried], strict=False)
     if any(type(x) is Variable and axes_in_kernels(x) != axes_in_kernels(v) for v, x in carried):
         return None  # what is written is read next: it would have to be put in another order
-    program = compiled(graph) if graph.outputs else None
-    return None if program is None else NativeLoop(params, graph, outputs, program, otherwise, compiled)
+    kernel = compiled(graph) if graph.outputs else None
+    return None if kernel is None else NativeLoop(params, graph, outputs, kernel, otherwise, compiled)
 
 
 def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
@@ -95,7 +93,7 @@ class NativeLoop:
         params: of the loop.
         graph: of an iteration, without results that are known or occur twice.
         outputs: all results of an iteration.
-        program: computes the graph.
+        kernel: computes the graph.
         otherwise: evaluates the loop in another way.
         compiled: gives a graph as machine code; None if kernels cannot compute all of it.
 
@@ -115,16 +113,16 @@ class NativeLoop:
         params: Params,
         graph: Graph,
         outputs: Sequence[Any],
-        program: Executable,
+        kernel: Kernel,
         otherwise: Evaluation,
-        compiled: Callable[[Graph], Executable | None],
+        compiled: Compiler,
     ) -> None:
-        self.params, self.spec, self.program, self.otherwise = params, params["spec"], program, otherwise
+        self.params, self.spec, self.kernel, self.otherwise = params, params["spec"], kernel, otherwise
         self.compiled = compiled
         self.inputs, total = graph.inputs, len(params["body"].outputs)
         self.carried, self.left = list(outputs[: self.spec.carried]), list(outputs[self.spec.carried : total])
         self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
-        self.behind = len(self.inputs) + len(program.made)
+        self.behind = len(self.inputs) + len(kernel.made)
         self.links = sorted(self.links_of(), key=lambda link: link.swaps)
         self.table = (LINK.ctype * len(self.links))(*self.links)
         self.repeat = REPEATING(address_of(REPEAT))
@@ -132,10 +130,10 @@ class NativeLoop:
         self.is_once = type(going) is not Variable and not going
         flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
         self.going = self.places[going] if type(going) is Variable else flags
-        self.failing = self.behind - 1 if len(program.made) > len(graph.outputs) else flags + 1
+        self.failing = self.behind - 1 if len(kernel.made) > len(graph.outputs) else flags + 1
         given = [x for x in outputs[:total] if type(x) is Variable]
         self.repeated = {x for x in given if given.count(x) > 1}
-        self.most = max(int(AT_ONCE / (program.image.cycles + CALLING)), 1)
+        self.most = max(int(AT_ONCE / (kernel.cycles + CALLING)), 1)
 
     @property
     def can_join(self) -> bool:
@@ -206,7 +204,7 @@ class Run:
         self.rows = {loop.places[v] - len(self.read) for v in loop.left}
         self.made = [
             np.empty((self.room, *kind.shape) if i in self.rows else kind.shape, kind.dtype)
-            for i, kind in enumerate(loop.program.made)
+            for i, kind in enumerate(loop.kernel.made)
         ]
         self.known = [
             None if type(x) is Variable else as_array(v, x)
@@ -224,7 +222,7 @@ class Run:
 
     def succeeds(self) -> bool:
         """Run all iterations; return whether that was possible."""
-        loop, callee = self.loop, self.loop.program.callee
+        loop, callee = self.loop, self.loop.kernel.callee
         arena = room(callee.arena.nbytes)
         arena[:] = callee.arena
         state = REPETITION.ctype(

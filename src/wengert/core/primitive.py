@@ -277,7 +277,7 @@ class Structured(Primitive):
 
         Args:
             _params: the parameters of the operation.
-            _compiled: gives a graph as a `wengert.native.executable.Executable`, None if kernels cannot compute it.
+            _compiled: gives a graph as a `wengert.compile.natively.Kernel`; None if none computes all of it.
         """
         return None
 

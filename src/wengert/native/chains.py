@@ -70,6 +70,7 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
     memory = arena.to(I8)
     whole = arena.to(CHAIN)
     failed = addresses.at(whole.get("failed")).load().to(I8)
+    failed.store(0)
     repetition = b.stack(REPETITION)
     with b.when(whole.get("long").differs(0)):
         failed.store(1)
