@@ -167,6 +167,10 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "gradient of a scan": (wg.grad(lambda x, r: np.sum(cumulated(x, r)[1] ** 2), (0, 1)), X, ROWS),
     "gradient from the end": (wg.grad(lambda x, r: np.sum(cumulated(x, r, reverse=True)[0] ** 2), (0, 1)), X, ROWS),
     "second derivative": (wg.hessian(many), X),
+    "second derivative of what is stacked": (
+        wg.hessian(lambda x: wg.fori_loop(0, 2, lambda i, m: np.stack([m[1] * m[0], m[1]]), x)[0]),
+        np.array([0.7, 1.2]),
+    ),
     "direction": (lambda x: wg.jvp(many, (x,), (x + 1,)), X),
     "lanes": (wg.vmap(many), ROWS),
     "lanes of gradients": (wg.vmap(wg.grad(many)), ROWS),
@@ -198,6 +202,7 @@ LONE = {
     *("in Fortran's order", "every other row", "branches", "a break", "writes", "gradient of a scan"),
     *("gradient from the end", "lanes of steps", "steps that are not known", "no steps, as a condition says"),
     *("direction", "lanes", "rows in Fortran's order", "gradient of products"),
+    "second derivative of what is stacked",
 }
 """Loops that are a chain with what is before and after them: it is known how many rows they leave behind."""
 

@@ -15,7 +15,7 @@ from wengert.core.graph import Variable
 from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
 from wengert.native.kinds import ArrayKind, Kind, NumberKind, SameKind
 
-__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "result_kind", "side_by_side"]
+__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "overlap", "result_kind", "side_by_side"]
 
 
 def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
         array = array.reshape(-1).view(variable.dtype).reshape(array.shape[:-1])
     if variable.weak:
         return array.item()
-    if variable.strides is None:
+    if variable.strides is None or overlap(variable):
         return array if array.shape else array[()]
     array = np.transpose(array, inverse(axes_in_kernels(variable)))
     if lie_alike(variable.shape, array.strides, variable.strides):
@@ -56,6 +56,11 @@ def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     found = example(variable.shape, variable.strides, variable.dtype)
     found[...] = array
     return found
+
+
+def overlap(variable: Variable) -> bool:
+    """Tell whether elements of a value share memory, as those of what is broadcast do, which nobody can write apart."""
+    return any(n > 1 and step == 0 for n, step in zip(variable.shape, variable.strides or (), strict=False))
 
 
 def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from wengert.compile.chaining import Chain
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
-from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, side_by_side
+from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
 from wengert.compile.natively import Compiler, Kernel
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
@@ -288,7 +288,8 @@ class Run:
         full = sequence_aval(aval, self.loop.spec.length)
         if UNKNOWN in full.shape:
             return Items(full, array)
-        strides = sequence_of(x, self.done).strides
+        whole = sequence_of(x, self.done)
+        strides = None if overlap(whole) else whole.strides
         if self.loop.left.count(x) == 1 and lie_alike(array.shape, array.strides, strides):
             return array
         found = example(array.shape, strides, array.dtype)

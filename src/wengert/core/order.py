@@ -38,6 +38,7 @@ __all__ = [
     "stacked_strides",
     "strides_among",
     "strides_of",
+    "strides_of_copy",
     "strides_of_stack",
     "ways_of",
     "with_axes_in_memory",
@@ -127,6 +128,23 @@ def strides_of_stack(shape: Sequence[int], strides: Strides, itemsize: int) -> S
             found.append(grown(shape, of_array(np.stack([small, small])), itemsize))
         else:
             found.append(None)
+    return strides_among(shape, itemsize, frozenset(found))
+
+
+def strides_of_copy(value: Any) -> Strides:
+    """Return the strides of a copy of a value, which NumPy lays out in its order, without gaps and overlaps.
+
+    >>> strides_of_copy(np.ones((4, 3))[::2].T), strides_of_copy(np.broadcast_to(np.ones(3), (2, 3)))
+    ((8, 24), (8, 16))
+    """
+    shape, itemsize = value.shape, value.dtype.itemsize
+    found: list[Strides] = []
+    for way in ways_of(strides_of(value)):
+        if way:
+            small = example(*shrunk(shape, way, itemsize), np.dtype(f"V{itemsize}"))
+            found.append(grown(shape, of_array(small.copy("K")), itemsize))
+        else:
+            found.append(way)
     return strides_among(shape, itemsize, frozenset(found))
 
 

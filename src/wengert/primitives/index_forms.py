@@ -12,7 +12,7 @@ from wengert.core.batching import lead
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
-from wengert.core.order import example, is_full, order_of, strides_of
+from wengert.core.order import example, is_full, strides_of, strides_of_copy
 from wengert.core.paths import Step
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
@@ -127,7 +127,8 @@ class Update(Form):
         if value and not any(map(unknown_mask, arrays)):
             require_fit(x.shape, params["path"], params["index"], arrays, value)
         full = type(inputs[0]) is np.ndarray and is_full(inputs[0])  # of which a copy is in C order
-        return (x,), None if full else order_of(inputs[:1])
+        strides = None if full else strides_of_copy(inputs[0]) if x.shape else strides_of(inputs[0])
+        return (x,), None if strides is None else (strides,)
 
     def batch(
         self,
