@@ -93,6 +93,9 @@ def test_gradients_and_lanes() -> None:
     check_grads(lambda b, a, x: signal.filtfilt(b, a, x, padlen=3), (b, a, x), order=1)
     check_grads(lambda x, y: signal.convolve(x, y, "same"), (x.reshape(7, 1), a.reshape(3, 1)), order=2)
     check_grads(lambda x, y: signal.fftconvolve(x, y, "valid"), (x, a), order=2)
+    square = np.stack([a + 0.1 * k for k in range(a.size)])  # as many filters as each has coefficients
+    of_each = wg.vmap(wg.grad(lambda a: np.sum(signal.lfilter(b, a, x) ** 2)))
+    close(wg.jit(of_each)(square), of_each(square))
     coefficients = np.stack([a, a + 0.1])
     for axes in ((0, None), (None, 0), (0, 0)):
         signals = np.stack([x, -x]) if axes[1] == 0 else x
