@@ -403,7 +403,12 @@ def test_rounds_are_shown() -> None:
     def function(x: Any) -> Any:
         return wg.scan(lambda c, _row: (np.sort(c) + halved(c)[0], halved(c)[1]), x, ROWS)
 
-    shown = str(wg.jit(halved).lower(X).kernels)
+    lowered = wg.jit(halved).lower(X)
+    assert repr(lowered).startswith("<1 of 2 equations in 0 kernels")
+    assert str(lowered.cost).endswith(
+        "not counted: 1 equations that NumPy computes\nnot counted: 1 loops of machine code, whose rounds nobody knows"
+    )
+    shown = str(lowered.kernels)
     assert "\nnatively, round by round: while_loop\n  program x0, x1 -> y0, y1, y2" in shown
     shown = str(wg.jit(function).lower(X).kernels)
     assert shown.startswith("by NumPy: scan, control flow\n  natively, round by round: while_loop\n    program")

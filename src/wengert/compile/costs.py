@@ -42,10 +42,16 @@ def calls_before(graph: Graph) -> int:
     So what is called a few times is never compiled, and nothing takes more than twice as long as what would have been
     better. What takes long is compiled at once.
     """
-    count = len(graph.equations)
+    count = count_of(graph)
     compiling = COMPILING[0] + COMPILING[1] * count
     calls = int(compiling / (EVALUATING[0] + evaluation_time(graph.equations)))
     return calls if calls > AT_ONCE else 0
+
+
+def count_of(graph: Graph) -> int:
+    """Return how many equations a graph has, with those of the graphs that it runs."""
+    inner = [own for e in graph.equations if e.primitive.structured for _, own in subgraphs(e.params)]
+    return len(graph.equations) + sum(map(count_of, inner))
 
 
 def is_worthwhile(part: Graph) -> bool:

@@ -50,11 +50,13 @@ class Cost(NamedTuple):
         kernels: what each kernel costs.
         memory: bytes that a call needs besides its arguments and results.
         left: how many equations NumPy computes, which are not counted.
+        loops: how many loops run natively, round by round, which are not counted either.
     """
 
     kernels: tuple[KernelCost, ...]
     memory: int
     left: int
+    loops: int = 0
 
     @property
     def total(self) -> KernelCost:
@@ -70,6 +72,8 @@ class Cost(NamedTuple):
         lines.append(f"memory besides arguments and results: {self.memory:,} bytes")
         if self.left:
             lines.append(f"not counted: {self.left} equations that NumPy computes")
+        if self.loops:
+            lines.append(f"not counted: {self.loops} loops of machine code, whose rounds nobody knows")
         return "\n".join(lines)
 
 
@@ -99,6 +103,7 @@ class Translation:
 
     def __repr__(self) -> str:
         natively = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
+        natively.append(self.cost.loops)
         count, kernels = len(self.graph.equations), len(self.cost.kernels)
         return (
             f"<{sum(natively)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
@@ -143,8 +148,10 @@ class Translation:
     def cost(self) -> Cost:
         """What each kernel costs."""
         kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]
-        left = sum([len(part.graph.equations) for part in self.segments.parts if part.program is None])
-        return Cost(tuple(kernels), max([code.arena.size for code in self.emitted], default=0), left)
+        left = [e for part in self.segments.parts if part.program is None for e in part.graph.equations]
+        loops = sum(map(is_native_loop, left))
+        memory = max([code.arena.size for code in self.emitted], default=0)
+        return Cost(tuple(kernels), memory, len(left) - loops, loops)
 
     def profile(self, calls: int = 20) -> Profile:
         """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.
@@ -185,9 +192,15 @@ def equation_text(equation: Equation, reason: str) -> str:
     inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations if e.primitive.structured]
     found = [equation_text(e, reason) for e in inner]
     own = f"by NumPy: {equation.primitive.name}, {reason}"
-    if found and isinstance(equation.primitive, Structured) and equation.primitive.natively(equation.params, kernel_of):
+    if found and is_native_loop(equation):
         own = f"natively, round by round: {equation.primitive.name}, with others inside"
     return "\n".join([own, *[indent(x, INDENTATION) for x in found]])
+
+
+def is_native_loop(equation: Equation) -> bool:
+    """Tell whether an equation runs natively, round by round."""
+    primitive = equation.primitive
+    return isinstance(primitive, Structured) and primitive.natively(equation.params, kernel_of) is not None
 
 
 def round_of(equation: Equation) -> Program | None:
