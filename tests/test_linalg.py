@@ -578,3 +578,15 @@ def test_second_derivatives_of_matrix_functions_where_eigenvalues_are_negative(n
     np.testing.assert_allclose(want, (differences[0] - differences[1]) / 2e-5, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(wg.grad(along)(x), want, rtol=1e-9)  # pairs on both sides of the cut made it 1e13
     np.testing.assert_allclose(wg.grad(lambda x: wg.jvp(loss, (x,), (direction,))[1])(x), want, rtol=1e-9)
+
+
+A_ROW = np.array([0.7, 1.2])
+
+
+@pytest.mark.parametrize("routine", [np.linalg.inv, np.linalg.cholesky, lambda a: np.linalg.solve(a, A_ROW)])
+def test_what_may_be_broadcast_is_traced(routine: Any) -> None:
+    @wg.jit
+    def chosen(p: Any) -> Any:
+        return routine(np.eye(2) + p[:, None] * p if p[0] > 0 else np.broadcast_to(p, (2, 2)))
+
+    np.testing.assert_allclose(chosen(A_ROW), routine(np.eye(2) + np.outer(A_ROW, A_ROW)), rtol=1e-14)

@@ -23,7 +23,7 @@ from wengert.core.form import (
     Shape,
     are_aligned,
 )
-from wengert.core.order import strides_of
+from wengert.core.order import strides_of, strides_of_copy
 from wengert.core.primitive import Primitive
 from wengert.core.rule import misdeclared
 
@@ -145,15 +145,19 @@ class Routine(Form):
 
 
 def without_elements(value: Any) -> Any:
-    """Return an example for literal floats, which may not go together with examples of the other operands."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
-        return dummy(aval_of(value), strides_of(value))
+    """Return an example for literal floats, which may not go together with examples of the other operands.
+
+    For what is broadcast, too: elements that share memory cannot be those of an identity.
+    """
+    literal = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+    if literal or 0 in (strides_of(value) or ()):
+        return dummy(aval_of(value), strides_of_copy(value))
     return value
 
 
 def with_random_elements(value: Any) -> Any:
     """Return an example of random floats, with which systems of every structure have solutions."""
-    found = without_elements(value) if isinstance(value, np.ndarray) else dummy(aval_of(value), strides_of(value))
+    found = without_elements(value) if isinstance(value, np.ndarray) else dummy(aval_of(value), strides_of_copy(value))
     if isinstance(found, np.ndarray) and found.dtype.kind in "fc":
         found[...] = np.random.default_rng(0).normal(size=found.shape)
     return found
