@@ -145,21 +145,21 @@ class Routine(Form):
 
 
 def without_elements(value: Any) -> Any:
-    """Return an example for literal floats, which may not go together with examples of the other operands.
-
-    For what is broadcast, too: elements that share memory cannot be those of an identity.
-    """
-    literal = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
-    if literal or 0 in (strides_of(value) or ()):
-        return dummy(aval_of(value), strides_of_copy(value))
+    """Return an example for literal floats, which may not go together with examples of the other operands."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return dummy(aval_of(value), strides_of(value))
     return value
 
 
 def with_random_elements(value: Any) -> Any:
-    """Return an example of random floats, with which systems of every structure have solutions."""
-    found = without_elements(value) if isinstance(value, np.ndarray) else dummy(aval_of(value), strides_of_copy(value))
+    """Return an example of random floats, with which systems of every structure have solutions: near to an identity.
+
+    It is laid out as a copy, because elements of what is broadcast are one.
+    """
+    literal = isinstance(value, np.ndarray) and value.dtype.kind not in "fc"
+    found = value if literal else dummy(aval_of(value), strides_of_copy(value))
     if isinstance(found, np.ndarray) and found.dtype.kind in "fc":
-        found[...] = np.random.default_rng(0).normal(size=found.shape)
+        found += np.random.default_rng(0).normal(size=found.shape) / (10 * found.size)
     return found
 
 
