@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
-from wengert.compile.partition import Halves
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
+    Halves,
     batched_graph,
     closed,
     dependent,
@@ -183,17 +183,19 @@ class Branch(Structured):
         residuals = found[len(outs) :]
         near = staged_among(values)
         cts_avals = [a.firm for a in flagged(outs, results)]
-        backward = tuple(
-            backward_branch(item, [*inputs, *slots, *cts_avals], len(inputs), len(slots), place)
-            for item, place in zip(cuts, places, strict=True)
-        )
 
-        def pull(cts: Any) -> list[Any]:
-            given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), cts_avals, strict=True)]
-            pulled = apply(self, index, *operands, *residuals, *given, branches=backward)
+        def pull(cts: Any, masked: bool) -> list[Any]:
+            chosen = [item.completed(flagged(cts, results), cts_avals, near, masked) for item in cuts]
+            given = chosen[0][0]
+            branches = tuple(
+                backward_branch(item, graph, [*inputs, *slots, *cts_avals], len(inputs), len(slots), place)
+                for item, (_, graph), place in zip(cuts, chosen, places, strict=True)
+            )
+            pulled = apply(self, index, *operands, *residuals, *given, branches=branches)
             return [None, *in_places(pulled, wanted[1:])]
 
-        return found[: len(outs)], results, Pullback(self.name, len(outs), pull)
+        masks = any(item.masks for item in cuts) or len({item.reached for item in cuts}) > 1
+        return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks)
 
 
 def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
@@ -232,13 +234,15 @@ def forward_branch(
     return closed(run, inputs, "cond")
 
 
-def backward_branch(cuts: Halves, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]) -> Graph:
+def backward_branch(
+    cuts: Halves, graph: Graph, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
+) -> Graph:
     """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
 
     def run(*xs: Any) -> Sequence[Any]:
         residuals = xs[operands : operands + slots]
         given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
-        return evaluate(cuts.backward, given)
+        return evaluate(graph, given)
 
     return closed(run, inputs, "cond")
 

@@ -91,13 +91,13 @@ class Call(Structured):
         count = len(graph.outputs)
         avals, near = [aval_of(x).firm for x in flagged(graph.outputs, results)], staged_among(values)
 
-        def pull(cts: Any) -> list[Any]:
-            given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), avals, strict=True)]
+        def pull(cts: Any, masked: bool) -> list[Any]:
+            given, graph = cuts.completed(flagged(cts, results), avals, near, masked)
             read = [values[i] for i in cuts.read]
-            pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": cuts.backward})
+            pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": graph})
             return in_places(pulled, wanted)
 
-        return found[:count], results, Pullback(self.name, count, pull)
+        return found[:count], results, Pullback(self.name, count, pull, cuts.masks)
 
 
 primitive = Call()

@@ -386,14 +386,13 @@ class Loop(Structured):
         constants = [inner[i] for i in cuts.read if i < own]
         sequences = [inner[i] for i in cuts.read if i >= there]
         near = staged_among(values)
-        body = backward_body(cuts.backward, len(constants), len(sequences), len(saved), carried, left, wide)
         avals = self.avals(values, params)
         out_avals = [a.firm for a in flagged(avals, [*carried, *left])]
         sums = [aval_of(x).firm for x in flagged(given.constants, wide.constants)]
 
-        def pull(cts: Any) -> list[Any]:
-            given_cts = flagged(cts, [*carried, *left])
-            given_cts = [zeros(a, near) if c is None else c for c, a in zip(given_cts, out_avals, strict=True)]
+        def pull(cts: Any, masked: bool) -> list[Any]:
+            given_cts, backward = cuts.completed(flagged(cts, [*carried, *left]), out_avals, near, masked)
+            body = backward_body(backward, len(constants), len(sequences), len(saved), carried, left, wide)
             moving = sum(carried)
             found = apply(
                 scan_loop,
@@ -413,7 +412,7 @@ class Loop(Structured):
             of_sequences = in_places(found[moving + len(sums) :], wide.sequences)
             return [*(None for _ in given.limit), *of_constants, *of_carried, *of_sequences]
 
-        return outs, [*carried, *left], Pullback(self.name, len(outs), pull)
+        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, cuts.masks)
 
     def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
         """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""

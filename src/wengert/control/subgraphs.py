@@ -8,11 +8,12 @@ the cotangents of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.partition import Halves, cut
+from wengert.compile.dead import eliminate_dead
+from wengert.compile.partition import cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
@@ -31,10 +32,12 @@ from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
 from wengert.traces.staging import staged
+from wengert.traces.plain_sweep import FOR_GOOD
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
 __all__ = [
+    "Halves",
     "batched_graph",
     "closed",
     "dependent",
@@ -310,6 +313,42 @@ def lie_in_ways(value: Any, strides: Strides) -> None:
 # Reverse mode
 
 
+class Halves(NamedTuple):
+    """Hold a graph cut in two for reverse mode.
+
+    Attributes:
+        forward: inputs to (outputs, residuals).
+        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
+        guarded: the same for sweeps that have passed a mask.
+        read: the positions of the inputs that the backward half reads directly.
+        residuals: the avals of the residuals.
+        masks: whether the backward half passes a mask.
+        reached: for each input that shall have a cotangent whether it depends on those of the outputs.
+    """
+
+    forward: Graph
+    backward: Graph
+    guarded: Graph
+    read: tuple[int, ...]
+    residuals: tuple[Aval, ...]
+    masks: bool
+    reached: tuple[bool, ...]
+
+    def completed(self, cts: Sequence[Any], avals: Sequence[Aval], near: Any, masked: bool) -> tuple[list[Any], Graph]:
+        """Return the cotangents of all outputs, zeros for those without, and the backward half for them.
+
+        Zeros in place of nothing are what a mask leaves, too: they must not meet infinities.
+
+        Args:
+            cts: the cotangents, None where there is none.
+            avals: what all of them are.
+            near: a value, for zeros that need one.
+            masked: whether a mask has been passed before.
+        """
+        given = [zeros(a, near) if c is None else c for c, a in zip(cts, avals, strict=True)]
+        return given, self.guarded if masked or any(c is None for c in cts) else self.backward
+
+
 def halves(
     graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
 ) -> Halves:
@@ -336,17 +375,31 @@ def halves(
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
         seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
         seeds += [(leaves[i]._node, next(sums)) for i in leaves if summed[i]]
-        run = sweep(seeds)
-        found = [run.result(leaf._node) for leaf in leaves.values()]
-        cotangents = [
-            zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct for i, ct in zip(leaves, found, strict=True)
-        ]
+        cotangents = []
+        for run in (sweep(seeds, retain=True), sweep(seeds, masked=True)):
+            found = [run.result(leaf._node) for leaf in leaves.values()]
+            reached.append([ct is not None for ct in found])
+            masks.append(run.masked == FOR_GOOD)
+            cotangents += [
+                zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct
+                for i, ct in zip(leaves, found, strict=True)
+            ]
         return [*(tape.value_below(x) for x in outs), *cotangents]
+
+    reached: list[list[bool]] = []
+    masks: list[bool] = []
 
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
     whole = closed(joint, [*graph.inputs, *(a.firm for a in (*flagged(outs, results), *added))], name)
-    return cut(whole, count, len(outs), at_hand, fixed)
+    found = cut(whole, count, len(outs), at_hand, fixed)
+    forward, backward, read, residuals = found
+    middle = sum(wanted)
+    plain, guarded = (
+        eliminate_dead(Graph(backward.inputs, backward.equations, results))
+        for results in (backward.outputs[:middle], backward.outputs[middle:])
+    )
+    return Halves(forward, plain, guarded, read, residuals, masks[0], tuple(reached[0]))
 
 
 # Small helpers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -169,6 +170,11 @@ class Primitive:
         codes = [getattr(inspect.unwrap(rule), "__code__", None) for rule in self.vjp_rules() if rule is not None]
         return all(code is not None and is_own(code.co_filename) for code in codes)
 
+    @property
+    def guarded(self) -> Primitive:
+        """The same primitive for sweeps that have passed a mask."""
+        return self
+
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
         return (None,)
@@ -315,17 +321,34 @@ class Structured(Primitive):
 
 
 class Pullback(Primitive):
-    """Be the reverse of one call of a structured primitive, which holds what it needs of the forward pass."""
+    """Be the reverse of one call of a structured primitive, which holds what it needs of the forward pass.
+
+    Args:
+        name: of the structured primitive.
+        outputs: the number of its results.
+        rule: from cotangents of the results, None for those without, and whether a mask has been passed before, to
+            those of the operands.
+        masks: whether a sweep that passes it has passed a mask.
+    """
 
     kind = "opaque"
 
-    def __init__(self, name: str, outputs: int, rule: Rule) -> None:
+    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool = False) -> None:
         super().__init__(name, rule)
         self.outputs = outputs
+        self.masks = masks
+        self.masked = False
+
+    @cached
+    def guarded(self) -> Primitive:
+        """The same for sweeps that have passed a mask."""
+        twin = copy.copy(self)
+        twin.masked = True
+        return twin
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Call the rule with the cotangents of the results, None for those without."""
-        found: Sequence[Any] = self.evaluate(ct)
+        found: Sequence[Any] = self.evaluate(ct, self.masked)
         return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]

@@ -31,7 +31,7 @@ from wengert.traces.nodes import RELEASED, Binary, General, LargeBinary, LargeUn
 from wengert.traces.parts import Gathered, Part, Scattered, Written
 from wengert.traces.sweep_errors import check_finite, misshapen, released
 
-__all__ = ["Sweep"]
+__all__ = ["FOR_GOOD", "Sweep"]
 
 
 def behind(seeds: Iterable[Node]) -> set[Node]:
@@ -348,10 +348,10 @@ class Sweep:
         kind = primitive.kind
         if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
+        if self.masked and node.number > self.masked:
+            primitive = primitive.guarded
         if self.masked >= 0 and (primitive.masks or has_mask(operands)):
             self.masked = FOR_GOOD
-        elif kind == "elementwise" and self.masked and node.number > self.masked:
-            primitive = primitive.guarded
         if kind != "elementwise":
             self.hand_out(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
             return
@@ -532,10 +532,10 @@ class Sweep:
         hooked = node.hooks is not None and bool(node.hooks.after)
         if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
             return
+        if self.masked and node.number > self.masked:
+            primitive = primitive.guarded
         if self.masked >= 0 and (primitive.masks or has_mask(operands)):
             self.masked = FOR_GOOD
-        elif primitive.kind == "elementwise" and self.masked and node.number > self.masked:
-            primitive = primitive.guarded
         cts = primitive.vjp(ct, out, operands, parents, node.params)
         if hooked:
             assert node.hooks is not None

@@ -8,7 +8,7 @@ from typing import Any
 from wengert.core.aval import strong
 from wengert.core.complaints import silence
 from wengert.traces.nodes import Node
-from wengert.traces.plain_sweep import Sweep
+from wengert.traces.plain_sweep import FOR_GOOD, Sweep
 from wengert.traces.recorded_sweep import RecordedSweep
 from wengert.traces.tape import Tape
 
@@ -22,6 +22,7 @@ def sweep(
     lift_to: Tape | None = None,
     wanted: Collection[Node] | None = None,
     watch: Callable[[Node, Any], None] | None = None,
+    masked: bool = False,
 ) -> Sweep:
     """Run the vjp of every node that the seeds depend on, each at most once and after all its consumers.
 
@@ -31,6 +32,7 @@ def sweep(
         lift_to: the tape that residuals are lifted to, so that the sweep itself is recorded on it.
         wanted: the nodes to stop at and capture; None to sweep to every leaf.
         watch: called with each node and its complete cotangent.
+        masked: whether a sweep around this one has passed a mask.
 
     Returns:
         The finished sweep: `cts` of the leaves it reached (or the wanted nodes), and which of these it owns.
@@ -40,6 +42,8 @@ def sweep(
     """
     seeds = list(seeds)
     run = Sweep(retain, wanted, watch) if lift_to is None else RecordedSweep(retain, wanted, watch, lift_to)
+    if masked:
+        run.masked = FOR_GOOD
     if wanted is not None:
         run.restrict([node for node, _ in seeds], wanted)
     for node, ct in seeds:
