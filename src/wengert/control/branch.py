@@ -27,6 +27,7 @@ from wengert.control.subgraphs import (
     pushed_graph,
     select,
     staged_among,
+    with_zeros,
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
@@ -185,17 +186,18 @@ class Branch(Structured):
         cts_avals = [a.firm for a in flagged(outs, results)]
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            chosen = [item.completed(flagged(cts, results), cts_avals, near, masked) for item in cuts]
-            given = chosen[0][0]
+            given = with_zeros(flagged(cts, results), cts_avals, near)
+            examples = [*inputs, *slots, *cts_avals]
             branches = tuple(
-                backward_branch(item, graph, [*inputs, *slots, *cts_avals], len(inputs), len(slots), place)
-                for item, (_, graph), place in zip(cuts, chosen, places, strict=True)
+                backward_branch(item, masked, examples, len(inputs), len(slots), place)
+                for item, place in zip(cuts, places, strict=True)
             )
             pulled = apply(self, index, *operands, *residuals, *given, branches=branches)
             return [None, *in_places(pulled, wanted[1:])]
 
         masks = any(item.masks for item in cuts) or len({item.reached for item in cuts}) > 1
-        return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks)
+        needed = flagged(range(len(outs)), results)
+        return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks, needed)
 
 
 def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
@@ -235,14 +237,14 @@ def forward_branch(
 
 
 def backward_branch(
-    cuts: Halves, graph: Graph, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
+    cuts: Halves, masked: bool, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
 ) -> Graph:
     """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
 
     def run(*xs: Any) -> Sequence[Any]:
         residuals = xs[operands : operands + slots]
         given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
-        return evaluate(graph, given)
+        return evaluate(cuts.guarded if masked else cuts.backward, given)
 
     return closed(run, inputs, "cond")
 

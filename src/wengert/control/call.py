@@ -11,7 +11,6 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.dead import narrowed, needed_inputs
-from wengert.control.sequence import zeros
 from wengert.control.staged import Flat
 from wengert.control.subgraphs import (
     batched_graph,
@@ -23,6 +22,7 @@ from wengert.control.subgraphs import (
     pushed_graph,
     staged_among,
     traced,
+    with_zeros,
 )
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply, require_plain
@@ -92,12 +92,13 @@ class Call(Structured):
         avals, near = [aval_of(x).firm for x in flagged(graph.outputs, results)], staged_among(values)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            given, graph = cuts.completed(flagged(cts, results), avals, near, masked)
+            given = with_zeros(flagged(cts, results), avals, near)
+            graph = cuts.guarded if masked else cuts.backward
             read = [values[i] for i in cuts.read]
             pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": graph})
             return in_places(pulled, wanted)
 
-        return found[:count], results, Pullback(self.name, count, pull, cuts.masks)
+        return found[:count], results, Pullback(self.name, count, pull, cuts.masks, flagged(range(count), results))
 
 
 primitive = Call()

@@ -41,6 +41,7 @@ from wengert.control.subgraphs import (
     select,
     staged_among,
     with_extra_inputs,
+    with_zeros,
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
@@ -390,9 +391,14 @@ class Loop(Structured):
         out_avals = [a.firm for a in flagged(avals, [*carried, *left])]
         sums = [aval_of(x).firm for x in flagged(given.constants, wide.constants)]
 
+        # where an iteration makes nothing of what is carried, those before it get zeros
+        again = cuts.masks or not cuts.reached.issuperset(flagged(range(own, there), carried))
+        masks = again or (bool(sums) and not params["spec"].length)
+
         def pull(cts: Any, masked: bool) -> list[Any]:
-            given_cts, backward = cuts.completed(flagged(cts, [*carried, *left]), out_avals, near, masked)
-            body = backward_body(backward, len(constants), len(sequences), len(saved), carried, left, wide)
+            given_cts = with_zeros(flagged(cts, [*carried, *left]), out_avals, near)
+            half = cuts.guarded if masked or again else cuts.backward
+            body = backward_body(half, len(constants), len(sequences), len(saved), carried, left, wide)
             moving = sum(carried)
             found = apply(
                 scan_loop,
@@ -412,7 +418,9 @@ class Loop(Structured):
             of_sequences = in_places(found[moving + len(sums) :], wide.sequences)
             return [*(None for _ in given.limit), *of_constants, *of_carried, *of_sequences]
 
-        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, cuts.masks)
+        # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
+        needed = flagged(range(len(carried), len(outs)), left)
+        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, needed)
 
     def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
         """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""

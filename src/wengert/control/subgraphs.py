@@ -32,7 +32,6 @@ from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
 from wengert.traces.staging import staged
-from wengert.traces.plain_sweep import FOR_GOOD
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
@@ -53,6 +52,7 @@ __all__ = [
     "staged_among",
     "traced",
     "with_extra_inputs",
+    "with_zeros",
 ]
 
 Flags = Sequence[bool]
@@ -323,7 +323,7 @@ class Halves(NamedTuple):
         read: the positions of the inputs that the backward half reads directly.
         residuals: the avals of the residuals.
         masks: whether the backward half passes a mask.
-        reached: for each input that shall have a cotangent whether it depends on those of the outputs.
+        reached: the positions of the inputs whose cotangents depend on those of the outputs.
     """
 
     forward: Graph
@@ -332,21 +332,7 @@ class Halves(NamedTuple):
     read: tuple[int, ...]
     residuals: tuple[Aval, ...]
     masks: bool
-    reached: tuple[bool, ...]
-
-    def completed(self, cts: Sequence[Any], avals: Sequence[Aval], near: Any, masked: bool) -> tuple[list[Any], Graph]:
-        """Return the cotangents of all outputs, zeros for those without, and the backward half for them.
-
-        Zeros in place of nothing are what a mask leaves, too: they must not meet infinities.
-
-        Args:
-            cts: the cotangents, None where there is none.
-            avals: what all of them are.
-            near: a value, for zeros that need one.
-            masked: whether a mask has been passed before.
-        """
-        given = [zeros(a, near) if c is None else c for c, a in zip(cts, avals, strict=True)]
-        return given, self.guarded if masked or any(c is None for c in cts) else self.backward
+    reached: frozenset[int]
 
 
 def halves(
@@ -378,15 +364,15 @@ def halves(
         cotangents = []
         for run in (sweep(seeds, retain=True), sweep(seeds, masked=True)):
             found = [run.result(leaf._node) for leaf in leaves.values()]
-            reached.append([ct is not None for ct in found])
-            masks.append(run.masked == FOR_GOOD)
+            reached.update(i for i, ct in zip(leaves, found, strict=True) if ct is not None)
+            masks.append(run.masks)
             cotangents += [
                 zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct
                 for i, ct in zip(leaves, found, strict=True)
             ]
         return [*(tape.value_below(x) for x in outs), *cotangents]
 
-    reached: list[list[bool]] = []
+    reached: set[int] = set()
     masks: list[bool] = []
 
     outs = [aval_of(x) for x in graph.outputs]
@@ -399,7 +385,18 @@ def halves(
         eliminate_dead(Graph(backward.inputs, backward.equations, results))
         for results in (backward.outputs[:middle], backward.outputs[middle:])
     )
-    return Halves(forward, plain, guarded, read, residuals, masks[0], tuple(reached[0]))
+    return Halves(forward, plain, guarded, read, residuals, masks[0], frozenset(reached))
+
+
+def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any]:
+    """Return the cotangents of all outputs, zeros for those without.
+
+    Args:
+        cts: the cotangents, None where there is none.
+        avals: what all of them are.
+        near: a value, for zeros that need one.
+    """
+    return [zeros(a, near) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
 
 
 # Small helpers

@@ -175,6 +175,10 @@ class Primitive:
         """The same primitive for sweeps that have passed a mask."""
         return self
 
+    def hides(self, _cts: Sequence[Any]) -> bool:
+        """Tell whether a sweep passes a mask because some of the results have no cotangent."""
+        return False
+
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
         return (None,)
@@ -329,15 +333,21 @@ class Pullback(Primitive):
         rule: from cotangents of the results, None for those without, and whether a mask has been passed before, to
             those of the operands.
         masks: whether a sweep that passes it has passed a mask.
+        needed: the results for which a cotangent that is missing, so that zeros stand for it, is like a mask.
     """
 
     kind = "opaque"
 
-    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool = False) -> None:
+    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool, needed: Sequence[int]) -> None:
         super().__init__(name, rule)
         self.outputs = outputs
         self.masks = masks
+        self.needed = needed
         self.masked = False
+
+    def hides(self, cts: Sequence[Any]) -> bool:
+        """Tell whether a cotangent is missing that is needed."""
+        return any(cts[i] is None for i in self.needed)
 
     @cached
     def guarded(self) -> Primitive:
@@ -350,5 +360,5 @@ class Pullback(Primitive):
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Call the rule with the cotangents of the results, None for those without."""
-        found: Sequence[Any] = self.evaluate(ct, self.masked)
+        found: Sequence[Any] = self.evaluate(ct, self.masked or self.hides(ct))
         return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]

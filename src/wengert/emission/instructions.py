@@ -40,12 +40,6 @@ class Case(NamedTuple):
     target: Target
 
 
-WHOLE = 64
-"""Bytes of AVX-512's vectors."""
-
-NAN_TO_ZERO = 0x88
-"""For AVX-512's fixupimm: 0 for the first two classes of numbers, which are those of NaN, and itself for others."""
-
 Write = Callable[..., Value]
 """A function that writes an operation: (builder, case, operands...) -> result."""
 
@@ -250,14 +244,9 @@ def shift_right(b: Builder, case: Case, x: Value, y: Value) -> Value:
 
 
 def guarded(b: Builder, case: Case, x: Value, t: Value) -> Value:
-    """Write x, and 0 where it is NaN although t is 0."""
-    kind, zero = x.type, b.constant(x.type, 0)
-    none = b.compare("eq", t, zero)
-    if isinstance(kind, Vector) and case.target.scales and kind.count * case.given.itemsize == WHOLE:
-        table = b.constant(like(kind, Integer(8 * case.given.itemsize)), NAN_TO_ZERO)
-        name = f"x86.avx512.mask.fixupimm.p{'sd'[case.given.itemsize // 8]}.{8 * WHOLE}"
-        return b.intrinsic(name, kind, x, x, table, 0, b.bits(none), 4, of=())
-    return b.select(b.compare("uno", x, x) & none, zero, x)
+    """Write x, a multiple of t, and 0 where t is 0, even if x is NaN: what does not wait for x."""
+    zero = b.constant(x.type, 0)
+    return b.select(b.compare("une", t, zero), x, zero)
 
 
 def taken_apart(name: str, *options: int) -> Write:

@@ -99,8 +99,8 @@ def odd(total: Array, lost: Array) -> Array:
 
 
 def guarded(x: Array, t: Array) -> Array:
-    """Return x, and 0 where it is NaN although t is 0: the strong zero."""
-    return np.where(np.isnan(x) & (t == 0), x.dtype.type(0), x)[()]
+    """Return x, a multiple of t, and 0 where t is 0, even if x is NaN: the strong zero."""
+    return np.where(t == 0, x.dtype.type(0), x)[()]
 
 
 def parts(x: Array) -> tuple[Array, Array]:

@@ -241,7 +241,7 @@ class Sweep:
 
     def finish(self) -> None:
         """Pass the complete cotangents of leaves through their hooks, newest first."""
-        if self.masked == FOR_GOOD:
+        if self.masks:
             self.mark(self.cts)
             self.mark(self.captured)
         leaves = self.cts if self.watch is not None else [node for node in self.cts if node.hooks is not None]
@@ -251,6 +251,11 @@ class Sweep:
                 self.owned.discard(leaf)
             if self.watch is not None:
                 self.watch(leaf, self.cts[leaf])
+
+    @property
+    def masks(self) -> bool:
+        """Whether it has passed a mask."""
+        return self.masked == FOR_GOOD
 
     def mark(self, cts: dict[Node, Any]) -> None:
         """Let sweeps of what this one gives know that it has passed a mask; graphs have the guards that tell."""
@@ -350,7 +355,7 @@ class Sweep:
             return
         if self.masked and node.number > self.masked:
             primitive = primitive.guarded
-        if self.masked >= 0 and (primitive.masks or has_mask(operands)):
+        if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
             self.masked = FOR_GOOD
         if kind != "elementwise":
             self.hand_out(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
@@ -534,7 +539,7 @@ class Sweep:
             return
         if self.masked and node.number > self.masked:
             primitive = primitive.guarded
-        if self.masked >= 0 and (primitive.masks or has_mask(operands)):
+        if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
             self.masked = FOR_GOOD
         cts = primitive.vjp(ct, out, operands, parents, node.params)
         if hooked:

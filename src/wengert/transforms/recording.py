@@ -47,6 +47,7 @@ class Recording:
         outputs: the leaves of the function's result.
         structure: the containers of the result.
         aux: the auxiliary result, as seen one level below.
+        masks: whether the last sweep passed a mask.
 
     Where the arguments are copies, `originals` are what they are copies of, which may share memory.
     """
@@ -64,6 +65,7 @@ class Recording:
     ) -> None:
         self.name = name
         self.tape = tape(next_level(), functools.partial(name_of, name, function))
+        self.masks = False
         self.leaves: list[Any] = []
         self.structures: list[tuple[Any, int]] = []
         self.inputs: list[Tensor] = []
@@ -122,13 +124,21 @@ class Recording:
         """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
         return self.structured(list(map(as_given, self.swept(cts, retain=retain, watch=watch), self.leaves)))
 
-    def swept(self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None) -> list[Any]:
+    def swept(
+        self,
+        cts: Sequence[Any],
+        *,
+        retain: bool,
+        watch: Callable[[Node, Any], None] | None = None,
+        masked: bool = False,
+    ) -> list[Any]:
         """Sweep from cotangents of the outputs; return those of the differentiated leaves as they are below."""
         seeds = []
         for leaf, ct in zip(self.outputs, cts, strict=True):
             if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None:
                 seeds.append((leaf._node, ct))
-        run = sweep(seeds, retain=retain, watch=watch)
+        run = sweep(seeds, retain=retain, watch=watch, masked=masked)
+        self.masks = run.masks
         found = []
         for node in self.nodes:
             ct = run.result(node)

@@ -52,6 +52,7 @@ class TracedForm:
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
         merged: the positions of the results that share memory with others only since equal equations were merged.
+        masked: whether a sweep that had passed a mask came to a call.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
     """
 
@@ -68,7 +69,8 @@ class TracedForm:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: dict[tuple[bool, ...], Partition] = {}
+        self.partitions: dict[tuple[tuple[bool, ...], bool], Partition] = {}
+        self.masked = False
 
     @cached
     def native(self) -> GraphFunction | None:
@@ -92,17 +94,20 @@ class TracedForm:
             not has_ended(x._trace) and aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True)
         )
 
-    def partition(self, wanted: tuple[bool, ...]) -> Partition:
-        """Return the joint graph of gradients for some inputs, and its two halves; made once."""
-        found = self.partitions.get(wanted)
+    def partition(self, wanted: tuple[bool, ...], masked: bool) -> Partition:
+        """Return the joint graph of gradients for some inputs, and its two halves; made once.
+
+        Those for sweeps that have passed a mask serve others, too.
+        """
+        found = self.partitions.get((wanted, masked))
         if found is None:
-            joint = joint_graph(self.graph, wanted)
+            joint, masks = joint_graph(self.graph, wanted, masked)
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward), function_of(halves.backward)
-            found = Partition(joint, halves.read, *functions, places, GraphCall(self, wanted))
-            self.partitions[wanted] = found
+            found = Partition(joint, halves.read, *functions, places, GraphCall(self, wanted, masked, masks))
+            self.partitions[wanted, masked] = found
         return found
 
     @property
@@ -140,6 +145,11 @@ class Partition(NamedTuple):
     places: tuple[int, ...]
     call: GraphCall
 
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Return what the forward half gives for arrays and numbers: the outputs, then the residuals."""
+        made = self.forward(*operands)
+        return [made[place] for place in self.places]
+
 
 def native_function(graph: Graph) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for."""
@@ -174,8 +184,11 @@ def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
     return Graph(graph.inputs, graph.equations, outputs), tuple(places)
 
 
-def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
-    """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs."""
+def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> tuple[Graph, bool]:
+    """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs.
+
+    And whether its sweep passes a mask. With `masked` one has been passed before it begins.
+    """
     chosen = [i for i, want in enumerate(wanted) if want]
     floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
     count = len(graph.inputs)
@@ -185,10 +198,14 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
         function = Narrowed(as_function(graph), inputs, chosen)
         run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
         given = dict(zip(floats, cts, strict=True))
-        return (*run.values(), *run.swept([given.get(i) for i in range(len(graph.outputs))], retain=False))
+        seeds = [given.get(i) for i in range(len(graph.outputs))]
+        results = (*run.values(), *run.swept(seeds, retain=False, masked=masked))
+        masks.append(run.masks)
+        return results
 
     avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
-    return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
+    masks: list[bool] = []
+    return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph, masks[-1]
 
 
 class GraphCall(Primitive):
@@ -197,10 +214,12 @@ class GraphCall(Primitive):
     kind = "opaque"
     firm = False
 
-    def __init__(self, form: TracedForm, wanted: tuple[bool, ...]) -> None:
+    def __init__(self, form: TracedForm, wanted: tuple[bool, ...], masked: bool, masks: bool) -> None:
         super().__init__(form.name, as_function(form.graph))
         self.traced = form
         self.wanted = wanted
+        self.masked = masked
+        self.masks = masks
         self.outputs = len(form.graph.outputs)
         self.floats = [i for i, x in enumerate(form.graph.outputs) if is_differentiable(aval_of(x).dtype)]
 
@@ -208,8 +227,10 @@ class GraphCall(Primitive):
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
-        halves = self.traced.partition(self.wanted)
         cts = ct if type(ct) is list else [ct]
+        if not self.masked and self.hides(cts):
+            return self.guarded.vjp(ct, out, operands, avals, params)
+        halves = self.traced.partition(self.wanted, self.masked)
         given = [self.completed(cts[i], i) for i in self.floats]
         if any(type(x) is Tensor for x in given) or out is None:
             found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
@@ -220,10 +241,32 @@ class GraphCall(Primitive):
             results[i] = unwrapped(current(value)) if type(value) is Tensor else np.asarray(value)[()]
         return results
 
+    def hides(self, cts: Sequence[Any]) -> bool:
+        """Tell whether a result has no cotangent."""
+        return any(cts[i] is None for i in self.floats)
+
+    @cached
+    def guarded(self) -> Primitive:
+        """The same for sweeps that have passed a mask; calls from now on are made for such."""
+        return self if self.masked else GuardedCall(self.traced, self.wanted, True, True)
+
     def completed(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
         aval = aval_of(self.traced.graph.outputs[index])
         return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
+
+
+class GuardedCall(GraphCall):
+    """Be a call that was not made for sweeps that have passed a mask: its forward half has to run again."""
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Run both halves; calls from now on are made for such sweeps."""
+        self.traced.masked = True
+        if out is not None:
+            out = self.traced.partition(self.wanted, True).run(operands)[self.outputs :]
+        return super().vjp(ct, out, operands, avals, params)
 
 
 @contextmanager
@@ -262,9 +305,8 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
     operands = tuple([tape.residual(x) for x in values])
-    partition = form.partition(wanted)
-    made = partition.forward(*operands)
-    results = [made[place] for place in partition.places]
+    partition = form.partition(wanted, form.masked)
+    results = partition.run(operands)
     count = len(form.graph.outputs)
     node = new_record(partition.call, inputs, {})
     node.operands = operands
