@@ -127,3 +127,23 @@ def test_what_is_computed_of_captured_tensors_alone_is_computed_anew(program: Ca
         np.testing.assert_allclose(*(np.asarray(g.detach()) for g in gradients), rtol=1e-12)  # type: ignore[union-attr]
         with wg.no_grad():
             w[...] = w * 1.5 + 0.25
+
+
+def test_results_of_jitted_functions_that_no_captured_tensor_enters_are_arrays() -> None:
+    weights = {"w": wg.tensor([2.0, 3.0], requires_grad=True)}
+
+    def with_others(w: Any, x: Any) -> Any:
+        own = dict(weights)
+        weights["w"] = w
+        try:
+            return weights["w"] * x
+        finally:
+            weights.update(own)
+
+    x = np.array([1.0, 2.0])
+    assert type(wg.jit(with_others)(x, x)) is np.ndarray
+    plain, product = wg.jit(lambda x: (x * 2.0, x * weights["w"]))(x)
+    assert type(plain) is np.ndarray
+    product.sum().backward()
+    assert weights["w"].grad.tolist() == [1.0, 2.0]
+    assert wg.grad(wg.jit(lambda x: np.sum(with_others(x, x))))(x).tolist() == [2.0, 4.0]

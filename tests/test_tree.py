@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import functools
 import pickle
 import re
 from collections.abc import Callable
@@ -439,3 +440,41 @@ def test_a_class_is_taken_apart_as_children_and_static_data(found: Any, text: st
     tree.register(Wrong, lambda _: found, lambda _data, _children: Wrong())
     with pytest.raises(UsageError, match=f"take_apart of Wrong returned {text}; a pair of children and static data"):
         wg.grad(lambda _: 0.0)(Wrong())
+
+
+def test_what_a_cached_property_of_a_registered_class_has_computed_is_no_leaf() -> None:
+    @tree.register
+    class Scale:
+        def __init__(self, root: Any) -> None:
+            self.root = root
+
+        @functools.cached_property
+        def square(self) -> Any:
+            return self.root**2
+
+    class Louder(Scale):
+        @property
+        def loud(self) -> Any:
+            return 2.0 * self.square
+
+    tree.register(Louder)
+    scale = Louder(3.0)
+    assert (scale.loud, tree.leaves(scale), tree.paths(scale, "s")) == (18.0, [3.0], ["s.root"])
+    for gradient_of in (wg.grad(lambda s: s.loud), wg.jit(wg.grad(lambda s: s.loud))):
+        assert vars(gradient_of(scale)) == {"root": 12.0}
+    assert vars(scale) == {"root": 3.0, "square": 9.0}
+
+
+def test_a_registered_class_may_say_that_the_value_of_a_cached_property_is_a_setting() -> None:
+    @tree.register(static=["count"])
+    class Counted:
+        def __init__(self, size: float) -> None:
+            self.size = size
+
+        @functools.cached_property
+        def count(self) -> int:
+            return 1
+
+    counted = Counted(2.0)
+    vars(counted)["count"] = 5
+    assert vars(wg.grad(lambda c: c.size * c.count)(counted)) == {"size": 5.0, "count": 5}

@@ -226,12 +226,18 @@ def is_traced(value: Any) -> bool:
 
 
 def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
-    """Let the attributes of instances of a class be children, in the order of their names, but for static ones."""
-    slots = slots_of(kind)
+    """Let the attributes of instances of a class be children, in the order of their names, but for static ones.
+
+    What a `functools.cached_property` keeps is left out: computed of the others, it would hide them from gradients.
+    """
+    slots, kept = slots_of(kind), cached_of(kind) - set(static)
 
     def attributes_of(instance: Any) -> dict[str, Any]:
         held = {name: getattr(instance, name) for name in slots if hasattr(instance, name)}
-        return held | vars(instance) if kind.__dictoffset__ else held
+        if not kind.__dictoffset__:
+            return held
+        held.update(vars(instance))
+        return {name: value for name, value in held.items() if name not in kept} if kept else held
 
     def names_of(instance: Any) -> list[str]:
         return sorted(attributes_of(instance).keys() - static)
@@ -263,6 +269,12 @@ def slots_of(kind: type[Any]) -> frozenset[str]:
     return frozenset(
         name for base in kind.__mro__ for name, found in vars(base).items() if type(found) is types.MemberDescriptorType
     )
+
+
+def cached_of(kind: type[Any]) -> frozenset[str]:
+    """Return the names under which instances of a class keep what a `functools.cached_property` computed."""
+    found = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
+    return frozenset(name for name, value in found.items() if isinstance(value, functools.cached_property))
 
 
 def require_attributes(instance: Any, static: Iterable[str]) -> None:

@@ -332,7 +332,8 @@ def register(
     """Let instances of a class be containers; to be called, or written above the class.
 
     Without functions, the attributes in an instance's `__dict__` and `__slots__` are its children, in the order of
-    their names, and `__init__` does not run when a copy is put together.
+    their names, and `__init__` does not run when a copy is put together. What a `functools.cached_property` has
+    computed is no child: a copy computes it anew.
 
     Args:
         kind: the class.

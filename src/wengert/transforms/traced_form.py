@@ -17,6 +17,7 @@ from wengert._unstopped import UNSTOPPED
 from wengert.compile.dead import eliminate_dead, must_run
 from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
+from wengert.control.subgraphs import dependent
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Primitive
@@ -106,7 +107,8 @@ class TracedForm:
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward), function_of(halves.backward)
-            found = Partition(joint, halves.read, *functions, places, GraphCall(self, wanted, masked, masks))
+            moving = dependent(self.graph, wanted, smooth=False)
+            found = Partition(joint, halves.read, *functions, places, moving, GraphCall(self, wanted, masked, masks))
             self.partitions[wanted, masked] = found
         return found
 
@@ -135,6 +137,7 @@ class Partition(NamedTuple):
         forward: inputs to outputs and residuals, each array once.
         backward: inputs read, residuals and cotangents to gradients.
         places: of the outputs, then of the residuals, among what the forward half gives.
+        moving: which outputs are computed of the wanted inputs; the others are constants.
         call: what is recorded.
     """
 
@@ -143,6 +146,7 @@ class Partition(NamedTuple):
     forward: Run
     backward: Run
     places: tuple[int, ...]
+    moving: Sequence[bool]
     call: GraphCall
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
@@ -312,9 +316,12 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
+    if not any(partition.moving):
+        return outs
     if count == 1 and is_differentiable(aval_of(outs[0]).dtype):
         node.shape, node.dtype, _ = aval_of(outs[0])
         result = make_tensor(outs[0], tape, node)
         result._kept = True
         return [result]
-    return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
+    pairs = zip(outs, partition.moving, strict=True)
+    return [tape.output(node, i, out, True) if moves else out for i, (out, moves) in enumerate(pairs)]
