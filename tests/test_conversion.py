@@ -49,6 +49,61 @@ def assert_alike(found, wanted):
 # Programs
 
 
+class Spring:
+    def __init__(self, length):
+        self.length = length
+        self.parts = [0.0]
+
+    @property
+    def force(self):
+        if self.length > 1:
+            return 2.0 * self.length
+        return self.__slack
+
+    @property
+    def __slack(self):
+        return -self.length if self.length > 0 else 0.0
+
+    @functools.cached_property
+    def energy(self):
+        found = 0.0
+        while found < self.length:
+            found = found + 0.5
+        return found * self.force
+
+
+class Stiff(Spring):
+    @property
+    def force(self):
+        return 3.0 * super().force
+
+    @property
+    def missing(self):
+        if self.length > 0:
+            self.length = self.length + 1.0
+        raise AttributeError("missing")
+
+    def __getattr__(self, name):
+        return 1.0 if name == "missing" else object.__getattribute__(self, name)
+
+
+@case((1.5,), (0.5,), (-1.0,))
+def properties_that_are_read(x):
+    spring, stiff = Spring(x), Stiff(2.0 + x * x)
+    spring.parts.append(spring.force)
+    found = spring.energy + getattr(spring, "ener" + "gy") + stiff.missing * stiff.energy.real
+    return found + spring.parts[-1] + [spring.force][0]
+
+
+@case((2.0,), (0.5,))
+def properties_that_are_read_in_a_loop(x):
+    spring = Spring(0.0)
+    while spring.force < 8 * x:
+        spring.length += 0.25
+        spring.parts[0] = spring.parts[0] + spring.force
+    return spring.parts[0] * spring.length
+
+
 @case((1.0,), (5.0,), (-3.0,))
 def simple_if(x):
     if x > 3:

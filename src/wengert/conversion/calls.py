@@ -7,7 +7,7 @@ import inspect
 import itertools
 import weakref
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,15 @@ from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
 from wengert.core.dispatch import apply, weakened
 from wengert.core.order import is_scalar
-from wengert.core.tensor import is_staged
+from wengert.core.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.primitives import conversion
 
-__all__ = ["callee", "callee_in_for", "converted"]
+__all__ = ["attribute", "callee", "callee_in_for", "converted"]
 
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
+"""Types of objects without properties of the user's."""
 PASSING = (map, filter, functools.partial, functools.reduce)
 
 _CODES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
@@ -232,6 +234,41 @@ def converted_method(method: Any) -> Any:
     return called_function(method)
 
 
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute, of the user's properties what their functions give when converted."""
+    kind = type(value)
+    if kind in PLAIN:
+        return getattr(value, name)
+    instance, bases = value, kind.__mro__
+    if kind is super and isinstance(value.__self__, value.__self_class__):
+        instance, kind = value.__self__, value.__self_class__
+        bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
+    getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), name)
+    if getter is None or found_in(kind, "__getattribute__") is not object.__getattribute__:
+        return getattr(value, name)
+    try:
+        return getter.__get__(instance, kind)
+    except AttributeError:
+        otherwise = found_in(kind, "__getattr__")
+        if otherwise is None or instance is not value:
+            raise
+        return otherwise(value, name)
+
+
+def getter_of(found: Any, name: str) -> Any:
+    """Return a property with its function converted; None if it is none, or has no such function of the user's."""
+    if type(found) is property:
+        inner = converted_method(found.fget)
+        return None if inner is found.fget else property(inner)
+    if type(found) is functools.cached_property:
+        inner = converted_method(found.func)
+        if inner is not found.func:
+            getter = functools.cached_property(inner)
+            getter.attrname = name
+            return getter
+    return None
+
+
 def callee_in_for(function: Any) -> Any:
     """Return what is called in place of a function whose result a `for` statement goes through and nobody else has."""
     return items_of(function) if type(function) is type and function in ITERATORS else callee(function)
@@ -332,6 +369,11 @@ def staged_round(number: Any, ndigits: Any = None) -> Any:
     return as_integer(np.rint(number))
 
 
+def staged_getattr(value: Any, name: str, *default: Any) -> Any:
+    """Return an attribute, as converted code reads it."""
+    return getattr(value, name, *default) if default else attribute(value, name)
+
+
 def looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
@@ -346,6 +388,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     int: staged_int,
     bool: staged_bool,
     round: staged_round,
+    getattr: staged_getattr,
     isinstance: looking(isinstance),
     callable: looking(callable),
     type: looking(type),

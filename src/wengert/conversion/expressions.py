@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from wengert.control.places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
+from wengert.conversion.names import MUTATORS
 from wengert.conversion.syntax import SUSPENDING, at, constant, name_node
 
 __all__ = ["Expressions"]
@@ -87,21 +88,40 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [name_node("__class__", node), name_node(self.parameters[0], node)]
             return node
-        self.generic_visit(node)
-        node.func = self.operation("callee", [node.func], node.func)
+        node.func = self.operation("callee", [self.method(node.func)], node.func)
+        node.args, node.keywords = list(map(self.visit, node.args)), list(map(self.visit, node.keywords))
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let a traced number choose the item that is read."""
-        self.generic_visit(node)
-        if isinstance(node.ctx, ast.Load):
+        is_read = isinstance(node.ctx, ast.Load)
+        node.value, node.slice = (self.visit if is_read else self.changed)(node.value), self.visit(node.slice)
+        if is_read:
             node.value = self.operation("indexed", [node.value], node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Mangle private names as Python does inside of a class."""
-        self.generic_visit(node)
-        node.attr = self.private(node.attr)
+        """Let properties that are read be converted; mangle private names as Python does inside of a class."""
+        if not isinstance(node.ctx, ast.Load):
+            return self.changed(node)
+        name = at(constant(self.private(node.attr)), node)
+        return self.operation("attribute", [self.visit(node.value), name], node)
+
+    def changed(self, node: ast.expr) -> ast.expr:
+        """Rewrite what is changed; its names and attributes stay there to tell which it is."""
+        if not isinstance(node, ast.Attribute):
+            found: ast.expr = self.visit(node)
+            return found
+        node.value, node.attr = self.changed(node.value), self.private(node.attr)
+        return node
+
+    def method(self, node: ast.expr) -> ast.expr:
+        """Rewrite what is called; a method is not read by itself, and may change its object."""
+        if not isinstance(node, ast.Attribute):
+            found: ast.expr = self.visit(node)
+            return found
+        value = (self.changed if node.attr in MUTATORS else self.visit)(node.value)
+        node.value, node.attr = value, self.private(node.attr)
         return node
 
     def private(self, name: str) -> str:

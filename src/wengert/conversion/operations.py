@@ -11,6 +11,7 @@ from wengert.conversion.tables import indexed
 
 __all__ = [
     "and_",
+    "attribute",
     "callee",
     "callee_in_for",
     "compare",
@@ -24,6 +25,13 @@ __all__ = [
     "running",
     "while_stmt",
 ]
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute, of the user's properties what their functions give when converted."""
+    from wengert.conversion.calls import attribute as found
+
+    return found(value, name)
 
 
 def callee(function: Any) -> Any:

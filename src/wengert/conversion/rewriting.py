@@ -246,7 +246,7 @@ class Scope(Expressions, ast.NodeTransformer):
         if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Name) and node.func.id == "super"):
             rewritten: ast.expr = self.visit(node)
             return rewritten
-        function = self.operation("callee_in_for", [self.visit(node.func)], node.func)
+        function = self.operation("callee_in_for", [self.method(node.func)], node.func)
         keywords = [self.visit(x) for x in node.keywords]
         takes_all = isinstance(node.func, ast.Name) and node.func.id in ITERATORS  # others may use what they are given
         arguments = [self.gone_through(x) if takes_all else self.visit(x) for x in node.args]
