@@ -43,11 +43,16 @@ __all__ = [
 
 NAMESPACE = "wengert"
 IN_ORDER = "wengert, dictionaries in order"
+OPENED = "wengert, more of them opened"
+EVERYWHERE = NAMESPACE, IN_ORDER, OPENED
+Test = Callable[[Any], bool]
 STATIC = "wengert.static"
 """The key in the metadata of a dataclass's field that says whether it is static."""
 BUILT_IN = dict, list, tuple
 REGISTERED: set[type[Any]] = {collections.deque}
 """Classes whose instances were found to be containers, or said to be."""
+OBJECTS: set[type[Any]] = set()
+"""Classes whose instances are no containers, but were opened."""
 
 
 def structure_text(structure: Any) -> str:
@@ -58,7 +63,7 @@ def structure_text(structure: Any) -> str:
 
 
 def flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None, *, in_order: bool = False
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None, *, in_order: bool = False, opened: bool = False
 ) -> tuple[list[Any], Any]:
     """Return the leaves of nested containers, and the structure that `unflatten` needs.
 
@@ -66,6 +71,8 @@ def flatten(
         tree: the containers.
         is_leaf: tells of more leaves.
         in_order: whether dictionaries with the same keys in another order have another structure.
+        opened: whether numbers in static fields of dataclasses, and attributes of objects of opened classes, are
+            leaves, too: where they change from round to round.
 
     >>> leaves, structure = flatten({"a": 1.0, "b": (2.0, None)})
     >>> leaves
@@ -76,22 +83,24 @@ def flatten(
     kind = type(tree)
     if kind is float or kind is np.ndarray:
         return [tree], None
-    if tree is not None and not is_container(kind):
+    known = is_opened if opened else is_container
+    if tree is not None and not known(kind):
         return [tree], None
     if (kind is tuple or kind is list) and (is_leaf is None or not is_leaf(tree)):
-        found = taken_apart(tree, is_container, is_leaf)
+        found = taken_apart(tree, known, is_leaf)
         if found is not None:
             return found
     optree = library()
     if in_order:
         keep_order()
+    namespace = OPENED if opened else IN_ORDER if in_order else NAMESPACE
     while True:
         try:
             with WALKING:
-                leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
+                leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=namespace)
         except RecursionError:
             raise nested_too_deeply("containers", tree) from None
-        unknown = {kind for kind in set(map(type, leaves)) if is_container(kind)}
+        unknown = {kind for kind in set(map(type, leaves)) if known(kind)}
         if is_leaf is not None and unknown:
             unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
         if not unknown:
@@ -142,6 +151,23 @@ def is_container(kind: type[Any]) -> bool:
     return is_dataclass(kind) or kind in REGISTERED
 
 
+def is_opened(kind: type[Any]) -> bool:
+    """Tell whether instances of a class are containers, or of an opened one."""
+    return kind in OBJECTS or is_container(kind)
+
+
+def open_class(kind: type[Any]) -> bool:
+    """Let the attributes of instances of a class that is no container be children where that is asked for.
+
+    Return whether they were not.
+    """
+    news = kind not in OBJECTS
+    if news:
+        OBJECTS.add(kind)
+        register_attributes(kind, namespaces=(OPENED,))
+    return news
+
+
 def is_dataclass(kind: type[Any]) -> bool:
     """Tell whether a class is one, as `dataclasses` does, which takes a millisecond to import."""
     return hasattr(kind, "__dataclass_fields__")
@@ -163,6 +189,7 @@ def register(
     put_together: Callable[[Any, Iterable[Any]], Any],
     entries: Callable[[Any], Sequence[Any]] | None = None,
     entry: str = "SequenceEntry",
+    namespaces: Sequence[str] = EVERYWHERE,
 ) -> None:
     """Let instances of a class be containers.
 
@@ -172,22 +199,30 @@ def register(
         put_together: makes an instance from static data and other children.
         entries: returns what leads to each child of an instance, as in `instance[entry]`; by default their numbers.
         entry: optree's name of how that is written.
+        namespaces: where.
     """
 
     def parts(instance: Any) -> tuple[Any, ...]:
         children, static = take_apart(instance)
         return (children, static) if entries is None else (children, static, entries(instance))
 
-    REGISTERED.add(kind)
     optree = library()
     way = getattr(optree, entry)
     with WALKING:
-        for namespace in (NAMESPACE, IN_ORDER):
+        if NAMESPACE in namespaces:
+            REGISTERED.add(kind)
+            if kind in OBJECTS:
+                OBJECTS.discard(kind)
+                optree.unregister_pytree_node(kind, namespace=OPENED)
+        for namespace in namespaces:
             optree.register_pytree_node(kind, parts, put_together, namespace=namespace, path_entry_type=way)
 
 
 def register_dataclass(kind: type[Any]) -> None:
-    """Let the fields of a dataclass be children, but for static ones, unless these hold what is being traced."""
+    """Let the fields of a dataclass be children, but for static ones, unless these hold what is being traced.
+
+    In one namespace they are also if they hold numbers.
+    """
     import dataclasses  # the class's module has loaded it
 
     fields = dataclasses.fields(kind)
@@ -197,13 +232,13 @@ def register_dataclass(kind: type[Any]) -> None:
 
     order = (*names, *static)
 
-    def children_of(instance: Any) -> list[str]:
-        return names + [name for name in static if is_traced(getattr(instance, name))]
+    def children_of(instance: Any, is_child: Test = is_traced) -> list[str]:
+        return names + [name for name in static if is_child(getattr(instance, name))]
 
-    def take_apart(instance: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    def take_apart(instance: Any, is_child: Test = is_traced) -> tuple[list[Any], tuple[Any, ...]]:
         fixed = tuple([getattr(instance, name) for name in static])
-        if any(map(is_traced, fixed)):
-            children = children_of(instance)
+        if any(map(is_child, fixed)):
+            children = children_of(instance, is_child)
             settings = [name for name in static if name not in children]
             rest = (*children, *settings), tuple([getattr(instance, name) for name in settings])
             return [getattr(instance, name) for name in children], rest
@@ -217,7 +252,17 @@ def register_dataclass(kind: type[Any]) -> None:
             object.__setattr__(instance, name, child)
         return instance
 
-    register(kind, take_apart, put_together, children_of, "GetAttrEntry")
+    for namespaces, is_child in (((NAMESPACE, IN_ORDER), is_traced), ((OPENED,), is_traced_or_number)):
+        parts, names = (
+            functools.partial(take_apart, is_child=is_child),
+            functools.partial(children_of, is_child=is_child),
+        )
+        register(kind, parts, put_together, names, "GetAttrEntry", namespaces)
+
+
+def is_traced_or_number(value: Any) -> bool:
+    """Tell whether a value is a Tensor that a transformation looks at, or one of Python's numbers."""
+    return is_traced(value) or type(value) in (bool, int, float, complex)
 
 
 def is_traced(value: Any) -> bool:
@@ -225,7 +270,7 @@ def is_traced(value: Any) -> bool:
     return getattr(value, "_trace", None) is not None
 
 
-def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
+def register_attributes(kind: type[Any], static: Collection[str] = (), namespaces: Sequence[str] = EVERYWHERE) -> None:
     """Let the attributes of instances of a class be children, in the order of their names, but for static ones.
 
     What a `functools.cached_property` keeps is left out: computed of the others, it would hide them from gradients.
@@ -261,7 +306,7 @@ def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
                 vars(instance)[name] = value
         return instance
 
-    register(kind, take_apart, put_together, names_of, "GetAttrEntry")
+    register(kind, take_apart, put_together, names_of, "GetAttrEntry", namespaces)
 
 
 def slots_of(kind: type[Any]) -> frozenset[str]:

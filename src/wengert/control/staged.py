@@ -106,12 +106,17 @@ def with_common_constants(
 def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> None:
     """Raise unless two results have the same containers."""
     if one != other:
+        texts = structure_text(one), structure_text(other)
+        static = all("CustomTreeNode" in text for text in texts)
+        remedy = (
+            "annotate a field that changes as float or numpy.ndarray: int, bool and str are static" if static else ""
+        )
         raise UsageError(
             describe(
                 name,
-                f"{what[0]} is {structure_text(one)} and {what[1]} is {structure_text(other)}",
+                f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}",
                 "the same containers are needed",
-                "Build both alike",
+                f"Build both alike{remedy and '; ' + remedy}",
             )
         )
 

@@ -173,13 +173,15 @@ class TracedRegion(Ending):
             self.plain[id(value)] = handle
         return handle
 
-    def taken_apart(self, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+    def taken_apart(
+        self, value: Any, is_leaf: Callable[[Any], bool] | None = None, *, opened: bool = False
+    ) -> tuple[list[Any], Any]:
         """Return the leaves of a value and its structure, as the piece leaves it: what it changed has been put back."""
         changed = self.contents if is_container(type(value)) else {}
         try:
             for identity, contents in changed.items():
                 self.heap.holders[identity].restore(contents)
-            return flatten(value, is_leaf)
+            return flatten(value, is_leaf, opened=opened)
         finally:
             for identity in changed:
                 self.heap.holders[identity].restore(self.heap.kept[identity])

@@ -6,13 +6,14 @@ read in each iteration not at all.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
-from wengert.control.holders import Contents, Holder, holder_of
+from wengert._tree import flatten, is_container, open_class, unflatten
+from wengert.control.holders import Attributes, Contents, Holder, holder_of
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
 from wengert.conversion.aliases import Carried
@@ -43,6 +44,8 @@ class Slot:
         expected: whether what is carried is only expected so far.
         begun: the container or object that it holds at the beginning of an iteration, with its contents.
         wrote: whether the iteration changed that, or what was there before the loop.
+        opened: whether more is a leaf than what the value is a container of, since an iteration leaves others: numbers
+            in static fields of dataclasses, and the attributes of objects.
         late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
     """
 
@@ -51,7 +54,7 @@ class Slot:
         self.note = note
         self.value = place.read()
         self.undefined: Undefined | None = None
-        self.spoiled = self.expected = self.disappointed = self.late = False
+        self.spoiled = self.expected = self.disappointed = self.late = self.opened = False
         self.leaves: list[Any] = []
         self.structure: Any = None
         self.carried: list[Aval | None] = []
@@ -172,6 +175,8 @@ class Slot:
         if is_undefined(found):
             return self.spoil(found)
         old, new, structure = self.taken_alike(found, region)
+        while self.open(old, new, structure):
+            old, new, structure = self.taken_alike(found, region)
         if not self.leaves:
             self.leaves, self.structure, self.carried = old, structure, [None] * len(old)
         elif structure != self.structure:
@@ -187,6 +192,19 @@ class Slot:
                 self.carried[k] = wanted
                 grown = True
         return grown
+
+    def open(self, old: Sequence[Any], new: Sequence[Any], structure: Any) -> bool:
+        """Look into what an iteration leaves others of; tell whether that can be taken apart further."""
+        pairs = [(x, y) for x, y in zip(old, new, strict=True) if x is not y and type(x) is type(y)]
+        kinds = {type(x) for x, y in pairs if all(map(is_plain_object, (x, y)))}
+        unequal = structure is None and any(is_container(type(x)) for x, _ in pairs)
+        if not (unequal or kinds) or (self.opened and not any(map(open_class, kinds))):
+            return False
+        for kind in kinds:
+            open_class(kind)
+        self.opened = True
+        self.leaves, self.inputs, self.ways = [], [], {}
+        return True
 
     def lie_anew(self, region: TracedRegion) -> bool:
         """Take in how what an iteration leaves lies in memory; tell whether that is new."""
@@ -214,7 +232,8 @@ class Slot:
 
     def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:
         """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
-        return taken_alike((self.value, found), region.heap.holders, (flatten, region.taken_apart))
+        ways = [functools.partial(way, opened=self.opened) for way in (flatten, region.taken_apart)]
+        return taken_alike((self.value, found), region.heap.holders, ways)
 
     def fill(self, found: Any, region: TracedRegion) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
@@ -310,6 +329,13 @@ class Slot:
             leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
             self.place.write(unflatten(self.structure, leaves))
         return found
+
+
+def is_plain_object(value: Any) -> bool:
+    """Tell whether a value is an object of a user's class that is no container and can be made anew."""
+    kind: Any = type(value)
+    is_plain = kind.__new__ is object.__new__ and not is_container(kind)
+    return is_plain and not is_array(value) and isinstance(holder_of(value, ""), Attributes)
 
 
 def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
