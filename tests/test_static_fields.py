@@ -1,4 +1,4 @@
-"""Loops over dataclasses of which an iteration makes others, in whose static fields there are other numbers."""
+"""Loops that replace objects: dataclasses with other numbers in static fields, and objects of any class."""
 
 from __future__ import annotations
 
@@ -88,3 +88,137 @@ def test_text_in_static_fields_stays_the_same_in_a_loop() -> None:
 def test_loops_of_functions_say_that_whole_numbers_in_dataclasses_are_static() -> None:
     with pytest.raises(UsageError, match="annotate a field that changes as float"):
         wg.while_loop(lambda s: s.x > 0.1, Progress.halved, begun(1.7))
+
+
+class Vector:
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+    def __add__(self, other: Vector) -> Vector:
+        return Vector(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, factor: Any) -> Vector:
+        return Vector(self.x * factor, self.y * factor)
+
+    @property
+    def norm(self) -> Any:
+        return np.sqrt(self.x**2 + self.y**2)
+
+
+class Body:
+    __slots__ = ("log", "position", "velocity")
+
+    def __init__(self, position: Vector, velocity: Vector) -> None:
+        self.position, self.velocity, self.log = position, velocity, 0
+
+
+def orbit(p: Any) -> Any:
+    position, velocity, n = Vector(p[0], 0.0), Vector(0.0, p[1]), 0
+    while position.y < 0.5:
+        velocity = velocity + position * (-0.05 / position.norm**3)
+        position = position + velocity * 0.05
+        n += 1
+    return position.x * velocity.y + n * p[1]
+
+
+def bodies(p: Any) -> Any:
+    found = [Body(Vector(p[0], 0.0), Vector(0.0, p[1])), Body(Vector(-1.0, 0.0), Vector(0.0, -p[1]))]
+    t = 0 * p[0]
+    while t < 0.5:
+        away = found[1].position + found[0].position * -1.0
+        for body, sign in zip(found, (1, -1), strict=True):
+            body.velocity = body.velocity + away * (sign * 0.05 / away.norm**3)
+            body.position = body.position + body.velocity * 0.05
+            body.log += 1
+        t = t + 0.05
+    return found[0].position.x * found[1].velocity.y * found[0].log
+
+
+def with_the_one_before(p: Any) -> Any:
+    q = Vector(p[0], p[1])
+    before = q
+    while q.norm < 10.0:
+        before = q
+        q = q * 1.5
+    before.x = before.x * 2
+    return q.x * before.x + before.y
+
+
+def inside_of_a_dictionary(p: Any) -> Any:
+    state = {"q": Vector(p[0], p[1]), "n": 0}
+    while state["q"].x < 5.0:
+        state = {"q": state["q"] * 1.2, "n": state["n"] + 1}
+    return state["q"].y * state["n"]
+
+
+@pytest.mark.parametrize("run", [orbit, bodies, with_the_one_before, inside_of_a_dictionary])
+def test_loops_replace_objects_of_any_class(run: Callable[[Any], Any]) -> None:
+    p = np.array([1.1, 0.9])
+    np.testing.assert_allclose(wg.jit(run)(p), run(p), rtol=1e-14)
+    np.testing.assert_allclose(wg.jit(wg.grad(run))(p), wg.grad(run)(p), rtol=1e-13)
+    lanes = wg.jit(wg.vmap(run))(np.stack([p, 1.1 * p]))
+    np.testing.assert_allclose(lanes, [run(p), run(1.1 * p)], rtol=1e-14)
+
+
+def test_a_class_is_registered_after_a_loop_has_looked_into_it() -> None:
+    class Pair(Vector):
+        def doubled(self) -> Pair:
+            return Pair(self.x * 2, self.y)
+
+    def run(p: Any) -> Any:
+        q = Pair(p[0], p[1])
+        while q.x < 5.0:
+            q = q.doubled()
+        return q
+
+    p = np.array([1.0, 2.0])
+    assert wg.jit(lambda p: run(p).x)(p) == 8.0
+    wg.tree.register(Pair)
+    assert vars(wg.jit(run)(p)) == {"x": 8.0, "y": 2.0}
+
+
+def list_under_two_names(p: Any) -> Any:
+    q = b = [p[0], p[1]]
+    while q[0] < 10.0:
+        q = [q[0] * 1.5, q[1]]
+        b = q
+    return q, b
+
+
+def list_twice_in_another(p: Any) -> Any:
+    q = [p[0], p[1]]
+    box = [q, q]
+    while box[0][0] < 10.0:
+        n = [box[0][0] * 1.5, 2.0]
+        box = [n, n]
+    return box
+
+
+@pytest.mark.parametrize("make", [list_under_two_names, list_twice_in_another])
+def test_what_a_loop_leaves_under_two_names_is_read_and_not_written_to(make: Callable[[Any], Any]) -> None:
+    def read(p: Any) -> Any:
+        one, other = make(p)
+        return one[0] * other[1]
+
+    def write(p: Any) -> Any:
+        one, other = make(p)
+        one[0] = one[0] * 3.0  # the other one shows it, in Python
+        return other[0]
+
+    p = np.array([1.1, 0.9])
+    np.testing.assert_allclose(wg.jit(wg.grad(read))(p), wg.grad(read)(p))
+    with pytest.raises(GraphError, match="a write to a list that has two names"):
+        wg.jit(write)(p)
+
+
+def test_an_iteration_does_not_write_to_what_the_one_before_left_under_two_names() -> None:
+    def run(p: Any) -> Any:
+        q = b = [p[0], p[1]]
+        while q[0] < 10.0:
+            b[0] = b[0] + 1.0
+            q = [q[0] * 1.5, q[1]]
+            b = q
+        return q[0]
+
+    with pytest.raises(GraphError, match="a write to a list that has two names"):
+        wg.jit(run)(np.array([1.1, 0.9]))

@@ -253,11 +253,9 @@ def register_dataclass(kind: type[Any]) -> None:
         return instance
 
     for namespaces, is_child in (((NAMESPACE, IN_ORDER), is_traced), ((OPENED,), is_traced_or_number)):
-        parts, names = (
-            functools.partial(take_apart, is_child=is_child),
-            functools.partial(children_of, is_child=is_child),
-        )
-        register(kind, parts, put_together, names, "GetAttrEntry", namespaces)
+        parts = functools.partial(take_apart, is_child=is_child)
+        entries = functools.partial(children_of, is_child=is_child)
+        register(kind, parts, put_together, entries, "GetAttrEntry", namespaces)
 
 
 def is_traced_or_number(value: Any) -> bool:

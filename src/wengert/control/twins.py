@@ -20,7 +20,7 @@ from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
 
-__all__ = ["has_other_name", "keep_apart"]
+__all__ = ["has_other_name", "holders_in", "keep", "keep_apart", "refused"]
 
 
 def keep_apart(old: Any, new: Any, heaps: Sequence[Heap], test: Any, note: tuple[str, str, Any]) -> None:
@@ -34,19 +34,37 @@ def keep_apart(old: Any, new: Any, heaps: Sequence[Heap], test: Any, note: tuple
         note: the statement that decides, for errors.
     """
     holders = [x for x in (holder_of(old, ""), holder_of(new, "")) if x is not None]
-    if len(holders) < 2 or not has_other_name(old, heaps):
-        return
+    if len(holders) == 2 and has_other_name(old, heaps):
+        keep(holders, test, note)
+
+
+def keep(holders: Sequence[Holder], test: Any, note: tuple[str, str, Any]) -> None:
+    """Let nobody change containers and objects until the trace of a value ends."""
     kept = [(holder, holder.contents()) for holder in holders]
 
     def require_unchanged() -> None:
-        if any(holder.differs(contents, holder.contents()) for holder, contents in kept):
-            raise refused(old, note)
+        for holder, contents in kept:
+            if holder.differs(contents, holder.contents()):
+                raise refused(holder.target, note)
 
     value = test
     while type(value) is Tensor:
         if isinstance(value._trace, Staging):
             value._trace.steady.append(require_unchanged)
         value = value._value
+
+
+def holders_in(value: Any) -> Iterator[Holder]:
+    """Return the containers and objects that a value consists of, each as often as it is there."""
+    pending, seen = [value], set()
+    while pending:
+        x = pending.pop()
+        holder = None if type(x) is Tensor else holder_of(x, "")
+        if holder is not None:
+            yield holder
+        if id(x) not in seen:
+            seen.add(id(x))
+            pending += x if type(x) is tuple else () if holder is None else holder.contents().values()
 
 
 def refused(old: Any, note: tuple[str, str, Any]) -> GraphError:

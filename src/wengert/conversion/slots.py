@@ -16,6 +16,7 @@ from wengert._tree import flatten, is_container, open_class, unflatten
 from wengert.control.holders import Attributes, Contents, Holder, holder_of
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
+from wengert.control.twins import holders_in
 from wengert.conversion.aliases import Carried
 from wengert.conversion.regions import Note, TracedRegion, is_array, operand_of, taken_alike, unchanged, with_strides
 from wengert.core.aval import Aval, aval_of, is_number, shape_of, united
@@ -43,6 +44,7 @@ class Slot:
         ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
         expected: whether what is carried is only expected so far.
         begun: the container or object that it holds at the beginning of an iteration, with its contents.
+        inside: that and all containers and objects in it, likewise.
         wrote: whether the iteration changed that, or what was there before the loop.
         opened: whether more is a leaf than what the value is a container of, since an iteration leaves others: numbers
             in static fields of dataclasses, and the attributes of objects.
@@ -61,6 +63,7 @@ class Slot:
         self.inputs: list[tuple[Tensor, Any] | None] = []
         self.ways: dict[int, frozenset[Strides]] = {}
         self.begun: tuple[Holder, Contents] | None = None
+        self.inside: list[tuple[Holder, Contents]] = []
         self.wrote = False
         if is_undefined(self.value):
             self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
@@ -116,6 +119,11 @@ class Slot:
         )
 
     @property
+    def wrote_inside(self) -> bool:
+        """Whether the iteration changed a container or object that it began with."""
+        return any(holder.differs(contents, holder.contents()) for holder, contents in self.inside)
+
+    @property
     def replaces(self) -> bool:
         """Whether iterations hand on other containers or objects than the one that was there before the loop."""
         return self.begun is not None and self.undefined is None and bool(self.avals)
@@ -158,6 +166,7 @@ class Slot:
             begun = unflatten(self.structure, leaves)
             holder = None if is_array(begun) else holder_of(begun, "")
             self.begun = None if holder is None else (holder, holder.contents())
+            self.inside = [] if holder is None else [(x, x.contents()) for x in holders_in(begun)]
             self.place.write(self.undefined if self.late else begun)
 
     def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:

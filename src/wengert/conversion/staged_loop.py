@@ -17,7 +17,7 @@ from wengert.control.loop_operands import LoopSpec
 from wengert.control.places import UNBOUND, Site
 from wengert.control.staged import with_common_constants
 from wengert.control.subgraphs import row_of
-from wengert.control.twins import has_other_name, keep_apart
+from wengert.control.twins import has_other_name, holders_in, keep, keep_apart, refused
 from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.regions import (
@@ -140,8 +140,24 @@ class StagedLoop:
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
             if not any(news):
+                self.require_one_name()
                 self.remember()
                 return True
+
+    def twice_there(self) -> list[Slot]:
+        """Return the places where an iteration leaves a container or object that is in two of them, or twice in one.
+
+        Each place begins the next iteration with one of its own, which must stay as it is.
+        """
+        held = {slot: list(holders_in(self.found(slot))) for slot in self.slots.values() if slot.replaces}
+        times = Counter(id(holder.target) for holders in held.values() for holder in holders)
+        return [slot for slot, holders in held.items() if any(times[id(x.target)] > 1 for x in holders)]
+
+    def require_one_name(self) -> None:
+        """Raise if an iteration changes what the one before it left in two places."""
+        for slot in self.twice_there():
+            if slot.wrote_inside:
+                raise refused(slot.value, self.note)
 
     def traced_once(self) -> bool:
         """Trace the body; tell whether that counts: not if it refuses what is only expected to be no constant."""
@@ -330,6 +346,8 @@ class StagedLoop:
         rest = iter(results)
         leaves = self.carried()
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
+        for slot in self.twice_there():
+            keep(list(holders_in(slot.place.read())), carried[0], self.note)
         for slot in slots:
             if slot.replaces and not self.certain:
                 keep_apart(slot.value, slot.place.read(), self.heap.around, carried[0], self.note)
