@@ -233,8 +233,8 @@ def test_numbers_are_not_taken_out_of_what_is_transformed(function: Any, mode: s
 def test_what_takes_numbers_out_says_what_to_do(name: str) -> None:
     text = (
         f"{name}: a Tensor that a transformation is differentiating; a plain value is needed, because a Python number "
-        "would silently lose the gradient. Use wengert.numpy functions in place of math, or wengert.stop_gradient "
-        "first."
+        f"would silently lose the gradient. Leave {name} out, use wengert.numpy functions in place of math, or apply "
+        "wengert.stop_gradient first."
     )
     with pytest.raises(GraphError) as error:
         wg.grad(lambda x: getattr(x, name)() and x[0])(POINT)

@@ -366,7 +366,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
                     "a Tensor that a transformation is differentiating",
                     "a plain value is needed, because a Python number would silently lose the gradient",
                     library_that_asks(sys._getframe(2))
-                    or (f"{remedy}, or apply wengert.stop_gradient first" if remedy else PLAIN_NUMBERS),
+                    or (f"{remedy}, or apply wengert.stop_gradient first" if remedy else f"Leave {name} out, {PLAIN_NUMBERS}"),
                 )
             )
 
@@ -564,7 +564,7 @@ def raw(value: Any) -> Any:
     return strong(value)
 
 
-PLAIN_NUMBERS = "Use wengert.numpy functions in place of math, or wengert.stop_gradient first"
+PLAIN_NUMBERS = "use wengert.numpy functions in place of math, or apply wengert.stop_gradient first"
 LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
 
 

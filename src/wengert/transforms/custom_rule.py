@@ -62,6 +62,10 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
         """Return another function with rules of its own."""
         return with_rules(*functions)
 
+    def __repr__(self) -> str:
+        """Return the name of the function."""
+        return f"<custom_rule({getattr(self.fun, '__name__', None) or repr(self.fun)})>"
+
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
         return global_name(self) or (with_rules, tuple(self.functions))
