@@ -2,6 +2,7 @@
 
 # ruff: noqa: RET503, RET504, SIM108, B007, C417, F842 - the programs use each form of statement on purpose
 
+import collections
 import functools
 import gc
 import traceback
@@ -93,6 +94,40 @@ def properties_that_are_read(x):
     spring.parts.append(spring.force)
     found = spring.energy + getattr(spring, "ener" + "gy") + stiff.missing * stiff.energy.real
     return found + spring.parts[-1] + [spring.force][0]
+
+
+class Pair(collections.namedtuple("Pair", "one other")):
+    @property
+    def larger(self):
+        return self.one if self.one > self.other else self.other
+
+
+@case((2.0,), (0.5,))
+def properties_of_named_tuples_and_asked_for(x):
+    return Pair(x, 1.0).larger * (1 + hasattr(Spring(x), "force") + hasattr(Spring(x), "mass"))
+
+
+class Hidden:
+    __slots__ = ("__length",)
+
+    def __init__(self, length):
+        self.__length = length
+
+    def read(self):
+        return self.__length
+
+    def set(self, length):
+        self.__length = length
+
+
+@case((2.0,), (0.5,), (-1.0,))
+def private_slots_that_branches_and_loops_set(x):
+    hidden = Hidden(x)
+    if x > 1:
+        hidden.set(x * 7)
+    while hidden.read() < 3:
+        hidden.set(hidden.read() + 0.75)
+    return hidden.read()
 
 
 @case((2.0,), (0.5,))

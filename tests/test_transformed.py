@@ -232,3 +232,10 @@ def test_the_typed_programs_run(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "0.7071067811865" in capsys.readouterr().out
     fits.main(tmp_path)
     assert "1.41421356" in capsys.readouterr().out
+
+
+def test_functions_with_rules_of_their_own_are_named_like_others() -> None:
+    def softplus(x: Any) -> Any:
+        return np.logaddexp(0.0, x)
+
+    assert (repr(wg.custom_rule(softplus)), repr(wg.grad(softplus))) == ("<custom_rule(softplus)>", "<grad(softplus)>")

@@ -8,7 +8,7 @@ import sys
 from array import array
 from collections import deque
 from operator import is_not
-from types import CellType, FunctionType, SimpleNamespace
+from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -361,9 +361,6 @@ def is_users(kind: type) -> bool:
 
 
 def slots_of(kind: type) -> list[str]:
-    """Return the names of the slots of a class."""
-    found: list[str] = []
-    for base in kind.__mro__:
-        slots = vars(base).get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else slots
-    return [name for name in found if name not in ("__dict__", "__weakref__")]
+    """Return the names of the slots of a class, private ones as Python has them inside of it."""
+    spaces = [vars(base) for base in kind.__mro__ if "__slots__" in vars(base)]
+    return [name for space in spaces for name, found in space.items() if type(found) is MemberDescriptorType]

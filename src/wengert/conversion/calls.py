@@ -244,7 +244,7 @@ def attribute(value: Any, name: str) -> Any:
         instance, kind = value.__self__, value.__self_class__
         bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
     getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), name)
-    if getter is None or found_in(kind, "__getattribute__") is not object.__getattribute__:
+    if getter is None or type(found_in(kind, "__getattribute__")) is FunctionType:  # the user's
         return getattr(value, name)
     try:
         return getter.__get__(instance, kind)
@@ -374,6 +374,15 @@ def staged_getattr(value: Any, name: str, *default: Any) -> Any:
     return getattr(value, name, *default) if default else attribute(value, name)
 
 
+def staged_hasattr(value: Any, name: str) -> bool:
+    """Return whether there is an attribute, as converted code reads it."""
+    try:
+        attribute(value, name)
+    except AttributeError:
+        return False
+    return True
+
+
 def looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
@@ -389,6 +398,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     bool: staged_bool,
     round: staged_round,
     getattr: staged_getattr,
+    hasattr: staged_hasattr,
     isinstance: looking(isinstance),
     callable: looking(callable),
     type: looking(type),

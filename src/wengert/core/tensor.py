@@ -359,14 +359,13 @@ class Tensor(Members, metaclass=MadeByFunctions):
         concrete(name, self)
         trace = innermost_trace(self)
         if trace is not None and trace.level > 0 and not is_ended(trace):
-            remedy = remedy_by_source(*caller())
+            remedy = remedy_by_source(*caller()) or f"Leave {name} out, {PLAIN_NUMBERS}"
             raise GraphError(
                 describe(
                     name,
                     "a Tensor that a transformation is differentiating",
                     "a plain value is needed, because a Python number would silently lose the gradient",
-                    library_that_asks(sys._getframe(2))
-                    or (f"{remedy}, or apply wengert.stop_gradient first" if remedy else f"Leave {name} out, {PLAIN_NUMBERS}"),
+                    library_that_asks(sys._getframe(2)) or f"{remedy}, or apply wengert.stop_gradient first",
                 )
             )
 
@@ -564,7 +563,7 @@ def raw(value: Any) -> Any:
     return strong(value)
 
 
-PLAIN_NUMBERS = "use wengert.numpy functions in place of math, or apply wengert.stop_gradient first"
+PLAIN_NUMBERS = "use wengert.numpy functions in place of math"
 LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
 
 
