@@ -222,3 +222,51 @@ def test_an_iteration_does_not_write_to_what_the_one_before_left_under_two_names
 
     with pytest.raises(GraphError, match="a write to a list that has two names"):
         wg.jit(run)(np.array([1.1, 0.9]))
+
+
+def test_a_write_to_what_only_one_branch_makes_is_refused_with_its_line() -> None:
+    def run(p: Any) -> Any:
+        if p[0] > 1.0:
+            q = Vector(p[0], p[1])
+        q.x = 2.0
+        return q.y
+
+    with pytest.raises(GraphError, match="q gets a value only where the condition holds"):
+        wg.jit(run)(np.array([1.1, 0.9]))
+
+
+def nested(p: Any) -> Any:
+    return Vector([p[0], p[1]], Vector(p[0], 2))
+
+
+def first_of_the_others(p: Any) -> Any:
+    u = nested(p)
+    w, t = u, 0.0 * p[0]
+    while t < 4.0:
+        u.y.y = u.x[1] + 0.2  # which w shows in the first iteration alone
+        u = Vector([u.x[0] * 1.1, u.x[1]], u.y * 1.05)
+        t = t + 1.0
+    return u.x[0] + 3.0 * w.y.y
+
+
+def through_another_name(p: Any) -> Any:
+    u = nested(p)
+    v, t = u, 0.0 * p[0]
+    while t < 3.0:
+        v.y.y = v.y.y + 1
+        if v.x[1] > p[0] * 1.2:
+            u = Vector([u.x[0] * 1.1, u.x[1]], u.y * 1.05)
+        t = t + 1.0
+    return v.x[1] * u.y.y
+
+
+@pytest.mark.parametrize("run", [first_of_the_others, through_another_name])
+def test_writes_inside_of_objects_that_a_loop_replaces_are_seen_or_refused(run: Callable[[Any], Any]) -> None:
+    for point in ([1.1, 0.9], [1.1, 2.9]):
+        p = np.array(point)
+        try:
+            found = wg.jit(run)(p)
+        except GraphError as error:
+            assert "two names" in str(error) or "must keep" in str(error)  # noqa: PT017 - either is right
+        else:
+            np.testing.assert_allclose(found, run(p), rtol=1e-14)

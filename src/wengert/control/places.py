@@ -53,7 +53,7 @@ class Undefined:
     __slots__ = ("_reason",)
 
     def __init__(self, reason: str) -> None:
-        self._reason = reason
+        object.__setattr__(self, "_reason", reason)
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Raise the error."""
@@ -66,6 +66,7 @@ class Undefined:
 
     __array__ = __array_ufunc__ = __array_function__ = refuse
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __len__ = __iter__ = __contains__ = refuse
+    __setattr__ = __delattr__ = refuse
     __getitem__ = __setitem__ = __delitem__ = __call__ = __enter__ = __exit__ = __format__ = refuse
     __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = __divmod__ = refuse
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = refuse

@@ -54,13 +54,16 @@ def keep(holders: Sequence[Holder], test: Any, note: tuple[str, str, Any]) -> No
         value = value._value
 
 
-def holders_in(value: Any) -> Iterator[Holder]:
-    """Return the containers and objects that a value consists of, each as often as it is there."""
+def holders_in(value: Any, *, within: bool = False) -> Iterator[Holder]:
+    """Return the containers and objects that a value consists of, each as often as it is there.
+
+    With `within` the value itself is left out.
+    """
     pending, seen = [value], set()
     while pending:
         x = pending.pop()
         holder = None if type(x) is Tensor else holder_of(x, "")
-        if holder is not None:
+        if holder is not None and not (within and x is value):
             yield holder
         if id(x) not in seen:
             seen.add(id(x))

@@ -44,8 +44,9 @@ class Slot:
         ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
         expected: whether what is carried is only expected so far.
         begun: the container or object that it holds at the beginning of an iteration, with its contents.
-        inside: that and all containers and objects in it, likewise.
-        wrote: whether the iteration changed that, or what was there before the loop.
+        inside: the containers and objects in it, likewise.
+        wrote: whether the iteration changed what it holds, or what was there before the loop.
+        wrote_inside: whether it changed what is in one of these.
         opened: whether more is a leaf than what the value is a container of, since an iteration leaves others: numbers
             in static fields of dataclasses, and the attributes of objects.
         late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
@@ -64,7 +65,7 @@ class Slot:
         self.ways: dict[int, frozenset[Strides]] = {}
         self.begun: tuple[Holder, Contents] | None = None
         self.inside: list[tuple[Holder, Contents]] = []
-        self.wrote = False
+        self.wrote = self.wrote_inside = False
         if is_undefined(self.value):
             self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
 
@@ -117,11 +118,9 @@ class Slot:
         self.wrote = id(self.value) in region.contents or (
             self.begun is not None and self.begun[0].differs(self.begun[1], self.begun[0].contents())
         )
-
-    @property
-    def wrote_inside(self) -> bool:
-        """Whether the iteration changed a container or object that it began with."""
-        return any(holder.differs(contents, holder.contents()) for holder, contents in self.inside)
+        self.wrote_inside = any(id(x.target) in region.contents for x in holders_in(self.value, within=True)) or any(
+            holder.differs(contents, holder.contents()) for holder, contents in self.inside
+        )
 
     @property
     def replaces(self) -> bool:
@@ -166,7 +165,7 @@ class Slot:
             begun = unflatten(self.structure, leaves)
             holder = None if is_array(begun) else holder_of(begun, "")
             self.begun = None if holder is None else (holder, holder.contents())
-            self.inside = [] if holder is None else [(x, x.contents()) for x in holders_in(begun)]
+            self.inside = [(x, x.contents()) for x in holders_in(begun, within=True)]
             self.place.write(self.undefined if self.late else begun)
 
     def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:

@@ -156,7 +156,7 @@ class StagedLoop:
     def require_one_name(self) -> None:
         """Raise if an iteration changes what the one before it left in two places."""
         for slot in self.twice_there():
-            if slot.wrote_inside:
+            if slot.wrote or slot.wrote_inside:
                 raise refused(slot.value, self.note)
 
     def traced_once(self) -> bool:
@@ -291,7 +291,8 @@ class StagedLoop:
         The variable that holds it before the loop gets another one in each iteration. Or the variable sees what the
         first iteration writes to that array by another road. So it is with containers and objects.
         """
-        if any(slot.wrote and self.other_name(slot) for slot in self.slots.values() if slot.replaces):
+        replacing = [slot for slot in self.slots.values() if slot.replaces]
+        if any(slot.wrote_inside or (slot.wrote and self.other_name(slot)) for slot in replacing):
             return True
         written = [x for x in self.handles if id(x) in self.written]
         olds = [base for leaf in self.carried() if (base := self.aliases.base(leaf.old)) is not None]
