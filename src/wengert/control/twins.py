@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -20,11 +20,18 @@ from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
 
-__all__ = ["has_other_name", "holders_in", "keep", "keep_apart", "refused"]
+__all__ = ["has_other_name", "holders_in", "is_kept", "keep", "keep_apart", "refused"]
 
 
-def keep_apart(old: Any, new: Any, heaps: Sequence[Heap], test: Any, note: tuple[str, str, Any]) -> None:
-    """Let neither of two be changed until the trace ends, if the old one has another name.
+def keep_apart(
+    old: Any,
+    new: Any,
+    heaps: Sequence[Heap],
+    test: Any,
+    note: tuple[str, str, Any],
+    inner: Sequence[Staging] = (),
+) -> None:
+    """Let neither of two be changed until the trace ends, if the old one, or what is in it, has another name.
 
     Args:
         old: what was there before.
@@ -32,25 +39,52 @@ def keep_apart(old: Any, new: Any, heaps: Sequence[Heap], test: Any, note: tuple
         heaps: what the program can reach.
         test: a traced value of the trace.
         note: the statement that decides, for errors.
+        inner: traces of pieces of the program where the old one may have been made.
     """
-    holders = [x for x in (holder_of(old, ""), holder_of(new, "")) if x is not None]
-    if len(holders) == 2 and has_other_name(old, heaps):
-        keep(holders, test, note)
+    olds, stages = list(holders_in(old)), [*stages_of(test), *inner]
+    own = frozenset(id(holder.target) for holder in olds)
+    if not olds:
+        return
+    if has_other_name(old, heaps) or is_kept(old, stages):
+        keep([*olds, *holders_in(new)], test, note)
+        return
+    others = [x for x in olds if has_other_name(x.target, heaps, ignored=own) or is_kept(x.target, stages)]
+    if others:
+        keep([*others, *holders_in(new, within=True)], test, note)
+
+
+class Kept:
+    """Require that containers and objects are as they were, when a trace ends."""
+
+    def __init__(self, holders: Sequence[Holder], note: tuple[str, str, Any]) -> None:
+        self.contents = [(holder, holder.contents()) for holder in holders]
+        self.note = note
+
+    def __call__(self) -> None:
+        """Raise if one is not."""
+        for holder, contents in self.contents:
+            if holder.differs(contents, holder.contents()):
+                raise refused(holder.target, self.note)
 
 
 def keep(holders: Sequence[Holder], test: Any, note: tuple[str, str, Any]) -> None:
     """Let nobody change containers and objects until the trace of a value ends."""
-    kept = [(holder, holder.contents()) for holder in holders]
+    kept = Kept(holders, note)
+    for stage in stages_of(test):
+        stage.steady.append(kept)
 
-    def require_unchanged() -> None:
-        for holder, contents in kept:
-            if holder.differs(contents, holder.contents()):
-                raise refused(holder.target, note)
 
-    value = test
+def is_kept(value: Any, stages: Iterable[Staging]) -> bool:
+    """Tell whether a container or object is kept as it is: it may be one with other names."""
+    found = (check for stage in stages for check in stage.steady if isinstance(check, Kept))
+    return any(holder.target is value for check in found for holder, _ in check.contents)
+
+
+def stages_of(value: Any) -> Iterator[Staging]:
+    """Return the traces of a traced value."""
     while type(value) is Tensor:
         if isinstance(value._trace, Staging):
-            value._trace.steady.append(require_unchanged)
+            yield value._trace
         value = value._value
 
 
@@ -84,19 +118,22 @@ def refused(old: Any, note: tuple[str, str, Any]) -> GraphError:
     )
 
 
-def has_other_name(value: Any, heaps: Sequence[Heap], place: Place | None = None) -> bool:
-    """Tell whether a variable, a container or an attribute of the program holds a value, besides one place."""
+def has_other_name(value: Any, heaps: Sequence[Heap], place: Place | None = None, ignored: Container[int] = ()) -> bool:
+    """Tell whether a variable, a container or an attribute of the program holds a value, besides one place.
+
+    Containers and objects of which the identities are ignored do not count.
+    """
     holders: dict[int, Holder] = {key: holder for heap in heaps for key, holder in heap.holders.items()}
     found = any(
         x is value and (place is None or (id(holder.target), key) != place.identity)
         for holder in holders.values()
-        if not isinstance(holder, Bytes | Randomness)
+        if not isinstance(holder, Bytes | Randomness) and id(holder.target) not in ignored
         for key, x in holder.contents().items()
     )
-    return found or any(x is value for x in held_by_frames(sys._getframe(1), place))
+    return found or any(x is value for x in held_by_frames(sys._getframe(1), place, ignored))
 
 
-def held_by_frames(frame: FrameType | None, place: Place | None) -> Iterator[Any]:
+def held_by_frames(frame: FrameType | None, place: Place | None, ignored: Container[int]) -> Iterator[Any]:
     """Return what the variables of the user's functions that are running hold, and what is in their containers."""
     while frame is not None:
         code = frame.f_code
@@ -108,6 +145,8 @@ def held_by_frames(frame: FrameType | None, place: Place | None) -> Iterator[Any
                 space.clear()  # a copy, which the frame would keep
             for value in found:
                 yield value
+                if id(value) in ignored:
+                    continue
                 if type(value) in (list, tuple):
                     yield from value
                 elif type(value) is dict:

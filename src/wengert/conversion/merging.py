@@ -17,7 +17,7 @@ from wengert.control.heap import Heap, is_numeric_array
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
 from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
-from wengert.control.twins import keep_apart
+from wengert.control.twins import is_kept, keep_apart
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
@@ -71,6 +71,7 @@ class Merge:
         self.taken: dict[tuple[int, int], Take] = {}
         self.compared: set[tuple[int, int]] = set()
         self.twins: list[tuple[Any, Any]] = []
+        self.inner = [region.stage for region in regions]
         self.arrays: list[tuple[int, Pair]] = []
         left = [x for region in regions for value in region.left() for x in leaves_of(value)]
         self.plain = Counter(map(owner_of, filter(is_numeric_array, left)))
@@ -179,7 +180,7 @@ class Merge:
     def new(self, pair: Pair, take: Take) -> Take:
         """Return how to get what stands for two containers or objects, one of which may have been there before."""
         found: list[Any] = []
-        olds, twins = [x for x in pair if id(x) in self.heap.holders], self.twins
+        olds, twins = [x for x in pair if id(x) in self.heap.holders or is_kept(x, self.inner)], self.twins
 
         def taken(results: list[Any]) -> Any:  # holds neither the merge nor arrays, which would outlive the statement
             if not found:
@@ -192,7 +193,7 @@ class Merge:
     def keep_apart(self, test: Any) -> None:
         """Let what was there before and what stands for it stay as they are, if the former has another name."""
         for old, new in self.twins:
-            keep_apart(old, new, self.heap.around, test, self.note)
+            keep_apart(old, new, self.heap.around, test, self.note, self.inner)
 
     def taken_alike(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
         """Return what each branch leaves of a value, taken apart alike."""

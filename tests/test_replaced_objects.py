@@ -1,4 +1,4 @@
-"""Loops that replace objects: dataclasses with other numbers in static fields, and objects of any class."""
+"""Branches and loops that replace containers and objects: by others of their class, and under which names."""
 
 from __future__ import annotations
 
@@ -270,3 +270,59 @@ def test_writes_inside_of_objects_that_a_loop_replaces_are_seen_or_refused(run: 
             assert "two names" in str(error) or "must keep" in str(error)  # noqa: PT017 - either is right
         else:
             np.testing.assert_allclose(found, run(p), rtol=1e-14)
+
+
+def replaced_twice(x: Any) -> Any:
+    v = w = {"a": x + 1.0}
+    if x > 1.5:
+        w = {"a": w["a"] * 1.1}
+    if x > 2.0:
+        w = {"a": w["a"] * 1.1}
+    return v, w
+
+
+def replaced_in_a_branch_of_a_branch(x: Any) -> Any:
+    v = w = {"a": x + 1.0}
+    if x > 1.5:
+        if x > 2.0:
+            w = {"a": w["a"] * 1.1}
+    else:
+        w = {"a": w["a"] * 1.3}
+    return v, w
+
+
+def replaced_in_a_list(x: Any) -> Any:
+    v = {"a": x + 1.0}
+    box = [v, 0.0]
+    if x > 1.5:
+        box = [{"a": x}, 1.0]
+    return v, box[0]
+
+
+def replaced_in_a_loop(x: Any) -> Any:
+    v = w = {"a": x + 1.0}
+    for _ in range(6):
+        if x > 1.5:
+            w = {"a": w["a"] * 1.1}
+        if x > 2.0:
+            break
+    return v, w
+
+
+@pytest.mark.parametrize(
+    "make", [replaced_twice, replaced_in_a_branch_of_a_branch, replaced_in_a_list, replaced_in_a_loop]
+)
+def test_what_may_be_one_with_another_name_is_read_and_not_written_to(make: Callable[[Any], Any]) -> None:
+    def read(x: Any) -> Any:
+        v, w = make(x)
+        return v["a"] * w["a"]
+
+    def write(x: Any) -> Any:
+        v, w = make(x)
+        w["a"] = x * 0.5  # where it was not replaced, v shows it
+        return v["a"]
+
+    for x in (1.3, 1.7, 2.5):
+        np.testing.assert_allclose(wg.jit(wg.grad(read))(x), wg.grad(read)(x))
+        with pytest.raises(GraphError, match="a write to a dict that has two names"):
+            wg.jit(write)(x)
