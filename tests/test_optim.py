@@ -727,6 +727,13 @@ def test_settings_of_methods_say_where_they_go() -> None:
         optim.minimize(lambda x: x**2, 1.0, maxiter=3)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("name", ["rate", "lr", "learning_rate"])
+def test_the_rate_is_not_set_on_an_optimizer(name: str) -> None:
+    optimizer = optim.Optimizer([wg.tensor(np.ones(2), requires_grad=True)], optim.sgd(0.1))
+    with pytest.raises(UsageError, match="the rule has the rate"):
+        setattr(optimizer, name, 0.01)
+
+
 def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
     optimizer = optim.Optimizer([wg.tensor(1.0, requires_grad=True)], optim.sgd(0.1))
     with pytest.raises(AttributeError, match=r"'Optimizer' object has .* 'state_dict'; write optimizer.steps"):

@@ -17,6 +17,8 @@ __all__ = ["Optimizer"]
 
 RULE = "it into the rule, as Optimizer(parameters, optim.sgd(0.1))"
 """What is written for parameters that optimizers have elsewhere."""
+RATES = frozenset(("learning_rate", "lr", "rate"))
+"""What optimizers elsewhere let one set between steps."""
 
 
 @lacking(
@@ -70,6 +72,18 @@ class Optimizer:
         if not self.parameters:
             raise refused("no parameter")
         self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, but for the rate, which nobody would read.
+
+        Raises:
+            UsageError: it is the rate, which the rule has.
+        """
+        if name in RATES and not hasattr(type(self), name):
+            given, needed = f"{name} of an optimizer", "the rule has the rate"
+            remedy = 'Write a function of the step, as optim.sgd(lambda step: settings["rate"]), or a schedule'
+            raise UsageError(describe("Optimizer", given, needed, remedy))
+        super().__setattr__(name, value)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of the parameters; without `set_to_none` they become zeros.
