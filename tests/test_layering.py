@@ -18,6 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "errors",
             "_refusals",
             "_unregistered",
+            "_containers",
             "_tree",
             "_config",
             "_cached",

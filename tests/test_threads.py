@@ -224,7 +224,7 @@ begun.wait()
 
 @pytest.mark.parametrize(
     ("library", "use"),
-    [("optree", "wengert._tree.library()"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
+    [("optree", "wengert._containers.library()"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
 )
 def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, use: str) -> None:
     """Stopped in the middle of that, the thread would abort the process."""
@@ -236,11 +236,11 @@ def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, us
 
 WALKING = """
 import dataclasses, sys, threading, time
-import wengert._tree as tree
+import wengert._containers as containers, wengert._tree as tree
 class Slow:
     def __init__(self):
         self.x = 1.0
-tree.register(Slow, lambda slow: (begun.set() or time.sleep(0.3) or [slow.x], None), lambda _, xs: Slow())
+containers.register(Slow, lambda slow: (begun.set() or time.sleep(0.3) or [slow.x], None), lambda _, xs: Slow())
 begun = threading.Event()
 threading.Thread(target=lambda: tree.flatten([Slow()]) and print("walked", flush=True), daemon=True).start()
 begun.wait()

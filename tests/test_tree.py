@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wengert as wg
-from wengert import _tree, tree
+from wengert import _containers, _tree, tree
 from wengert._nested import DEPTH, FEW, Nested
 from wengert.errors import DtypeError, ShapeError, UsageError
 
@@ -400,7 +400,7 @@ def test_classes_are_registered_by_position_as_elsewhere() -> None:
 
 @given(SEQUENCES)
 def test_tuples_and_lists_are_taken_apart_as_others_are(container: Any) -> None:
-    optree, whole = _tree.library(), {"": container, "none": None}
+    optree, whole = _containers.library(), {"": container, "none": None}
     leaves, structure = _tree.flatten(container)
     assert leaves == optree.tree_leaves(container) == _tree.flatten(whole)[0]
     assert _tree.unflatten(structure, leaves) == container

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from wengert import _tree
+from wengert import _containers, _tree
 from wengert._otherwise import absent
 from wengert.core.aval import aval_of
 from wengert.core.foreign import remedy_for, type_shown
@@ -388,7 +388,7 @@ def register(
                 "Write @wengert.tree.register above the class",
             )
         )
-    if _tree.is_container(kind):
+    if _containers.is_container(kind):
         raise UsageError(
             describe(
                 "tree.register",
@@ -397,7 +397,7 @@ def register(
                 "Leave it out, or mark static fields with wengert.tree.static",
             )
         )
-    if take_apart is None and not kind.__dictoffset__ and not _tree.slots_of(kind):
+    if take_apart is None and not kind.__dictoffset__ and not _containers.slots_of(kind):
         raise UsageError(
             describe(
                 "tree.register",
@@ -407,9 +407,9 @@ def register(
             )
         )
     if take_apart is None or put_together is None:
-        _tree.register_attributes(kind, frozenset(static))
+        _containers.register_attributes(kind, frozenset(static))
     else:
-        _tree.register(kind, pair_of(kind, take_apart), lambda data, children: put_together(data, list(children)))
+        _containers.register(kind, pair_of(kind, take_apart), lambda data, children: put_together(data, list(children)))
     return kind
 
 
@@ -453,4 +453,4 @@ def static(value: bool = True, **options: Any) -> Any:
     >>> wg.tree.leaves(Layer(3.0))
     [3.0]
     """
-    return dataclasses.field(metadata={**options.pop("metadata", {}), _tree.STATIC: value}, **options)
+    return dataclasses.field(metadata={**options.pop("metadata", {}), _containers.STATIC: value}, **options)

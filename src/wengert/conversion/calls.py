@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
-from wengert._tree import is_dataclass
 from wengert.control.libraries import is_library, is_wengerts
 from wengert.control.places import defined
 from wengert.conversion import operations

@@ -11,7 +11,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from wengert._tree import REGISTERED, flatten, is_dataclass, unflatten
+from wengert._containers import REGISTERED, is_dataclass
+from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_numeric_array
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert._tree import flatten, is_container
+from wengert._containers import is_container
+from wengert._tree import flatten
 from wengert.compile.dead import must_run
 from wengert.control.heap import Heap, is_numeric_array, tensors_in
 from wengert.control.holders import Contents, Holder

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, is_container, open_class, unflatten
+from wengert._containers import is_container, open_class
+from wengert._tree import flatten, unflatten
 from wengert.control.holders import Attributes, Contents, Holder, holder_of
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert._containers import is_dataclass
 from wengert._digests import digest_of as digest_of_bytes
-from wengert._tree import is_dataclass
 from wengert.core.memory import may_change
 from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
