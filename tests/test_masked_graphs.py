@@ -118,6 +118,17 @@ def replaced(x: Any, t: Any) -> Any:
     return r + t
 
 
+def used_for_nothing(x: Any, t: Any) -> Any:
+    r = x + 1.0
+    if x > 1.0:
+        s = t * r  # which nobody reads
+        r = np.sqrt(r)
+    else:
+        s = r / t
+        r = r + np.minimum(s, 0.0) * 0 if x > 2.0 else r
+    return r
+
+
 MASKS: dict[str, Mask] = {
     "where": lambda x, t: np.where(x > 0, t, x * x),
     "cond": lambda x, t: wg.cond(x > 0, lambda a, b: a + 0.0, lambda a, b: b * b, t, x),
@@ -126,6 +137,7 @@ MASKS: dict[str, Mask] = {
     "never taken": never_taken,
     "not entered": not_entered,
     "replaced": replaced,
+    "used for nothing": used_for_nothing,
     "replaced in scan": lambda x, t: wg.scan(lambda c, _: ((c[0] + x, x * 2.0), None), (x * x, t), None, 4)[0][0],
     "result of a call": lambda x, t: wg.call(lambda a, b: (a * a, b * a), x, t)[0],
     "result of jit": lambda x, t: wg.jit(lambda a, b: (a * a, b * a))(x, t)[0],

@@ -23,6 +23,7 @@ from wengert.control.subgraphs import (
     halves,
     in_places,
     one_of,
+    only,
     parts_in_places,
     pushed_graph,
     select,
@@ -193,9 +194,10 @@ class Branch(Structured):
                 for item, place in zip(cuts, places, strict=True)
             )
             pulled = apply(self, index, *operands, *residuals, *given, branches=branches)
-            return [None, *in_places(pulled, wanted[1:])]
+            return [None, *only(in_places(pulled, wanted[1:]), reached)]
 
-        masks = any(item.masks for item in cuts) or len({item.reached for item in cuts}) > 1
+        reached = frozenset[int]().union(*(item.reached for item in cuts))
+        masks = any(item.masks or item.reached != reached for item in cuts)
         needed = flagged(range(len(outs)), results)
         return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks, needed)
 

@@ -18,6 +18,7 @@ from wengert.control.subgraphs import (
     flagged,
     halves,
     in_places,
+    only,
     parts_in_places,
     pushed_graph,
     staged_among,
@@ -96,7 +97,7 @@ class Call(Structured):
             graph = cuts.guarded if masked else cuts.backward
             read = [values[i] for i in cuts.read]
             pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": graph})
-            return in_places(pulled, wanted)
+            return only(in_places(pulled, wanted), cuts.reached)
 
         return found[:count], results, Pullback(self.name, count, pull, cuts.masks, flagged(range(count), results))
 

@@ -36,6 +36,7 @@ from wengert.control.subgraphs import (
     halves,
     in_places,
     one_of,
+    only,
     parts_in_places,
     pushed_graph,
     select,
@@ -393,6 +394,7 @@ class Loop(Structured):
 
         # where an iteration makes nothing of what is carried, those before it get zeros
         again = cuts.masks or not cuts.reached.issuperset(flagged(range(own, there), carried))
+        reached = cuts.reached.union(range(own, there))
         masks = again or (bool(sums) and not params["spec"].length)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
@@ -416,7 +418,8 @@ class Loop(Structured):
             of_constants = in_places(found[moving : moving + len(sums)], wide.constants)
             of_carried = in_places(found[:moving], carried)
             of_sequences = in_places(found[moving + len(sums) :], wide.sequences)
-            return [*(None for _ in given.limit), *of_constants, *of_carried, *of_sequences]
+            inner = only([*of_constants, *of_carried, *of_sequences], reached)
+            return [*(None for _ in given.limit), *inner]
 
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
         needed = flagged(range(len(carried), len(outs)), left)

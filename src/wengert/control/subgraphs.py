@@ -7,7 +7,7 @@ the cotangents of the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ __all__ = [
     "halves",
     "in_places",
     "one_of",
+    "only",
     "parts_in_places",
     "permuted",
     "pushed_graph",
@@ -360,11 +361,12 @@ def halves(
             outs = [current_value(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
         seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
-        seeds += [(leaves[i]._node, next(sums)) for i in leaves if summed[i]]
+        starts = {leaves[i]._node: next(sums) for i in leaves if summed[i]}
+        seeds += starts.items()
         cotangents = []
         for run in (sweep(seeds, retain=True), sweep(seeds, masked=True)):
             found = [run.result(leaf._node) for leaf in leaves.values()]
-            reached.update(i for i, ct in zip(leaves, found, strict=True) if ct is not None)
+            reached.update(i for i, leaf in leaves.items() if run.received(leaf._node) is not starts.get(leaf._node))
             masks.append(run.masks)
             cotangents += [
                 zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct
@@ -405,6 +407,11 @@ def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any
 def flagged(values: Sequence[Any], flags: Flags) -> list[Any]:
     """Return the values whose flags are set."""
     return [x for x, flag in zip(values, flags, strict=True) if flag]
+
+
+def only(values: Sequence[Any], places: Container[int]) -> list[Any]:
+    """Return the values in some places, None in the others."""
+    return [x if i in places else None for i, x in enumerate(values)]
 
 
 def in_places(items: Sequence[Any], flags: Flags) -> list[Any]:
