@@ -14,7 +14,7 @@ import numpy as np
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
-    Halves,
+    GuardedHalves,
     batched_graph,
     closed,
     dependent,
@@ -225,7 +225,7 @@ def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[
 
 
 def forward_branch(
-    cuts: Halves, inputs: Sequence[Any], results: int, slots: Sequence[Aval], places: Sequence[int]
+    cuts: GuardedHalves, inputs: Sequence[Any], results: int, slots: Sequence[Aval], places: Sequence[int]
 ) -> Graph:
     """Return the forward half of a branch with its residuals in their slots, and zeros in the others."""
 
@@ -239,7 +239,7 @@ def forward_branch(
 
 
 def backward_branch(
-    cuts: Halves, masked: bool, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
+    cuts: GuardedHalves, masked: bool, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
 ) -> Graph:
     """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
 

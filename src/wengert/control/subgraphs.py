@@ -36,7 +36,7 @@ from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
 __all__ = [
-    "Halves",
+    "GuardedHalves",
     "batched_graph",
     "closed",
     "dependent",
@@ -314,15 +314,12 @@ def lie_in_ways(value: Any, strides: Strides) -> None:
 # Reverse mode
 
 
-class Halves(NamedTuple):
-    """Hold a graph cut in two for reverse mode.
+class GuardedHalves(NamedTuple):
+    """Hold a graph cut in two, as `wengert.compile.partition.Halves`, with a second backward half.
 
     Attributes:
-        forward: inputs to (outputs, residuals).
-        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
-        guarded: the same for sweeps that have passed a mask.
-        read: the positions of the inputs that the backward half reads directly.
-        residuals: the avals of the residuals.
+        forward, backward, read, residuals: as there.
+        guarded: the backward half for sweeps that have passed a mask.
         masks: whether the backward half passes a mask.
         reached: the positions of the inputs whose cotangents depend on those of the outputs.
     """
@@ -338,7 +335,7 @@ class Halves(NamedTuple):
 
 def halves(
     graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
-) -> Halves:
+) -> GuardedHalves:
     """Cut a graph in two for reverse mode.
 
     Args:
@@ -380,14 +377,13 @@ def halves(
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
     whole = closed(joint, [*graph.inputs, *(a.firm for a in (*flagged(outs, results), *added))], name)
-    found = cut(whole, count, len(outs), at_hand, fixed)
-    forward, backward, read, residuals = found
+    forward, backward, read, residuals = cut(whole, count, len(outs), at_hand, fixed)
     middle = sum(wanted)
     plain, guarded = (
         eliminate_dead(Graph(backward.inputs, backward.equations, results))
         for results in (backward.outputs[:middle], backward.outputs[middle:])
     )
-    return Halves(forward, plain, guarded, read, residuals, masks[0], frozenset(reached))
+    return GuardedHalves(forward, plain, guarded, read, residuals, masks[0], frozenset(reached))
 
 
 def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any]:

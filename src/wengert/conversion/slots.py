@@ -207,10 +207,9 @@ class Slot:
         pairs = [(x, y) for x, y in zip(old, new, strict=True) if x is not y and type(x) is type(y)]
         kinds = {type(x) for x, y in pairs if all(map(is_plain_object, (x, y)))}
         unequal = structure is None and any(is_container(type(x)) for x, _ in pairs)
-        if not (unequal or kinds) or (self.opened and not any(map(open_class, kinds))):
+        news = [open_class(kind) for kind in kinds]
+        if not (any(news) if self.opened else unequal or kinds):
             return False
-        for kind in kinds:
-            open_class(kind)
         self.opened = True
         self.leaves, self.inputs, self.ways = [], [], {}
         return True

@@ -53,7 +53,6 @@ class TracedForm:
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
         merged: the positions of the results that share memory with others only since equal equations were merged.
-        masked: whether a sweep that had passed a mask came to a call.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
     """
 
@@ -71,7 +70,6 @@ class TracedForm:
         self.captured = tuple(captured)
         self.donated = tuple(donated)
         self.partitions: dict[tuple[tuple[bool, ...], bool], Partition] = {}
-        self.masked = False
 
     @cached
     def native(self) -> GraphFunction | None:
@@ -95,10 +93,10 @@ class TracedForm:
             not has_ended(x._trace) and aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True)
         )
 
-    def partition(self, wanted: tuple[bool, ...], masked: bool) -> Partition:
+    def partition(self, wanted: tuple[bool, ...], masked: bool = False) -> Partition:
         """Return the joint graph of gradients for some inputs, and its two halves; made once.
 
-        Those for sweeps that have passed a mask serve others, too.
+        With `masked` those for sweeps that have passed a mask.
         """
         found = self.partitions.get((wanted, masked))
         if found is None:
@@ -108,7 +106,8 @@ class TracedForm:
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward), function_of(halves.backward)
             moving = dependent(self.graph, wanted, smooth=False)
-            found = Partition(joint, halves.read, *functions, places, moving, GraphCall(self, wanted, masked, masks))
+            call = GraphCall(self, wanted, moving, masked, masks)
+            found = Partition(joint, halves.read, *functions, places, moving, call)
             self.partitions[wanted, masked] = found
         return found
 
@@ -218,10 +217,13 @@ class GraphCall(Primitive):
     kind = "opaque"
     firm = False
 
-    def __init__(self, form: TracedForm, wanted: tuple[bool, ...], masked: bool, masks: bool) -> None:
+    def __init__(
+        self, form: TracedForm, wanted: tuple[bool, ...], moving: Sequence[bool], masked: bool, masks: bool
+    ) -> None:
         super().__init__(form.name, as_function(form.graph))
         self.traced = form
         self.wanted = wanted
+        self.moving = moving
         self.masked = masked
         self.masks = masks
         self.outputs = len(form.graph.outputs)
@@ -246,13 +248,13 @@ class GraphCall(Primitive):
         return results
 
     def hides(self, cts: Sequence[Any]) -> bool:
-        """Tell whether a result has no cotangent."""
-        return any(cts[i] is None for i in self.floats)
+        """Tell whether a result that is no constant has no cotangent."""
+        return any(cts[i] is None and self.moving[i] for i in self.floats)
 
     @cached
     def guarded(self) -> Primitive:
-        """The same for sweeps that have passed a mask; calls from now on are made for such."""
-        return self if self.masked else GuardedCall(self.traced, self.wanted, True, True)
+        """The same for sweeps that have passed a mask."""
+        return self if self.masked else GuardedCall(self.traced, self.wanted, self.moving, True, True)
 
     def completed(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
@@ -261,13 +263,12 @@ class GraphCall(Primitive):
 
 
 class GuardedCall(GraphCall):
-    """Be a call that was not made for sweeps that have passed a mask: its forward half has to run again."""
+    """Be a call that a sweep comes to that has passed a mask: its forward half runs again, for what guards need."""
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
-        """Run both halves; calls from now on are made for such sweeps."""
-        self.traced.masked = True
+        """Run both halves."""
         if out is not None:
             out = self.traced.partition(self.wanted, True).run(operands)[self.outputs :]
         return super().vjp(ct, out, operands, avals, params)
@@ -309,7 +310,7 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
     operands = tuple([tape.residual(x) for x in values])
-    partition = form.partition(wanted, form.masked)
+    partition = form.partition(wanted)
     results = partition.run(operands)
     count = len(form.graph.outputs)
     node = new_record(partition.call, inputs, {})
