@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType, MappingProxyType
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert.control.heap import Heap
-from wengert.control.places import Site, defined
+from wengert.control.places import Site
 from wengert.conversion.merging import Merge
 from wengert.conversion.raising import Ending, may_wait, raised_where
 from wengert.conversion.regions import (
@@ -31,26 +30,11 @@ from wengert.core.tensor import is_staged
 from wengert.core.watch import lose
 from wengert.primitives.indexing import rebind
 
-__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "running"]
+__all__ = ["and_", "if_exp", "if_stmt", "not_", "or_", "running"]
 
 Thunk = Callable[[], Any]
 Regions: TypeAlias = Mapping[Thunk, TracedRegion]
 NO_REGIONS: Regions = MappingProxyType({})
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": lambda a, b: defined(a) is defined(b),
-    "is not": lambda a, b: defined(a) is not defined(b),
-    "in": lambda a, b: contained(a, b),
-    "not in": lambda a, b: not_(contained(a, b)),
-}
-HOLDING = (list, tuple, set, frozenset, dict)
-MOST = 64
-"""Items that are compared one after the other."""
 
 
 # Statements
@@ -223,27 +207,6 @@ def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) ->
 def is_truth(value: Any) -> bool:
     """Tell whether a value is one traced boolean."""
     return is_staged(value) and bool(value.dtype == np.bool_) and value.shape == ()
-
-
-def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
-    """Carry out a chain of comparisons; each operand is evaluated once."""
-    right = rest[0]()
-    first = OPERATORS[signs[0]](left, right)
-    if len(signs) == 1:
-        return first
-    return and_(first, lambda: compare(signs[1:], right, *rest[1:]))
-
-
-def contained(value: Any, items: Any) -> Any:
-    """Carry out `in`: whether a value is one of some items, or equal to one."""
-    if type(items) not in HOLDING or len(items) > MOST or not any(map(is_staged, (value, *items))):
-        return value in items
-
-    def test(item: Any) -> Any:
-        equal = value is item or value == item
-        return as_truth(equal) if is_staged(equal) else bool(equal)
-
-    return or_(False, *[lambda item=item: test(item) for item in items])
 
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:

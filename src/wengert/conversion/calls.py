@@ -7,7 +7,7 @@ import inspect
 import itertools
 import weakref
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
 from wengert.control.libraries import is_library, is_wengerts
 from wengert.control.places import defined
-from wengert.conversion import operations
 from wengert.conversion.iterables import CHOICES, ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.ranges import StagedRange
@@ -25,15 +24,13 @@ from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
 from wengert.core.dispatch import apply, weakened
 from wengert.core.order import is_scalar
-from wengert.core.tensor import Tensor, is_staged
+from wengert.core.tensor import is_staged
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.primitives import conversion
 
-__all__ = ["attribute", "callee", "callee_in_for", "converted"]
+__all__ = ["callee", "callee_in_for", "converted", "converted_method", "found_in"]
 
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
-"""Types of objects without properties of the user's."""
 PASSING = (map, filter, functools.partial, functools.reduce)
 
 _CODES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
@@ -64,6 +61,8 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     if is_wengerts(function.__code__):
         return with_arguments_converted(function)
+    from wengert.conversion import operations  # which needs this module
+
     return bound_to(function, converted_code(function), operations, function.__closure__ or ())
 
 
@@ -234,41 +233,6 @@ def converted_method(method: Any) -> Any:
     return called_function(method)
 
 
-def attribute(value: Any, name: str) -> Any:
-    """Return an attribute, of the user's properties what their functions give when converted."""
-    kind = type(value)
-    if kind in PLAIN:
-        return getattr(value, name)
-    instance, bases = value, kind.__mro__
-    if kind is super and isinstance(value.__self__, value.__self_class__):
-        instance, kind = value.__self__, value.__self_class__
-        bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
-    getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), name)
-    if getter is None or type(found_in(kind, "__getattribute__")) is FunctionType:  # the user's
-        return getattr(value, name)
-    try:
-        return getter.__get__(instance, kind)
-    except AttributeError:
-        otherwise = found_in(kind, "__getattr__")
-        if otherwise is None or instance is not value:
-            raise
-        return otherwise(value, name)
-
-
-def getter_of(found: Any, name: str) -> Any:
-    """Return a property with its function converted; None if it is none, or has no such function of the user's."""
-    if type(found) is property:
-        inner = converted_method(found.fget)
-        return None if inner is found.fget else property(inner)
-    if type(found) is functools.cached_property:
-        inner = converted_method(found.func)
-        if inner is not found.func:
-            getter = functools.cached_property(inner)
-            getter.attrname = name
-            return getter
-    return None
-
-
 def callee_in_for(function: Any) -> Any:
     """Return what is called in place of a function whose result a `for` statement goes through and nobody else has."""
     return items_of(function) if type(function) is type and function in ITERATORS else callee(function)
@@ -359,7 +323,10 @@ def as_integer(value: Any) -> Any:
 
 def staged_bool(*args: Any) -> Any:
     """Return a truth, as Python has it."""
-    return weakened(as_truth(args[0])) if len(args) == 1 and is_staged(args[0]) else bool(*args)
+    from wengert.conversion.operators import asked
+
+    found = asked(args[0]) if len(args) == 1 else ()
+    return weakened(as_truth(found)) if is_staged(found) else bool(*args)
 
 
 def staged_round(number: Any, ndigits: Any = None) -> Any:
@@ -371,16 +338,39 @@ def staged_round(number: Any, ndigits: Any = None) -> Any:
 
 def staged_getattr(value: Any, name: str, *default: Any) -> Any:
     """Return an attribute, as converted code reads it."""
+    from wengert.conversion.attributes import attribute
+
     return getattr(value, name, *default) if default else attribute(value, name)
 
 
 def staged_hasattr(value: Any, name: str) -> bool:
     """Return whether there is an attribute, as converted code reads it."""
     try:
-        attribute(value, name)
+        staged_getattr(value, name)
     except AttributeError:
         return False
     return True
+
+
+def staged_setattr(value: Any, name: str, new: Any) -> None:
+    """Set an attribute, as converted code sets it."""
+    from wengert.conversion.attributes import target
+
+    setattr(target(value), name, new)
+
+
+def staged_abs(value: Any) -> Any:
+    """Return an absolute value, of an object as converted code asks it."""
+    from wengert.conversion.operators import unary
+
+    return unary("abs", value)
+
+
+def staged_sum(*args: Any, **kwargs: Any) -> Any:
+    """Return a sum, of objects as converted code adds them."""
+    from wengert.conversion.operators import summed
+
+    return summed(*args, **kwargs)
 
 
 def looking(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -397,8 +387,11 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     int: staged_int,
     bool: staged_bool,
     round: staged_round,
+    abs: staged_abs,
+    sum: staged_sum,
     getattr: staged_getattr,
     hasattr: staged_hasattr,
+    setattr: staged_setattr,
     isinstance: looking(isinstance),
     callable: looking(callable),
     type: looking(type),

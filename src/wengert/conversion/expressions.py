@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 
 from wengert.control.places import HIDDEN
@@ -13,7 +14,23 @@ from wengert.conversion.syntax import SUSPENDING, at, constant, name_node
 __all__ = ["Expressions"]
 
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-COMPARISONS = {
+SIGNS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.MatMult: "@",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
     ast.Eq: "==",
     ast.NotEq: "!=",
     ast.Lt: "<",
@@ -62,9 +79,28 @@ class Expressions(ast.NodeTransformer):
         return self.operation(name, [first, *map(self.delayed, rest)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """Rewrite `not`."""
-        self.generic_visit(node)
-        return self.operation("not_", [node.operand], node) if isinstance(node.op, ast.Not) else node
+        """Rewrite `not`, and operators that may be the user's."""
+        if isinstance(node.op, ast.Not):
+            return self.operation("not_", [self.test(node.operand)], node)
+        if not isinstance(node.operand, ast.Constant):
+            node.operand = self.operation("left", [self.visit(node.operand)], node.operand)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Rewrite operators, which may be the user's."""
+        beside = "formatted" if isinstance(node.op, ast.Mod) else "left"
+        node.left, node.right = self.operand(beside, node.left), self.operand("right", node.right)
+        return node
+
+    def operand(self, name: str, node: ast.expr) -> ast.expr:
+        """Rewrite an operand, which may be an object of the user's."""
+        rewritten: ast.expr = self.visit(node)
+        is_number = isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
+        return rewritten if is_number else self.operation(name, [rewritten], node)
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """Rewrite what is asked for its truth."""
+        return self.operation("asked", [self.visit(node)], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Rewrite a conditional expression."""
@@ -72,15 +108,19 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not lifted:
             return node
-        return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
+        test = self.operation("asked", [node.test], node.test)
+        return self.operation("if_exp", [test, self.delayed(node.body), self.delayed(node.orelse)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Rewrite chains of comparisons, `in`, and `is`, which asks a value that is undefined for nothing."""
+        """Rewrite comparisons; operands of a chain but the first two wait."""
         lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
-        self.generic_visit(node)
-        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)):
+        if len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
+            node.left, node.comparators = self.operand("left", node.left), [self.operand("right", node.comparators[0])]
             return node
-        signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
+        self.generic_visit(node)
+        if not lifted:
+            return node
+        signs = at(constant(tuple(SIGNS[type(x)] for x in node.ops)), node)
         return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -96,16 +136,35 @@ class Expressions(ast.NodeTransformer):
         """Let a traced number choose the item that is read."""
         is_read = isinstance(node.ctx, ast.Load)
         node.value, node.slice = (self.visit if is_read else self.changed)(node.value), self.visit(node.slice)
-        if is_read:
-            node.value = self.operation("indexed", [node.value], node.value)
+        node.value = self.operation("indexed" if is_read else "target", [node.value], node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Let properties that are read be converted; mangle private names as Python does inside of a class."""
         if not isinstance(node.ctx, ast.Load):
-            return self.changed(node)
+            node.value, node.attr = self.changed(node.value), self.private(node.attr)
+            node.value = self.operation("target", [node.value], node.value)
+            return node
         name = at(constant(self.private(node.attr)), node)
         return self.operation("attribute", [self.visit(node.value), name], node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """Rewrite an augmented assignment, whose operator may be the user's."""
+        if isinstance(node.target, ast.Name):
+            return self.augmented_name(node, node.target)
+        target = self.visit(node.target)
+        target.value = self.operation("augmented_target", target.value.args, target.value)
+        node.target, node.value = target, self.operand("right", node.value)
+        return node
+
+    def augmented_name(self, node: ast.AugAssign, target: ast.Name) -> ast.stmt:
+        """Rewrite the augmented assignment of a name, which may be an object of the user's."""
+        value = self.visit(node.value)
+        node.value = self.operation("right", [copy.deepcopy(value)], node.value)
+        old = name_node(target.id, target)
+        new = self.operation("augmented", [constant(SIGNS[type(node.op)]), old, value], node)
+        test = self.operation("is_plain", [old], node)
+        return at(ast.If(test, [node], [at(ast.Assign([target], new), node)]), node)
 
     def changed(self, node: ast.expr) -> ast.expr:
         """Rewrite what is changed; its names and attributes stay there to tell which it is."""

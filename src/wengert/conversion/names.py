@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from wengert.control.places import HIDDEN
+from wengert.conversion.loading import OPERATIONS
 
 __all__ = ["Changes", "changes", "dotted", "exits_always"]
 
@@ -23,14 +24,26 @@ MUTATORS = frozenset(
 def dotted(node: ast.expr) -> str:
     """Return the name `a.b.c` of an expression that is one, below any subscripts; else an empty text."""
     while isinstance(node, ast.Subscript | ast.Starred):
-        node = node.value
+        node = uncovered(node.value)
     attributes = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)
-        node = node.value
+        node = uncovered(node.value)
         if isinstance(node, ast.Subscript):
             return ""
     return ".".join([node.id, *reversed(attributes)]) if isinstance(node, ast.Name) else ""
+
+
+def uncovered(node: ast.expr) -> ast.expr:
+    """Return an expression without the call into the library that conversion put around it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_library(node.func.value):
+        return node.args[0]
+    return node
+
+
+def is_library(node: ast.expr) -> bool:
+    """Tell whether an expression is the name by which converted code reaches the library."""
+    return isinstance(node, ast.Name) and node.id == OPERATIONS
 
 
 class Changes(ast.NodeVisitor):

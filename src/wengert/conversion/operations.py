@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from wengert.conversion.branches import and_, compare, if_exp, if_stmt, not_, or_, running
+from wengert.conversion.attributes import attribute, augmented_target, managed, target
+from wengert.conversion.branches import and_, if_exp, if_stmt, not_, or_, running
+from wengert.conversion.calls import callee, callee_in_for
 from wengert.conversion.loops import for_stmt, while_stmt
+from wengert.conversion.operators import asked, augmented, compare, formatted, is_plain, left, right
 from wengert.conversion.raising import handling
 from wengert.conversion.tables import indexed
 
 __all__ = [
     "and_",
+    "asked",
     "attribute",
+    "augmented",
+    "augmented_target",
     "callee",
     "callee_in_for",
     "compare",
     "for_stmt",
+    "formatted",
     "handling",
     "if_exp",
     "if_stmt",
     "indexed",
+    "is_plain",
+    "left",
+    "managed",
     "not_",
     "or_",
+    "right",
     "running",
+    "target",
     "while_stmt",
 ]
-
-
-def attribute(value: Any, name: str) -> Any:
-    """Return an attribute, of the user's properties what their functions give when converted."""
-    from wengert.conversion.calls import attribute as found
-
-    return found(value, name)
-
-
-def callee(function: Any) -> Any:
-    """Return what is called in place of a function."""
-    from wengert.conversion.calls import callee as found
-
-    return found(function)
-
-
-def callee_in_for(function: Any) -> Any:
-    """Return what is called in place of a function whose result a `for` statement goes through."""
-    from wengert.conversion.calls import callee_in_for as found
-
-    return found(function)

@@ -204,7 +204,7 @@ class Scope(Expressions, ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         """Rewrite a choice."""
-        test = self.visit(node.test)
+        test = self.test(node.test)
         body = self.block(node.body)
         return self.choice(test, body, self.block(node.orelse), node)
 
@@ -215,7 +215,7 @@ class Scope(Expressions, ast.NodeTransformer):
             ask = at(ast.If(at(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
             node.test, node.body, node.orelse = at(ast.Constant(True), node.test), [ask, *node.body], []
         loop, body, stops = self.loop_body(node)
-        test = at(ast.Return(self.visit(node.test)), node.test)
+        test = at(ast.Return(self.test(node.test)), node.test)
         names = {**changes([test]).places}
         for name, lines in changes(body).places.items():
             names[name] = (*names.get(name, ()), *lines)
@@ -295,7 +295,9 @@ class Scope(Expressions, ast.NodeTransformer):
 
     def visit_With(self, node: ast.With) -> ast.stmt:
         """Rewrite what is inside."""
-        node.items = [self.visit(x) for x in node.items]
+        for item in node.items:
+            item.context_expr = self.operation("managed", [self.visit(item.context_expr)], item.context_expr)
+            item.optional_vars = None if item.optional_vars is None else self.visit(item.optional_vars)
         node.body = self.handled(self.block(node.body), node)
         return node
 
@@ -364,6 +366,6 @@ class Scope(Expressions, ast.NodeTransformer):
         """Rewrite an assertion as a choice, unless Python leaves them out."""
         if sys.flags.optimize:
             return [node]
-        test = self.operation("not_", [self.visit(node.test)], node)
+        test = self.operation("not_", [self.test(node.test)], node)
         message = None if node.msg is None else self.visit(node.msg)
         return self.choice(test, [at(ast.Assert(at(ast.Constant(False), node), message), node)], [], node)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from wengert.control.heap import Heap
 from wengert.conversion.branches import decided
+from wengert.conversion.calls import converted_method, found_in
 from wengert.core.aval import NUMBERS
 from wengert.core.dispatch import as_tensor, weakened
 from wengert.core.tensor import Tensor, is_staged
@@ -41,9 +43,32 @@ class Table:
         return item_of(items, index)
 
 
+class Items:
+    """Stand for an object of the user's where an item of it is read.
+
+    Args:
+        read: its `__getitem__`, converted.
+    """
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read = read
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.read(index)
+
+
 def indexed(value: Any) -> Any:
     """Return what is indexed in place of a value."""
-    return Table(value) if type(value) in (list, tuple, np.ndarray) else value
+    kind = type(value)
+    if kind in (list, tuple, np.ndarray):
+        return Table(value)
+    if kind in (Tensor, dict, str):
+        return value
+    method = found_in(kind, "__getitem__")
+    inner = converted_method(method)
+    return value if inner is method else Items(MethodType(inner, value))
 
 
 def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any]) -> Any:

@@ -1,0 +1,202 @@
+"""Attributes, items and `with` of the user's objects: properties, descriptors and methods behind them are converted."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from wengert.conversion.calls import converted_method, found_in
+from wengert.conversion.operators import AUGMENTED, Right, augmented, is_plain
+from wengert.conversion.tables import indexed
+from wengert.core.tensor import Tensor
+
+__all__ = ["attribute", "augmented_target", "managed", "target"]
+
+PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
+"""Types of objects without properties of the user's."""
+UNTOUCHED = (np.ndarray, Tensor, type, super, ModuleType)
+"""Types of objects that are set as Python does."""
+
+
+# Attributes that are read
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute, of the user's properties and descriptors what their functions give when converted."""
+    kind = type(value)
+    if kind in PLAIN:
+        return getattr(value, name)
+    instance, bases = value, kind.__mro__
+    if kind is super and isinstance(value.__self__, value.__self_class__):
+        instance, kind = value.__self__, value.__self_class__
+        bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
+    getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), instance, name)
+    if getter is None or type(found_in(kind, "__getattribute__")) is FunctionType:  # the user's
+        return getattr(value, name)
+    try:
+        return getter(instance, kind)
+    except AttributeError:
+        otherwise = found_in(kind, "__getattr__")
+        if otherwise is None or instance is not value:
+            raise
+        return otherwise(value, name)
+
+
+def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any] | None:
+    """Return what gives an attribute of an object and its class; None if that is no function of the user's."""
+    kind = type(found)
+    if kind is property:
+        inner = converted_method(found.fget)
+        return None if inner is found.fget else property(inner).__get__
+    if kind is functools.cached_property:
+        inner = converted_method(found.func)
+        if inner is found.func:
+            return None
+        getter = functools.cached_property(inner)
+        getter.attrname = name
+        return getter.__get__
+    method = found_in(kind, "__get__")
+    inner = converted_method(method)
+    hidden = name in getattr(instance, "__dict__", ()) and found_in(kind, "__set__") is None
+    return None if inner is method or hidden else MethodType(inner, found)
+
+
+# What is set
+
+
+class Target:
+    """Stand for an object of which an attribute or item is set or deleted.
+
+    Args:
+        of: the object.
+    """
+
+    __slots__ = ("_wengert_of",)
+    _wengert_of: Any
+
+    def __init__(self, of: Any) -> None:
+        object.__setattr__(self, "_wengert_of", of)
+
+    def __setattr__(self, name: str, new: Any) -> None:
+        setter = setter_of(type(self._wengert_of), name)
+        if setter is None:
+            setattr(self._wengert_of, name, new)
+        else:
+            setter(self._wengert_of, new)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._wengert_of, name)
+
+    def __setitem__(self, index: Any, new: Any) -> None:
+        method = changed_method(type(self._wengert_of), "__setitem__")
+        (method or operator.setitem)(self._wengert_of, index, new)
+
+    def __delitem__(self, index: Any) -> None:
+        method = changed_method(type(self._wengert_of), "__delitem__")
+        (method or operator.delitem)(self._wengert_of, index)
+
+
+def target(value: Any) -> Any:
+    """Return what stands for a value of which an attribute or item is set."""
+    kind = type(value)
+    return value if kind in (list, dict) or issubclass(kind, UNTOUCHED) else Target(value)
+
+
+def setter_of(kind: type, name: str) -> Callable[[Any, Any], None] | None:
+    """Return what sets an attribute of an object; None if that is no function of the user's."""
+    whole = changed_method(kind, "__setattr__")
+    if whole is not None:
+        return lambda of, new: whole(of, name, new)
+    if found_in(kind, "__setattr__") is not object.__setattr__:
+        return None
+    found = found_in(kind, name)
+    if type(found) is property:
+        inner = converted_method(found.fset)
+        return None if inner is found.fset else inner
+    method = changed_method(type(found), "__set__")
+    return None if method is None else MethodType(method, found)
+
+
+def changed_method(kind: type, name: str) -> Any:
+    """Return the method of a class converted; None if it has none, or none of the user's."""
+    found = found_in(kind, name)
+    inner = converted_method(found)
+    return None if inner is found else inner
+
+
+class AugmentedTarget(Target):
+    """Stand for an object of which an attribute or item is set by an augmented assignment."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return in_place(attribute(self._wengert_of, name))
+
+    def __getitem__(self, index: Any) -> Any:
+        return in_place(indexed(self._wengert_of)[index])
+
+
+def augmented_target(value: Any) -> Any:
+    """Return what stands for a value of which an attribute or item is set by an augmented assignment."""
+    kind = type(value)
+    return value if issubclass(kind, UNTOUCHED) else AugmentedTarget(value)
+
+
+class InPlace:
+    """Stand for an object of the user's on the left of an augmented assignment.
+
+    Args:
+        value: the object.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def in_place(value: Any) -> Any:
+    """Return what stands on the left of an augmented assignment in place of a value."""
+    return value if is_plain(value) else InPlace(value)
+
+
+def assignment(sign: str) -> Callable[[InPlace, Any], Any]:
+    """Return the method of `InPlace` for an operator."""
+    return lambda self, other: augmented(sign, self.value, other.of if type(other) is Right else other)
+
+
+for _sign, _name in AUGMENTED.items():
+    setattr(InPlace, _name, assignment(_sign))
+
+
+# with
+
+
+class Managed:
+    """Stand for a context manager.
+
+    Args:
+        of: the manager.
+    """
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __enter__(self) -> Any:
+        return converted_method(found_in(type(self.of), "__enter__"))(self.of)
+
+    def __exit__(self, *error: Any) -> Any:
+        return converted_method(found_in(type(self.of), "__exit__"))(self.of, *error)
+
+
+def managed(value: Any) -> Any:
+    """Return what stands for a context manager in a `with` statement."""
+    methods = [changed_method(type(value), name) for name in ("__enter__", "__exit__")]
+    return Managed(value) if any(methods) else value

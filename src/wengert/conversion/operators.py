@@ -1,0 +1,293 @@
+"""Operators, comparisons and truths of the user's objects: their methods are converted as what calls name is."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from wengert.control.libraries import is_library
+from wengert.control.places import defined
+from wengert.conversion.branches import Thunk, and_, not_, or_
+from wengert.conversion.calls import converted_method, found_in
+from wengert.conversion.regions import as_truth
+from wengert.core.tensor import Tensor, is_staged
+
+__all__ = [
+    "AUGMENTED",
+    "asked",
+    "augmented",
+    "compare",
+    "formatted",
+    "is_plain",
+    "left",
+    "right",
+    "summed",
+    "unary",
+]
+
+Function = Callable[[Any, Any], Any]
+Way: TypeAlias = tuple[Any, Any, Any]
+"""A method, the operand that has it, and the other one."""
+
+
+class Operator(NamedTuple):
+    """Hold what Python does for an operator.
+
+    Attributes:
+        function: the operator, as a function.
+        method: the name of the left operand's method.
+        reflected: the name of the right operand's.
+    """
+
+    function: Function
+    method: str
+    reflected: str
+
+
+def arithmetic(name: str, function: Function) -> Operator:
+    """Return an operator whose methods have a name and that with an `r` before it."""
+    return Operator(function, f"__{name}__", f"__r{name}__")
+
+
+OPERATORS: dict[str, Operator] = {
+    "+": arithmetic("add", operator.add),
+    "-": arithmetic("sub", operator.sub),
+    "*": arithmetic("mul", operator.mul),
+    "@": arithmetic("matmul", operator.matmul),
+    "/": arithmetic("truediv", operator.truediv),
+    "//": arithmetic("floordiv", operator.floordiv),
+    "%": arithmetic("mod", operator.mod),
+    "**": arithmetic("pow", operator.pow),
+    "<<": arithmetic("lshift", operator.lshift),
+    ">>": arithmetic("rshift", operator.rshift),
+    "&": arithmetic("and", operator.and_),
+    "|": arithmetic("or", operator.or_),
+    "^": arithmetic("xor", operator.xor),
+    "==": Operator(operator.eq, "__eq__", "__eq__"),
+    "!=": Operator(operator.ne, "__ne__", "__ne__"),
+    "<": Operator(operator.lt, "__lt__", "__gt__"),
+    "<=": Operator(operator.le, "__le__", "__ge__"),
+    ">": Operator(operator.gt, "__gt__", "__lt__"),
+    ">=": Operator(operator.ge, "__ge__", "__le__"),
+}
+COMPARING = ("==", "!=", "<", "<=", ">", ">=")
+AUGMENTED = {sign: x.method.replace("__", "__i", 1) for sign, x in OPERATORS.items() if sign not in COMPARING}
+UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "-": (operator.neg, "__neg__"),
+    "+": (operator.pos, "__pos__"),
+    "~": (operator.invert, "__invert__"),
+    "abs": (abs, "__abs__"),
+}
+NAMES = frozenset(
+    (
+        *(name for x in OPERATORS.values() for name in (x.method, x.reflected)),
+        *AUGMENTED.values(),
+        *(name for _, name in UNARY.values()),
+    )
+)
+NUMPYS = np.ndarray, np.float64, np.float32, np.complex128, np.int64, np.int32, np.bool_
+PYTHONS = int, float, bool, complex, str, tuple, list, dict, set, range, type(None), type
+PLAIN = frozenset((Tensor, *NUMPYS, *PYTHONS))
+"""Types of operands without methods of the user's."""
+SEQUENCES = (list, tuple, str, bytes, bytearray)
+HOLDING = (list, tuple, set, frozenset, dict)
+MOST = 64
+"""Items that are compared one after the other."""
+_USERS: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def is_users(kind: type) -> bool:
+    """Tell whether operators of a class are the user's, and so to be converted."""
+    known = _USERS.get(kind)
+    if known is None:
+        found = [found_in(kind, name) for name in NAMES]
+        known = _USERS[kind] = any(type(x) is FunctionType and not is_library(x.__code__) for x in found)
+    return known
+
+
+class Operand:
+    """Stand for an object of the user's beside an operator.
+
+    Args:
+        of: the object.
+    """
+
+    __slots__ = ("of",)
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]  # nobody keeps it
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+
+class Left(Operand):
+    """Stand for the operand on the left, or the only one."""
+
+    __slots__ = ()
+
+
+class Right(Operand):
+    """Stand for the operand on the right of what has no method for it."""
+
+    __slots__ = ()
+
+
+def forward(sign: str) -> Callable[[Left, Any], Any]:
+    """Return the method of the left operand."""
+    return lambda self, other: binary(sign, self.of, other.of if type(other) is Right else other)
+
+
+def backward(sign: str) -> Callable[[Right, Any], Any]:
+    """Return the method of the right operand."""
+    return lambda self, other: binary(sign, other, self.of)
+
+
+def alone(sign: str) -> Callable[[Left], Any]:
+    """Return the method of the only operand."""
+    return lambda self: unary(sign, self.of)
+
+
+for _sign, _operator in OPERATORS.items():
+    setattr(Left, _operator.method, forward(_sign))
+    setattr(Right, _operator.reflected, backward(_sign))
+for _sign, (_, _name) in UNARY.items():
+    setattr(Left, _name, alone(_sign))
+
+
+def left(value: Any) -> Any:
+    """Return what stands on the left of an operator in place of a value."""
+    return value if type(value) in PLAIN or not is_users(type(value)) else Left(value)
+
+
+def right(value: Any) -> Any:
+    """Return what stands on the right of an operator in place of a value."""
+    return value if type(value) in PLAIN or not is_users(type(value)) else Right(value)
+
+
+def formatted(value: Any) -> Any:
+    """Return what stands on the left of `%` in place of a value: a text is filled with the value on the right."""
+    return Left(value) if isinstance(value, str | bytes | bytearray) else left(value)
+
+
+def binary(sign: str, left: Any, right: Any) -> Any:
+    """Carry out an operator or a comparison as Python does, with methods of the user's converted."""
+    if sign == "!=" and all(found_in(type(x), "__ne__") is object.__ne__ for x in (left, right)):
+        return not_(binary("==", left, right))
+    ways = methods(sign, left, right)
+    return first_answer(sign, left, right, ways) if ways else OPERATORS[sign].function(left, right)
+
+
+def methods(sign: str, left: Any, right: Any) -> list[Way]:
+    """Return the methods that Python asks, in its order and converted; none if none of them is the user's."""
+    _, name, reflected = OPERATORS[sign]
+    own, its = found_in(type(left), name), found_in(type(right), reflected)
+    forward, backward = (converted_method(own), left, right), (converted_method(its), right, left)
+    if forward[0] is own and backward[0] is its:
+        return []
+    inherits = type(left) is not type(right) and isinstance(right, type(left))
+    if sign in COMPARING:
+        return [backward, forward] if inherits else [forward, backward]
+    if type(left) is type(right):
+        return [forward]
+    is_sequence = sign in "+*" and isinstance(left, SEQUENCES) and forward[0] is own  # whose way is tried last
+    overrides = inherits and found_in(type(left), reflected) is not its
+    return [backward, forward] if is_sequence or overrides else [forward, backward]
+
+
+def first_answer(sign: str, left: Any, right: Any, ways: Sequence[Way]) -> Any:
+    """Return what the first method gives that knows the operands, or else what Python does."""
+    for method, value, other in ways:
+        found = NotImplemented if method is None else method(value, other)
+        if found is not NotImplemented:
+            return found
+    if sign in ("==", "!="):
+        return (left is right) == (sign == "==")
+    kinds = f"'{type(left).__name__}' and '{type(right).__name__}'"
+    if sign in COMPARING:
+        raise TypeError(f"'{sign}' not supported between instances of {kinds}")
+    raise TypeError(f"unsupported operand type(s) for {sign}: {kinds}")
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether an augmented assignment changes a value without a method of the user's."""
+    return type(value) in PLAIN or not is_users(type(value))
+
+
+def augmented(sign: str, left: Any, right: Any) -> Any:
+    """Return what an augmented assignment to an object assigns."""
+    own = found_in(type(left), AUGMENTED[sign])
+    found = NotImplemented if own is None else converted_method(own)(left, right)
+    return binary(sign, left, right) if found is NotImplemented else found
+
+
+def unary(sign: str, value: Any) -> Any:
+    """Carry out an operator of one operand."""
+    function, name = UNARY[sign]
+    own = found_in(type(value), name)
+    inner = converted_method(own)
+    return function(value) if inner is own else inner(value)
+
+
+def asked(value: Any) -> Any:
+    """Return what decides for a test: of an object, what the user's `__bool__` or `__len__` gives."""
+    if type(value) in PLAIN:
+        return value
+    own = found_in(type(value), "__bool__") or found_in(type(value), "__len__")
+    inner = converted_method(own)
+    return value if inner is own else inner(value)
+
+
+def summed(*args: Any, **kwargs: Any) -> Any:
+    """Return a sum; objects are added by their methods, converted."""
+    items = args[0] if args and type(args[0]) in (list, tuple) else ()
+    if all(type(x) in PLAIN for x in items):
+        return sum(*args, **kwargs)
+    total, *rest = (*args[1:], *kwargs.values()) or (0,)
+    if rest or kwargs.keys() - {"start"} or isinstance(total, str | bytes | bytearray):
+        return sum(*args, **kwargs)  # which says what is wrong
+    for item in items:
+        total = left(total) + right(item)
+    return total
+
+
+def compare(signs: Sequence[str], value: Any, *rest: Thunk) -> Any:
+    """Carry out a chain of comparisons; each operand is evaluated once."""
+    other = rest[0]()
+    first = compared(signs[0], value, other)
+    if len(signs) == 1:
+        return first
+    return and_(first, lambda: compare(signs[1:], other, *rest[1:]))
+
+
+def compared(sign: str, value: Any, other: Any) -> Any:
+    """Carry out one comparison."""
+    if sign in OPERATORS:
+        return OPERATORS[sign].function(left(value), right(other))
+    name = sign.removeprefix("not ").removesuffix(" not")
+    found = defined(value) is defined(other) if name == "is" else contained(value, other)
+    return found if name == sign else not_(found)
+
+
+def contained(value: Any, items: Any) -> Any:
+    """Carry out `in`: whether a value is one of some items, or equal to one."""
+    own = None if type(items) in PLAIN else found_in(type(items), "__contains__")
+    inner = converted_method(own)
+    if inner is not own:
+        found = inner(items, value)
+        return as_truth(found) if is_staged(found) else bool(found)
+    if type(items) not in HOLDING or len(items) > MOST:
+        return value in items
+    asks = isinstance(items, list | tuple)  # others look for equal hashes first
+    if not any(is_staged(x) or (asks and type(x) not in PLAIN) for x in (value, *items)):
+        return value in items
+
+    def test(item: Any) -> Any:
+        equal = value is item or left(value) == right(item)
+        return as_truth(equal) if is_staged(equal) else bool(equal)
+
+    return or_(False, *[lambda item=item: test(item) for item in items])
