@@ -49,7 +49,7 @@ def addresses() -> dict[str, str]:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the reference into the menu, before those that are listed there."""
-    (listed,) = [item["Reference"] for item in config.nav if "Reference" in item]
+    (listed,) = [item["Reference"] for item in config.nav or () if "Reference" in item]
     listed[:0] = [f"reference/{module}.md" for module in MODULES]
     return config
 

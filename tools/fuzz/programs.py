@@ -130,6 +130,55 @@ class Box:
         if self.count > 2:
             self.value[-1] = by * self.count
 
+    def __add__(self, by):
+        if by > 0.5:
+            return Box(self.value + by)
+        return Box(self.value * by)
+
+    __radd__ = __add__
+
+    def __isub__(self, by):
+        if by > 0.5:
+            self.value = self.value - by
+        else:
+            self.value[0] -= by
+        return self
+
+    def __neg__(self):
+        return Box(-self.value) if np.sum(self.value) > 0 else Box(self.value * 0.5)
+
+    def __bool__(self):
+        found = False
+        if np.sum(self.value) > 1:
+            found = True
+        return found
+
+    def __lt__(self, by):
+        if self:
+            return self.count < by
+        return np.sum(self.value) < by
+
+    def __getitem__(self, by):
+        if by > 0:
+            return np.sum(self.value) * by
+        return by
+
+    def __setitem__(self, by, value):
+        if value > by:
+            self.value[0] = value
+        else:
+            self.count += 1
+            self.value = self.value * by
+
+    @property
+    def first(self):
+        return self.value[0]
+
+    @first.setter
+    def first(self, by):
+        if by > 0:
+            self.value[0] = by
+
 
 class Opened:
     def __init__(self, value):

@@ -148,6 +148,16 @@ THROUGH = {
 }
 
 
+BOXED = (
+    *("{box}.grow({by})", "{box}.write({by})", "{box}.count_on({by})"),
+    *("{box} = {box} + {by}", "{box} = {by} + {box}", "{box} = -{box}", "{box} -= {by}", "{box} = {box} + {box}[{by}]"),
+    *("{box}[{by}] = {other}", "{box}.first = {by}", "{box}[{by}] *= {other}"),
+    *("{box}.grow({by} if {box} else {other})", "{box}.write({by} if {box} < {other} else {other})"),
+    *("{box}.grow({by} if not {box} else {box}[{other}])", "{box} = {box} if {box} > {by} else {box} + {other}"),
+)
+"""What is done with an object of a class whose methods choose by traced values."""
+
+
 class Statements:
     """Make random statements."""
 
@@ -428,12 +438,11 @@ class Statements:
         return Name(text, source.kind, source.number, source.own)
 
     def box(self, scope: Scope, _depth: int) -> Lines:
-        """Define an object, or call a method that changes one."""
+        """Define an object, call a method that changes one, or let Python call it."""
         boxes = [n for n in scope.names if n.text.endswith(".value")]
-        if boxes and self.choice.random() < 0.6:
-            box = self.choice.choice(boxes)
-            method = self.choice.choice(("grow", "write", "count_on"))
-            return [f"{box.text.removesuffix('.value')}.{method}({self.value('S', scope)})"]
+        if boxes and self.choice.random() < 0.75:
+            box = self.choice.choice(boxes).text.removesuffix(".value")
+            return [self.choice.choice(BOXED).format(box=box, by=self.value("S", scope), other=self.value("S", scope))]
         name, kind = self.make.fresh("o"), self.kind("VMP")
         value = self.value(kind, scope)
         scope.names.append(Name(f"{name}.value", kind, own=True))
