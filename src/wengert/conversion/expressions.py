@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 
 from wengert.control.places import HIDDEN
@@ -160,7 +159,7 @@ class Expressions(ast.NodeTransformer):
     def augmented_name(self, node: ast.AugAssign, target: ast.Name) -> ast.stmt:
         """Rewrite the augmented assignment of a name, which may be an object of the user's."""
         value = self.visit(node.value)
-        node.value = self.operation("right", [copy.deepcopy(value)], node.value)
+        node.value = self.operation("right", [value], node.value)
         old = name_node(target.id, target)
         new = self.operation("augmented", [constant(SIGNS[type(node.op)]), old, value], node)
         test = self.operation("is_plain", [old], node)
