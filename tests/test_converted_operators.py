@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +240,14 @@ def summed(x: Any) -> Any:
     return total.x * total.y + other.x  # type: ignore[union-attr]
 
 
+def called_by_functions(x: Any) -> Any:
+    pairs = [Pair(x, 2.0), Pair(1.0, x), Pair(x * x, 1.0)]
+    total = functools.reduce(operator.add, [*pairs, x])
+    negative = operator.neg(total).x if operator.lt(pairs[0], pairs[1]) else total.y
+    extreme = min(pairs).x * max(pairs, key=lambda pair: pair.x).y  # type: ignore[type-var]
+    return negative + extreme + sum(spring.stiffness for spring in map(Spring, [x + 3, 2 * x + 3]))
+
+
 def looped(x: Any) -> Any:
     pair = Pair(x, 1.0)
     for _ in range(3):
@@ -260,6 +270,7 @@ PROGRAMS = (
     described,
     managed,
     summed,
+    called_by_functions,
     looped,
 )
 

@@ -10,28 +10,20 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-
 from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
 from wengert.control.libraries import is_library, is_wengerts
-from wengert.control.places import defined
-from wengert.conversion.iterables import CHOICES, ITERATORS, items_of
+from wengert.conversion.iterables import ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
-from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, one_element
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
-from wengert.core.dispatch import apply, weakened
-from wengert.core.order import is_scalar
-from wengert.core.tensor import is_staged
-from wengert.errors import DtypeError, UsageError, describe
-from wengert.primitives import conversion
+from wengert.errors import UsageError
 
-__all__ = ["callee", "callee_in_for", "converted", "converted_method", "found_in"]
+__all__ = ["BUILTINS", "callee", "callee_in_for", "converted", "converted_method", "found_in", "passing"]
 
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-PASSING = (map, filter, functools.partial, functools.reduce)
+BUILTINS: dict[Any, Callable[..., Any]] = {}
+"""What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
 
 _CODES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 
@@ -168,11 +160,9 @@ def callee(function: Any) -> Any:
         inner = called_function(function.__func__) if type(function.__func__) is FunctionType else function.__func__
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if kind is BuiltinFunctionType or kind is type:
-        replaced = BUILTINS.get(function) if function in BUILTIN_SET else None
+        replaced = BUILTINS.get(function)
         if replaced is not None:
             return replaced
-        if function in PASSING:
-            return passing(function)
         return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_settled(function) else converted(function)
@@ -295,106 +285,3 @@ def parameters_called(function: Any) -> frozenset[str]:
         return frozenset()
     kinds = function.__annotations__.items()
     return frozenset(name for name, kind in kinds if str(kind).startswith(("Callable[", "Function")))
-
-
-# Builtins
-
-
-def staged_range(*ends: Any) -> Any:
-    """Return a range; one of which an end is traced is for `for` statements."""
-    return StagedRange(*ends) if any(map(is_staged, ends)) else range(*ends)
-
-
-def staged_int(*args: Any, **kwargs: Any) -> Any:
-    """Return a whole number of Python's."""
-    if len(args) != 1 or kwargs or not is_staged(args[0]):
-        return int(*args, **kwargs)
-    return as_integer(one_element("int", args[0]))
-
-
-def as_integer(value: Any) -> Any:
-    """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
-    if value.dtype.kind == "c":
-        raise DtypeError(
-            describe("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
-        )
-    return weakened(apply(conversion.whole, value))
-
-
-def staged_bool(*args: Any) -> Any:
-    """Return a truth, as Python has it."""
-    from wengert.conversion.operators import asked
-
-    found = asked(args[0]) if len(args) == 1 else ()
-    return weakened(as_truth(found)) if is_staged(found) else bool(*args)
-
-
-def staged_round(number: Any, ndigits: Any = None) -> Any:
-    """Return a rounded number: a whole one of Python's if there is no number of digits."""
-    if ndigits is not None or not is_staged(number) or not is_scalar(number) or number.dtype == np.bool_:
-        return round(number, ndigits)
-    return as_integer(np.rint(number))
-
-
-def staged_getattr(value: Any, name: str, *default: Any) -> Any:
-    """Return an attribute, as converted code reads it."""
-    from wengert.conversion.attributes import attribute
-
-    return getattr(value, name, *default) if default else attribute(value, name)
-
-
-def staged_hasattr(value: Any, name: str) -> bool:
-    """Return whether there is an attribute, as converted code reads it."""
-    try:
-        staged_getattr(value, name)
-    except AttributeError:
-        return False
-    return True
-
-
-def staged_setattr(value: Any, name: str, new: Any) -> None:
-    """Set an attribute, as converted code sets it."""
-    from wengert.conversion.attributes import target
-
-    setattr(target(value), name, new)
-
-
-def staged_abs(value: Any) -> Any:
-    """Return an absolute value, of an object as converted code asks it."""
-    from wengert.conversion.operators import unary
-
-    return unary("abs", value)
-
-
-def staged_sum(*args: Any, **kwargs: Any) -> Any:
-    """Return a sum, of objects as converted code adds them."""
-    from wengert.conversion.operators import summed
-
-    return summed(*args, **kwargs)
-
-
-def looking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(defined, args), **kwargs)
-
-    return call
-
-
-BUILTINS: dict[Any, Callable[..., Any]] = {
-    range: staged_range,
-    int: staged_int,
-    bool: staged_bool,
-    round: staged_round,
-    abs: staged_abs,
-    sum: staged_sum,
-    getattr: staged_getattr,
-    hasattr: staged_hasattr,
-    setattr: staged_setattr,
-    isinstance: looking(isinstance),
-    callable: looking(callable),
-    type: looking(type),
-    **{function: passing(choice) for function, choice in CHOICES.items()},
-}
-BUILTIN_SET = frozenset(BUILTINS)

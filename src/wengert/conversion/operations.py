@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wengert.conversion.attributes import attribute, augmented_target, managed, target
 from wengert.conversion.branches import and_, if_exp, if_stmt, not_, or_, running
-from wengert.conversion.calls import callee, callee_in_for
+from wengert.conversion.builtin_functions import FUNCTIONS
+from wengert.conversion.calls import BUILTINS, callee, callee_in_for
 from wengert.conversion.loops import for_stmt, while_stmt
 from wengert.conversion.operators import asked, augmented, compare, formatted, is_plain, left, right
 from wengert.conversion.raising import handling
@@ -35,3 +36,5 @@ __all__ = [
     "target",
     "while_stmt",
 ]
+
+BUILTINS.update(FUNCTIONS)

@@ -19,6 +19,8 @@ from wengert.core.tensor import Tensor, is_staged
 
 __all__ = [
     "AUGMENTED",
+    "OPERATORS",
+    "UNARY",
     "asked",
     "augmented",
     "compare",

@@ -1,0 +1,188 @@
+"""What converted code calls in place of functions of Python's, which would ask traced values for numbers and truths."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.control.heap import Heap
+from wengert.control.places import defined
+from wengert.conversion.attributes import attribute, target
+from wengert.conversion.branches import and_, decided, or_
+from wengert.conversion.calls import callee, passing
+from wengert.conversion.iterables import SIZED
+from wengert.conversion.operators import OPERATORS, UNARY, asked, is_plain, left, right, summed, unary
+from wengert.conversion.ranges import StagedRange
+from wengert.conversion.regions import as_truth, one_element
+from wengert.core.dispatch import apply, weakened
+from wengert.core.order import is_scalar
+from wengert.core.tensor import is_staged
+from wengert.errors import DtypeError, describe
+from wengert.primitives import conversion
+
+__all__ = ["FUNCTIONS"]
+
+
+# Numbers and truths
+
+
+def staged_range(*ends: Any) -> Any:
+    """Return a range; one of which an end is traced is for `for` statements."""
+    return StagedRange(*ends) if any(map(is_staged, ends)) else range(*ends)
+
+
+def staged_int(*args: Any, **kwargs: Any) -> Any:
+    """Return a whole number of Python's."""
+    if len(args) != 1 or kwargs or not is_staged(args[0]):
+        return int(*args, **kwargs)
+    return as_integer(one_element("int", args[0]))
+
+
+def as_integer(value: Any) -> Any:
+    """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
+    if value.dtype.kind == "c":
+        raise DtypeError(
+            describe("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
+        )
+    return weakened(apply(conversion.whole, value))
+
+
+def staged_bool(*args: Any) -> Any:
+    """Return a truth, as Python has it."""
+    found = asked(args[0]) if len(args) == 1 else ()
+    return weakened(as_truth(found)) if is_staged(found) else bool(*args)
+
+
+def staged_round(number: Any, ndigits: Any = None) -> Any:
+    """Return a rounded number: a whole one of Python's if there is no number of digits."""
+    if ndigits is not None or not is_staged(number) or not is_scalar(number) or number.dtype == np.bool_:
+        return round(number, ndigits)
+    return as_integer(np.rint(number))
+
+
+# Attributes
+
+
+def staged_getattr(value: Any, name: str, *default: Any) -> Any:
+    """Return an attribute, as converted code reads it."""
+    return getattr(value, name, *default) if default else attribute(value, name)
+
+
+def staged_hasattr(value: Any, name: str) -> bool:
+    """Return whether there is an attribute, as converted code reads it."""
+    try:
+        staged_getattr(value, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def staged_setattr(value: Any, name: str, new: Any) -> None:
+    """Set an attribute, as converted code sets it."""
+    setattr(target(value), name, new)
+
+
+def looking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(defined, args), **kwargs)
+
+    return call
+
+
+# Choices
+
+
+def larger(test: Any, one: Any, other: Any) -> Any:
+    """Return one of two values."""
+    if not is_staged(test):
+        return one if test else other
+    return decided(test, lambda: one, lambda: other, Heap(()))
+
+
+def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return `max` or `min`, which give the first of the best items: NaN is no better than anything, nor worse."""
+
+    def choice(*args: Any, key: Callable[[Any], Any] | None = None, **default: Any) -> Any:
+        if not args or default.keys() - {"default"} or (default and len(args) > 1):
+            return function(*args, **default)  # which says what is wrong
+        items = list(args if len(args) > 1 else args[0])
+        ranks = items if key is None else list(map(key, items))
+        if not items:
+            return function(items, **default)
+        if not any(is_staged(x) or not is_plain(x) for x in ranks):
+            return items[function(range(len(items)), key=ranks.__getitem__)]
+        found, rank = items[0], ranks[0]
+        for item, other in zip(items[1:], ranks[1:], strict=True):
+            test = better(other, rank)
+            found = larger(test, item, found)
+            rank = found if key is None else larger(test, other, rank)
+        return found
+
+    return choice
+
+
+def truth(value: Any) -> Any:
+    """Return whether Python takes a value for true."""
+    return as_truth(value) if is_staged(value) else bool(value)
+
+
+def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `any` or `all` of a list, tuple or array; Python may not ask for all items of anything else."""
+
+    def decision(*args: Any) -> Any:
+        items = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
+        if not any(map(is_staged, items)):
+            return function(*args)
+        first, *rest = tuple(items)
+        return weakened(combined(truth(first), *[lambda x=x: truth(x) for x in rest]))
+
+    return decision
+
+
+# Functions of functions and operators
+
+
+def calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what is called in place of a function that calls its first argument."""
+
+    @functools.wraps(function, updated=())
+    def call(called: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(callee(called), *args, **kwargs)
+
+    return call
+
+
+def operating(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return what is called in place of a function of `operator`."""
+    return lambda one, other: function(left(one), right(other))
+
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    range: staged_range,
+    int: staged_int,
+    bool: staged_bool,
+    round: staged_round,
+    sum: summed,
+    max: passing(choosing(builtins.max, lambda a, b: left(a) > right(b))),
+    min: passing(choosing(builtins.min, lambda a, b: left(a) < right(b))),
+    any: deciding(builtins.any, or_),
+    all: deciding(builtins.all, and_),
+    map: calling(map),
+    filter: calling(filter),
+    functools.reduce: calling(functools.reduce),
+    functools.partial: passing(functools.partial),
+    getattr: staged_getattr,
+    hasattr: staged_hasattr,
+    setattr: staged_setattr,
+    isinstance: looking(isinstance),
+    callable: looking(callable),
+    type: looking(type),
+    **{x.function: operating(x.function) for x in OPERATORS.values()},
+    **{function: functools.partial(unary, sign) for sign, (function, _) in UNARY.items()},
+}
