@@ -48,6 +48,7 @@ class Recording:
         structure: the containers of the result.
         aux: the auxiliary result, as seen one level below.
         masks: whether the last sweep passed a mask.
+        reached: which of the leaves the last sweep came to; the others got zeros.
 
     Where the arguments are copies, `originals` are what they are copies of, which may share memory.
     """
@@ -66,6 +67,7 @@ class Recording:
         self.name = name
         self.tape = tape(next_level(), functools.partial(name_of, name, function))
         self.masks = False
+        self.reached: list[bool] = []
         self.leaves: list[Any] = []
         self.structures: list[tuple[Any, int]] = []
         self.inputs: list[Tensor] = []
@@ -139,11 +141,12 @@ class Recording:
                 seeds.append((leaf._node, ct))
         run = sweep(seeds, retain=retain, watch=watch, masked=masked)
         self.masks = run.masks
-        found = []
-        for node in self.nodes:
-            ct = run.result(node)
-            found.append(np.zeros(node.shape, node.dtype)[()] if ct is None else ct)
-        return found
+        found = list(map(run.result, self.nodes))
+        self.reached = [ct is not None for ct in found]
+        return [
+            np.zeros(node.shape, node.dtype)[()] if ct is None else ct
+            for node, ct in zip(self.nodes, found, strict=True)
+        ]
 
     def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
         """Return one value for each differentiated leaf in the containers of their arguments."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from wengert._unstopped import UNSTOPPED
 from wengert.compile.dead import eliminate_dead, must_run
 from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
-from wengert.control.subgraphs import dependent
+from wengert.control.subgraphs import dependent, only
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Primitive
@@ -100,14 +101,14 @@ class TracedForm:
         """
         found = self.partitions.get((wanted, masked))
         if found is None:
-            joint, masks = joint_graph(self.graph, wanted, masked)
+            joint, masks, reached = joint_graph(self.graph, wanted, masked)
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward), function_of(halves.backward)
             moving = dependent(self.graph, wanted, smooth=False)
             call = GraphCall(self, wanted, moving, masked, masks)
-            found = Partition(joint, halves.read, *functions, places, moving, call)
+            found = Partition(joint, halves.read, *functions, places, moving, reached, call)
             self.partitions[wanted, masked] = found
         return found
 
@@ -137,6 +138,7 @@ class Partition(NamedTuple):
         backward: inputs read, residuals and cotangents to gradients.
         places: of the outputs, then of the residuals, among what the forward half gives.
         moving: which outputs are computed of the wanted inputs; the others are constants.
+        reached: the positions of the wanted inputs that have a gradient; nothing is sent back to the others.
         call: what is recorded.
     """
 
@@ -146,6 +148,7 @@ class Partition(NamedTuple):
     backward: Run
     places: tuple[int, ...]
     moving: Sequence[bool]
+    reached: frozenset[int]
     call: GraphCall
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
@@ -187,10 +190,11 @@ def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
     return Graph(graph.inputs, graph.equations, outputs), tuple(places)
 
 
-def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> tuple[Graph, bool]:
+def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> tuple[Graph, bool, frozenset[int]]:
     """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs.
 
-    And whether its sweep passes a mask. With `masked` one has been passed before it begins.
+    And whether its sweep passes a mask, and to which inputs it comes. With `masked` one has been passed before it
+    begins.
     """
     chosen = [i for i, want in enumerate(wanted) if want]
     floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
@@ -204,11 +208,14 @@ def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> t
         seeds = [given.get(i) for i in range(len(graph.outputs))]
         results = (*run.values(), *run.swept(seeds, retain=False, masked=masked))
         masks.append(run.masks)
+        reached.append(frozenset(compress(chosen, run.reached)))
         return results
 
     avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
     masks: list[bool] = []
-    return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph, masks[-1]
+    reached: list[frozenset[int]] = []
+    both = trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
+    return both, masks[-1], reached[-1]
 
 
 class GraphCall(Primitive):
@@ -313,7 +320,7 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     partition = form.partition(wanted)
     results = partition.run(operands)
     count = len(form.graph.outputs)
-    node = new_record(partition.call, inputs, {})
+    node = new_record(partition.call, tuple(only(inputs, partition.reached)), {})
     node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
