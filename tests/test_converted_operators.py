@@ -343,3 +343,25 @@ def test_arrays_leave_operators_to_objects_that_ask_for_it() -> None:
     for x in (2.0, 0.5):
         assert wg.jit(f)(x) == f(x)
         assert wg.jit(wg.grad(f))(x) == wg.grad(f)(x)
+
+
+def test_arrays_are_changed_in_place_by_objects() -> None:
+    class Field:
+        def __init__(self, values: Any) -> None:
+            self.values = values
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.asarray(self.values, dtype)
+
+        def __radd__(self, other: Any) -> Any:
+            return other + self.values if self.values[0] > 0 else other
+
+    def f(x: Any) -> Any:
+        array = np.ones(2)
+        same, held = array, {"one": [array]}
+        array += Field([-1.0, 2.0])
+        held["one"][0] += Field([3.0, 4.0])
+        return (same[0] * x if x > 0 else same[1] * x) + array[1]
+
+    for x in (2.0, -3.0):
+        assert wg.jit(f)(x) == f(x)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from wengert.conversion.calls import converted_method, found_in
-from wengert.conversion.operators import AUGMENTED, Right, augmented, is_plain
+from wengert.conversion.operators import AUGMENTED, Left, augmented, is_plain
 from wengert.conversion.tables import indexed
+from wengert.core.aval import is_number
 from wengert.core.tensor import Tensor
 
 __all__ = ["attribute", "augmented_target", "managed", "target"]
@@ -162,12 +163,14 @@ class InPlace:
 
 def in_place(value: Any) -> Any:
     """Return what stands on the left of an augmented assignment in place of a value."""
+    if is_number(value):
+        return Left(value)
     return value if is_plain(value) else InPlace(value)
 
 
 def assignment(sign: str) -> Callable[[InPlace, Any], Any]:
     """Return the method of `InPlace` for an operator."""
-    return lambda self, other: augmented(sign, self.value, other.of if type(other) is Right else other)
+    return lambda self, other: augmented(sign, self.value, other)
 
 
 for _sign, _name in AUGMENTED.items():

@@ -153,15 +153,15 @@ class Expressions(ast.NodeTransformer):
             return self.augmented_name(node, node.target)
         target = self.visit(node.target)
         target.value = self.operation("augmented_target", target.value.args, target.value)
-        node.target, node.value = target, self.operand("right", node.value)
+        node.target, node.value = target, self.visit(node.value)
         return node
 
     def augmented_name(self, node: ast.AugAssign, target: ast.Name) -> ast.stmt:
         """Rewrite the augmented assignment of a name, which may be an object of the user's."""
         value = self.visit(node.value)
-        node.value = self.operation("right", [value], node.value)
-        old = name_node(target.id, target)
-        new = self.operation("augmented", [constant(SIGNS[type(node.op)]), old, value], node)
+        old, sign = name_node(target.id, target), constant(SIGNS[type(node.op)])
+        node.value = self.operation("addend", [sign, old, value], node.value)
+        new = self.operation("augmented", [sign, old, value], node)
         test = self.operation("is_plain", [old], node)
         return at(ast.If(test, [node], [at(ast.Assign([target], new), node)]), node)
 

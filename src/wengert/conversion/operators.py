@@ -21,6 +21,7 @@ __all__ = [
     "AUGMENTED",
     "OPERATORS",
     "UNARY",
+    "addend",
     "asked",
     "augmented",
     "compare",
@@ -218,6 +219,11 @@ def first_answer(sign: str, left: Any, right: Any, ways: Sequence[Way]) -> Any:
 def is_plain(value: Any) -> bool:
     """Tell whether an augmented assignment changes a value without a method of the user's."""
     return type(value) in PLAIN or not is_users(type(value))
+
+
+def addend(sign: str, changed: Any, value: Any) -> Any:
+    """Return what stands on the right of an augmented assignment; what changes in place gets the value itself."""
+    return value if hasattr(type(changed), AUGMENTED[sign]) else right(value)
 
 
 def augmented(sign: str, left: Any, right: Any) -> Any:
