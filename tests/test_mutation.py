@@ -1077,6 +1077,35 @@ def test_an_operation_in_place_writes_before_it_raises_as_numpy_does(write, rais
         np.testing.assert_array_equal(found.detach(), wanted)
 
 
+LEFT_OUT = {
+    "divide": lambda x, out: np.divide(1.0, x, out=out, where=x != 0),
+    "divide by constants": lambda x, out: np.divide(x, [1, 0, 2], out=out, where=[True, False, True]),
+    "divide by truths": lambda x, out: np.divide(x, x != 0, out=out, where=x != 0),
+    "log": lambda x, out: np.log(x, out=out, where=x > 0),
+    "power": lambda x, out: np.power(x - 0.5, 1.5, out=out, where=x > 0.5),
+    "floor_divide of integers": lambda x, out: np.floor_divide(
+        [3, 1, 2], [1, 0, 2], out=out, where=[True, False, True]
+    ),
+    "divmod": lambda x, out: np.divmod(x, [1.0, 0.0, 2.0], out=(None, out), where=[True, False, True])[1],
+}
+
+
+@pytest.mark.parametrize("function", LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_nothing_warns_of_elements_that_where_leaves_out(function):
+    def total(x):
+        return np.sum(function(x, np.zeros(3, like=x)) * x)
+
+    x = np.array([1.25, 0.0, 3.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for mode in (lambda f: f, wg.jit, lambda f: lambda x: wg.vmap(f)(x[None])[0]):
+            np.testing.assert_allclose(mode(total)(x), total(x), rtol=1e-15)
+        gradient, curvature = wg.grad(total)(x), wg.hessian(total)(x)
+        np.testing.assert_allclose(wg.jit(wg.grad(total))(x), gradient, rtol=1e-14)
+        np.testing.assert_allclose(wg.jit(wg.hessian(total))(x), curvature, rtol=1e-14)
+    wg.testing.check_grads(total, np.array([1.25, 0.75, 3.5]), order=2)
+
+
 # Shapes set in place
 
 

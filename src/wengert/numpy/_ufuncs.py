@@ -79,6 +79,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
             operands = calculated_in(ufunc, operands, np.dtype(dtype))
+        if where is not True:
+            operands = harmless(where, operands)
         if primitive.operator is not None and all(map(is_weak, operands)):
             operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
@@ -96,6 +98,19 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     if of_two is not None:
         function.of_two = of_two  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
     return function
+
+
+def harmless(where: Any, operands: list[Any]) -> list[Any]:
+    """Return operands that are harmless where a mask leaves them out: NumPy neither computes nor warns there.
+
+    1 divides integers, and 0.5 is in the domain of all functions of floats but arccosh, and has finite derivatives.
+    """
+
+    def kept(x: Any) -> Any:
+        dtype = aval_of(x).dtype
+        return np.where(where, x, dtype.type(0.5 if dtype.kind in "fc" else 1))
+
+    return [x if is_weak(x) else kept(x) for x in operands]
 
 
 def calculated_in(ufunc: np.ufunc, operands: list[Any], dtype: np.dtype[Any]) -> list[Any]:
@@ -178,6 +193,8 @@ def divmod_function(x: Any, y: Any, /, *outs: Any, out: Any = None, where: Any =
     """Return quotient and remainder, as `numpy.divmod`."""
     if len(outs) > 2:
         raise TypeError(describe("divmod", f"{2 + len(outs)} operands", "2 are needed", "Pass the operands, and out="))
+    if where is not True:
+        x, y = harmless(where, [operand("divmod", x), operand("divmod", y)])
     results = OF_UFUNCS[np.floor_divide](x, y, **options), OF_UFUNCS[np.remainder](x, y, **options)
     return with_outs("divmod", results, outs or out, where)
 
