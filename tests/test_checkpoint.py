@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import itertools
 import re
 import tracemalloc
 import weakref
@@ -432,6 +433,64 @@ def test_traced_calls_of_functions_with_rules_are_compared_by_what_they_call():
     factors = iter([2.0, 3.0])
     with pytest.raises(GraphError, match="computed from other values when run again"):
         wg.jit(wg.grad(wg.checkpoint(lambda x: Scaled.apply(x, next(factors)))))(1.5)
+
+
+class Power:
+    def __init__(self, n: float) -> None:
+        self.n = n
+
+    def value(self, x: Any) -> Any:
+        return x**self.n
+
+    def ruled(self) -> Any:
+        rule = wg.custom_rule(self.value)
+        rule.defvjp(lambda x: (rule(x), x), lambda x, ct: (ct * self.n * x ** (self.n - 1),))
+        return rule
+
+
+class Of(Scaled):
+    @staticmethod
+    def forward(ctx: Any, x: Any, power: Any) -> Any:
+        return Scaled.forward(ctx, x, power.n)
+
+
+def failing(x: Any) -> Any:
+    y = x * x
+    if y > 100.0:
+        raise ValueError("too much", {"y": y * 2})
+    while y < 10.0:
+        y = y * 2
+        if y > 50.0:
+            raise ValueError("too much", y)
+    return y
+
+
+def ruled_in_loop(x: Any) -> Any:
+    y = x
+    while y < 10.0:
+        y = wg.custom_rule(lambda y: y * x0)(y)
+    return y * x
+
+
+x0 = 2.0
+MADE_ANEW = {
+    "rule": lambda x, n: Power(n).ruled()(x),
+    "argument": lambda x, n: Of.apply(x, Power(n)),
+    "closure": lambda x, n: wg.custom_rule(lambda y: y**n)(x),
+    "error": lambda x, n: failing(x) * n,
+    "in a loop": lambda x, n: ruled_in_loop(x) * n,
+}
+
+
+@pytest.mark.parametrize("function", MADE_ANEW.values(), ids=MADE_ANEW)
+def test_what_a_traced_function_makes_anew_is_known_by_what_it_is_made_of(function: Any) -> None:
+    gradient = wg.grad(lambda x: function(x, 3.0))(1.5)
+    checked = wg.checkpoint(lambda x: function(x, 3.0))
+    np.testing.assert_allclose(wg.jit(wg.grad(checked))(1.5), gradient, rtol=1e-14)
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(checked)))(np.array([1.5, 1.5])), [gradient] * 2, rtol=1e-14)
+    numbers = itertools.count(2.0)
+    with pytest.raises(GraphError, match="computed from other values when run again"):
+        wg.jit(wg.grad(wg.checkpoint(lambda x: function(x, next(numbers)))))(1.5)
 
 
 def test_empty_arrays_are_the_same_each_time():

@@ -13,7 +13,6 @@ from wengert.conversion.tables import indexed
 
 __all__ = [
     "addend",
-    "addend",
     "and_",
     "asked",
     "attribute",

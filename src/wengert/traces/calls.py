@@ -83,8 +83,8 @@ class UserCall(Primitive):
         raise NotImplementedError
 
     @property
-    def likeness(self) -> Hashable:
-        """What calls share that do the same with the same operands: the function and its other arguments."""
+    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
+        """What calls share that do the same with the same operands; and what may be made anew: functions, arguments."""
         raise NotImplementedError
 
     def require_like(self, traced: UserCall) -> None:
@@ -251,9 +251,10 @@ class InLanes(UserCall):
         return InLanes(self.one.anew(operands), self.size, self.flags)
 
     @property
-    def likeness(self) -> Hashable:
+    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
         """The same of the call of one lane, and which operands have lanes."""
-        return self.one.likeness, self.size, tuple(self.flags)
+        known, made = self.one.likeness
+        return (known, self.size, tuple(self.flags)), made
 
     def require_like(self, traced: UserCall) -> None:
         """Compare the calls of one lane."""

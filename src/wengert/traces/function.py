@@ -16,7 +16,6 @@ from wengert._tree import flatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
-from wengert.core.identity import identity
 from wengert.core.kinds import Constant
 from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
@@ -197,10 +196,10 @@ class Call(UserCall):
         return Call(self.cls, self.args, self.kwargs, self.places, tuple(needs))
 
     @property
-    def likeness(self) -> Hashable:
-        """The class and the arguments that are no operands."""
+    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
+        """The class, and the arguments that are no operands."""
         others = [x for i, x in enumerate(self.args) if i not in self.places]
-        return self.cls, tuple(self.places), identity(others), identity(dict(self.kwargs))
+        return (self.cls, tuple(self.places)), (others, dict(self.kwargs))
 
     def forget_arguments(self) -> None:
         """Let the arguments go: what is needed of them is saved where it was recorded."""

@@ -15,9 +15,7 @@ import numpy as np
 from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves
 from wengert.core.graph import Equation, Variable
-from wengert.core.identity import identity, identity_of_params
 from wengert.core.memory import lend
-from wengert.core.primitive import Primitive
 from wengert.core.recording import recording_from, settings
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
@@ -25,11 +23,11 @@ from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
-from wengert.traces.calls import InGraph
 from wengert.traces.dual import Dual
 from wengert.traces.modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
+from wengert.transforms.likeness import Likeness, named
 from wengert.transforms.transformed import transformed
 from wengert.transforms.typing import Derived
 
@@ -132,7 +130,8 @@ class _Frame:
         assert self.traced is not None
         first = self.traced[max(0, self.end - len(again)) : self.end]
         names = arguments_named(self.variables)
-        return work_of(first, names) == work_of(again, names | arguments_named(variables))
+        compared = Likeness(named(first, names), named(again, names | arguments_named(variables)), variables_of)
+        return len(first) == len(again) and all(map(compared.of_equations, first, again))
 
     @staticmethod
     def changed(what: str) -> GraphError:
@@ -191,23 +190,6 @@ def variables_of(value: Any) -> list[Variable]:
 def arguments_named(variables: Sequence[Variable]) -> dict[Variable, tuple[str, int]]:
     """Return names for the variables of arguments, by their places."""
     return {x: ("argument", place) for place, x in enumerate(variables)}
-
-
-def work_of(equations: list[Equation], names: Mapping[Variable, tuple[str, int]]) -> list[Any]:
-    """Return what equations do: operations, parameters and operands, those without a name by the variable itself."""
-    known = dict(names)
-    steps = []
-    for equation in equations:
-        operands = [known[x] if type(x) is Variable and x in known else identity(x) for x in equation.inputs]
-        steps.append((what_it_does(equation.primitive), identity_of_params(equation.params), operands))
-        for place, variable in enumerate(equation.outputs):
-            known[variable] = (f"result of {len(steps)}", place)
-    return steps
-
-
-def what_it_does(primitive: Primitive) -> Any:
-    """Return what a primitive shares with those that do the same: calls of functions with rules are made anew."""
-    return primitive.fresh_call.likeness if isinstance(primitive, InGraph) else identity(primitive)
 
 
 def same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:

@@ -15,7 +15,6 @@ from wengert._refusals import REFUSALS
 from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
-from wengert.core.identity import identity
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, shown
 from wengert.core.signatures import called_with
@@ -172,9 +171,9 @@ class CustomCall(UserCall):
         return CustomCall(self.rule, self.leaves, self.structure, self.places)
 
     @property
-    def likeness(self) -> Hashable:
-        """The rule and the arguments that are no operands."""
-        return identity(self.rule), self.structure, tuple(self.places), identity(self.leaves)
+    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
+        """The structure of the arguments; the rule, and the arguments that are no operands."""
+        return (self.structure, tuple(self.places)), (self.rule, self.leaves)
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with other values for the operands."""
