@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import scipy.stats as ss
 
 import wengert as wg
 import wengert.scipy.stats as ws
+from tests.cases import together
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.testing import check_grads
@@ -456,3 +458,15 @@ def test_probabilities_of_poissons_distribution_begin_at_a_mean_of_0() -> None:
     k = np.array([0.0, 1.0, 2.0])
     np.testing.assert_array_equal(wg.jvp(lambda mean: ws.poisson.pmf(k, mean), (0.0,), (1.0,))[1], [-1.0, 1.0, 0.0])
     np.testing.assert_array_equal(wg.jacrev(lambda mean: ws.poisson.pmf(k, mean))(0.0), [-1.0, 1.0, 0.0])
+
+
+@together("df", [2.5, 4.0, 1e3, 1e160])
+def test_jitted_derivatives_of_students_t_by_its_degrees_of_freedom_warn_of_nothing(df: float) -> None:
+    def surprise(v: Any) -> Any:
+        return np.sum(ws.t.logpdf(v[0] * np.array([0.5, 1.0]), v[1]))
+
+    at = np.array([1.5, df])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(wg.jit(wg.grad(surprise))(at), wg.grad(surprise)(at), rtol=1e-13)
+        np.testing.assert_allclose(wg.jit(wg.hessian(surprise))(at), wg.hessian(surprise)(at), rtol=1e-13)

@@ -145,7 +145,7 @@ def poch_slope(out: Any, z: Any, m: Any) -> Any:
 
 def beside_poles(z: Any, m: Any) -> Any:
     """Return the derivative of gamma(z + m) / gamma(z) by z + m at a pole of it, which is infinite on both sides."""
-    return -np.inf * np.cos(np.pi * (z + m)) * np.sign(sp.rgamma(z))
+    return np.where(np.cos(np.pi * (z + m)) * sp.gammasgn(z) > 0, -np.inf, np.inf)
 
 
 def poch_slope_by_steps(out: Any, z: Any, m: Any) -> Any:
