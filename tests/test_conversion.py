@@ -1188,16 +1188,6 @@ def test_functions_that_are_not_pythons():
     )
 
 
-def test_generators():
-    def program(x):
-        if x.sum() > 0:
-            yield x
-
-    with pytest.raises(UsageError) as caught:
-        converted(program)
-    assert str(caught.value).startswith(f"jit: {program.__qualname__} decides by a traced value, and it is a generator")
-
-
 def test_prints_are_left_alone(capsys):
     def program(x):
         if x > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import itertools
@@ -17,11 +18,12 @@ from wengert.conversion.iterables import ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
+from wengert.conversion.syntax import stays
 from wengert.errors import UsageError
 
 __all__ = ["BUILTINS", "callee", "callee_in_for", "converted", "converted_method", "found_in", "passing"]
 
-SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
 
@@ -38,7 +40,8 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         function: a function, method, partial, object with `__call__`, or one that a transformation returned.
 
     Raises:
-        UsageError: its source is not available, or it is a generator or coroutine.
+        UsageError: its source is not available, or it is a coroutine, or a generator that yields where errors are
+            handled.
     """
     if isinstance(function, MethodType):
         return MethodType(converted(function.__func__), function.__self__)
@@ -83,10 +86,13 @@ def converted_code(function: FunctionType) -> CodeType:
     if found is not None and found[0]() is code:
         return found[1]
     if code.co_flags & SUSPENDED:
-        raise refused(function, "it is a generator or coroutine", "an ordinary function is needed to convert it")
+        raise refused(function, "it is a coroutine", "an ordinary function is needed to convert it")
+    definition = definition_of(function)
+    if isinstance(definition, ast.FunctionDef) and stays(definition):
+        raise refused(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
     parts = code.co_qualname.split(".")
     owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
-    result = compiled(rewritten(definition_of(function), owner), code)
+    result = compiled(rewritten(definition, owner), code)
     _CODES[identity] = (weakref.ref(code, lambda _: _CODES.pop(identity, None)), result)
     return result
 

@@ -187,6 +187,17 @@ class Expressions(ast.NodeTransformer):
         hidden = bool(self.owner) and name.startswith("__") and not name.endswith("__")
         return f"_{self.owner.lstrip('_')}{name}" if hidden else name
 
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        """Rewrite what a comprehension goes through, and the rest."""
+        self.generic_visit(node)
+        node.iter = self.operation("iterated", [node.iter], node.iter)
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
+        """Rewrite what a generator goes through."""
+        node.value = self.operation("iterated", [self.visit(node.value)], node.value)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         """Rewrite the body of a nested lambda, unless it is a generator."""
         if any(isinstance(x, SUSPENDING) for x in ast.walk(node.body)):

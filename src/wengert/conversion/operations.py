@@ -7,7 +7,7 @@ from wengert.conversion.branches import and_, if_exp, if_stmt, not_, or_, runnin
 from wengert.conversion.builtin_functions import FUNCTIONS
 from wengert.conversion.calls import BUILTINS, callee, callee_in_for
 from wengert.conversion.loops import for_stmt, while_stmt
-from wengert.conversion.operators import addend, asked, augmented, compare, formatted, is_plain, left, right
+from wengert.conversion.operators import addend, asked, augmented, compare, formatted, is_plain, iterated, left, right
 from wengert.conversion.raising import handling
 from wengert.conversion.tables import indexed
 
@@ -28,6 +28,7 @@ __all__ = [
     "if_stmt",
     "indexed",
     "is_plain",
+    "iterated",
     "left",
     "managed",
     "not_",

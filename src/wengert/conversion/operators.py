@@ -27,6 +27,7 @@ __all__ = [
     "compare",
     "formatted",
     "is_plain",
+    "iterated",
     "left",
     "right",
     "summed",
@@ -246,6 +247,15 @@ def asked(value: Any) -> Any:
     if type(value) in PLAIN:
         return value
     own = found_in(type(value), "__bool__") or found_in(type(value), "__len__")
+    inner = converted_method(own)
+    return value if inner is own else inner(value)
+
+
+def iterated(value: Any) -> Any:
+    """Return what is gone through in place of a value: of an object, what the user's `__iter__` gives."""
+    if type(value) in PLAIN:
+        return value
+    own = found_in(type(value), "__iter__")
     inner = converted_method(own)
     return value if inner is own else inner(value)
 

@@ -15,7 +15,17 @@ from typing import Any
 from wengert.control.places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.expressions import Expressions
 from wengert.conversion.names import changes, exits_always
-from wengert.conversion.syntax import at, constant, flag_set, name_node, own_nodes, returns_inside, suspends
+from wengert.conversion.syntax import (
+    at,
+    constant,
+    exits_loop,
+    flag_set,
+    is_generator,
+    name_node,
+    own_nodes,
+    returns_inside,
+    stays,
+)
 
 __all__ = ["rewritten"]
 
@@ -45,7 +55,12 @@ def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef
     )
     if "type_params" in ast.FunctionDef._fields:
         found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
-    return Scope(ast.copy_location(found, node), owner).converted()
+    return scope_of(ast.copy_location(found, node), owner).converted()
+
+
+def scope_of(node: ast.FunctionDef, owner: str) -> Scope:
+    """Return what rewrites a definition."""
+    return GeneratorScope(node, owner) if is_generator(node) else Scope(node, owner)
 
 
 def without_defaults(args: ast.arguments) -> ast.arguments:
@@ -235,7 +250,12 @@ class Scope(Expressions, ast.NodeTransformer):
         site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
         call = self.operation(
             "for_stmt",
-            [self.gone_through(node.iter), name_node(BODY, node), constant(stops), constant(site)],
+            [
+                self.operation("iterated", [self.gone_through(node.iter)], node.iter),
+                name_node(BODY, node),
+                constant(stops),
+                constant(site),
+            ],
             node,
         )
         found = [self.nested(BODY, body, node, ITEM), at(ast.Expr(call), node)]
@@ -343,13 +363,11 @@ class Scope(Expressions, ast.NodeTransformer):
         """Leave it out: it stands at the beginning of the function now."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """Rewrite a nested function, unless it is a generator."""
+        """Rewrite a nested function, unless it stays as it is."""
         node.decorator_list = [self.visit(x) for x in node.decorator_list]
         node.args.defaults = [self.visit(x) for x in node.args.defaults]
         node.args.kw_defaults = [None if x is None else self.visit(x) for x in node.args.kw_defaults]
-        if suspends(node):
-            return node
-        return Scope(node, self.owner).converted()
+        return node if stays(node) else scope_of(node, self.owner).converted()
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
         """Leave coroutines as they are."""
@@ -358,7 +376,7 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """Rewrite the methods of a nested class, nothing else of it."""
         node.body = [
-            Scope(x, "").converted() if isinstance(x, ast.FunctionDef) and not suspends(x) else x for x in node.body
+            scope_of(x, "").converted() if isinstance(x, ast.FunctionDef) and not stays(x) else x for x in node.body
         ]
         return node
 
@@ -369,3 +387,57 @@ class Scope(Expressions, ast.NodeTransformer):
         test = self.operation("not_", [self.test(node.test)], node)
         message = None if node.msg is None else self.visit(node.msg)
         return self.choice(test, [at(ast.Assert(at(ast.Constant(False), node), message), node)], [], node)
+
+
+class GeneratorScope(Scope):
+    """Rewrite one generator: statements that yield or return stay Python's own, and so do the exits of their loops."""
+
+    def __init__(self, node: ast.FunctionDef, owner: str) -> None:
+        super().__init__(node, owner)
+        self.returns = False
+
+    def is_pythons(self, node: ast.If | ast.While | ast.For) -> bool:
+        """Tell whether a statement is carried out in the generator itself."""
+        inside = own_nodes(node)
+        if any(isinstance(x, ast.Yield | ast.YieldFrom | ast.Return) for x in inside):
+            return True
+        return not self.loops and isinstance(node, ast.If) and exits_loop(node)
+
+    def exits(self, node: ast.stmt) -> list[str]:
+        """Return the flags that a statement may set; exits of loops of Python's set none."""
+        return super().exits(node) if self.loops else []
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        """Rewrite a choice, or what is in it."""
+        if not self.is_pythons(node):
+            return super().visit_If(node)
+        node.test = self.test(node.test)
+        return self.with_blocks(node)
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        """Rewrite a loop, or what is in it."""
+        if not self.is_pythons(node):
+            return super().visit_While(node)
+        node.test = self.test(node.test)
+        return self.with_blocks(node)
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        """Rewrite a loop over items, or what is in it."""
+        if not self.is_pythons(node):
+            return super().visit_For(node)
+        iterable = self.operation("iterated", [self.visit(node.iter)], node.iter)
+        node.target, node.iter = self.visit(node.target), iterable
+        return self.with_blocks(node)
+
+    def with_blocks(self, node: ast.If | ast.While | ast.For) -> list[ast.stmt]:
+        """Rewrite the blocks of a statement of Python's; loops around it are Python's, too."""
+        node.body, node.orelse = self.block(node.body) or [at(ast.Pass(), node)], self.block(node.orelse)
+        return [node]
+
+    def visit_Break(self, node: ast.Break) -> ast.stmt:
+        """Set the flag, or leave a loop of Python's."""
+        return super().visit_Break(node) if self.loops else node
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        """Set the flag, or go on with a loop of Python's."""
+        return super().visit_Continue(node) if self.loops else node

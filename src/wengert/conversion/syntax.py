@@ -6,15 +6,51 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-__all__ = ["SUSPENDING", "at", "constant", "flag_set", "name_node", "own_nodes", "returns_inside", "suspends"]
+__all__ = [
+    "SUSPENDING",
+    "at",
+    "constant",
+    "exits_loop",
+    "flag_set",
+    "is_generator",
+    "name_node",
+    "own_nodes",
+    "returns_inside",
+    "stays",
+]
 
 Located = TypeVar("Located", bound=ast.AST)
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
-def suspends(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether a definition is one of a generator or coroutine."""
-    return isinstance(node, ast.AsyncFunctionDef) or any(isinstance(x, SUSPENDING) for x in own_nodes(node))
+def is_generator(node: ast.AST) -> bool:
+    """Tell whether a definition is one of a generator."""
+    return isinstance(node, ast.FunctionDef) and any(isinstance(x, ast.Yield | ast.YieldFrom) for x in own_nodes(node))
+
+
+def stays(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a definition is not rewritten: a coroutine, or a generator that yields where errors are handled.
+
+    While such a generator is suspended, what its caller raises would count as handled.
+    """
+    if isinstance(node, ast.AsyncFunctionDef):
+        return True
+    handling = (x for x in own_nodes(node) if isinstance(x, ast.With | ast.Try) or type(x).__name__ == "TryStar")
+    return any(isinstance(x, ast.Yield | ast.YieldFrom) for statement in handling for x in own_nodes(statement))
+
+
+def exits_loop(node: ast.stmt) -> bool:
+    """Tell whether a `break` or `continue` inside a statement belongs to a loop around it."""
+    queue: list[ast.AST] = [node]
+    while queue:
+        inner = queue.pop()
+        if isinstance(inner, ast.Break | ast.Continue):
+            return True
+        if isinstance(inner, ast.While | ast.For | ast.AsyncFor):
+            queue += inner.orelse
+        elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            queue += ast.iter_child_nodes(inner)
+    return False
 
 
 def own_nodes(node: ast.AST) -> list[ast.AST]:
