@@ -102,7 +102,12 @@ def by_places(x: Any, s: Any) -> Any:
     return np.concatenate([y, a.reshape(-1)])
 
 
-PROGRAMS = [scaled, of_two_arrays, rows, named, in_a_loop, integers, asked_twice, along_axes, by_places]
+def by_pieces(x: Any, s: Any) -> Any:
+    y = np.piecewise(x, [x > 0.5, x < 0], [np.log, lambda v: np.sqrt(3 - v) / v * s, 2.0])
+    return np.piecewise(np.outer(x, y), [np.outer(x, y) > 0.2], [lambda v: np.log(v) / s])
+
+
+PROGRAMS = [scaled, of_two_arrays, rows, named, in_a_loop, integers, asked_twice, along_axes, by_places, by_pieces]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -138,12 +143,22 @@ def test_numbers_are_assigned_where_masks_of_lanes_hold() -> None:
     np.testing.assert_array_equal(wg.vmap(wg.grad(lambda x: np.sum(clipped(x))))(lanes)[0], [2.0, 0.0, 0.0, 0.0])
 
 
-def test_what_was_not_selected_is_not_computed() -> None:
-    def function(x: Any) -> Any:
-        y, mask = x * 1.0, x > 0
-        y[mask] = np.sqrt(np.log1p(-1.0 / (1.0 + x[mask])) + 10.0)
-        return y
+def slow_root(x: Any) -> Any:
+    return np.sqrt(np.log1p(-1.0 / (1.0 + x)) + 10.0)
 
+
+def by_a_mask(x: Any) -> Any:
+    y, mask = x * 1.0, x > 0
+    y[mask] = slow_root(x[mask])
+    return y
+
+
+def as_a_piece(x: Any) -> Any:
+    return np.piecewise(x, [x > 0], [slow_root, lambda v: v])
+
+
+@pytest.mark.parametrize("function", [by_a_mask, as_a_piece])
+def test_what_was_not_selected_is_not_computed(function: Callable[[Any], Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for x in (np.array([-1.0, 2.0, -0.5]), np.array([-1.0, -2.0]), np.zeros(0)):

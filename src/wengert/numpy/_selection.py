@@ -24,7 +24,7 @@ from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing import full_of_zeros
-from wengert.primitives.masked import places_of
+from wengert.primitives.masked import is_undecided, places_of, selected
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
 
@@ -153,7 +153,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Return what functions, or values, give where their conditions hold; see `numpy.piecewise`."""
+    """Return what functions, or values, give where their conditions hold; see `numpy.piecewise`.
+
+    Under `jit` and in lanes nobody knows how many elements there are, so functions get an array of all. They have to
+    be functions of each element by itself; those that mix elements, as `x - x.mean()` does, need a mask: `x[x > 0]`.
+    """
     x = as_tensor(x)
     conditions = [as_tensor(condition).astype(bool) for condition in conditions_of(x, condlist)]
     count = len(funclist)
@@ -170,12 +174,23 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
     result = laid_as(as_tensor(np.zeros(x.shape, x.dtype)[()]), x)
     for condition, function in zip(conditions, funclist, strict=True):
-        if not is_concrete(condition):  # how many elements there are is not known, so all are computed
-            value = function(x, *args, **kw) if callable(function) else function
+        if not is_concrete(condition):
+            value = function(filled(x, condition), *args, **kw) if callable(function) else function
             result = where(condition, as_tensor(value).astype(x.dtype), result)
         elif condition.any():
             result[condition] = function(x[condition], *args, **kw) if callable(function) else function
     return laid_as(result, x)
+
+
+def filled(x: Tensor, condition: Tensor) -> Tensor:
+    """Return an array with the first element that a condition chooses in the place of those that it does not.
+
+    So nothing warns of what NumPy would not have computed.
+    """
+    if not is_undecided(condition) or condition.shape != x.shape:
+        return x
+    whole: Tensor = selected(x, condition)._value.whole
+    return whole
 
 
 def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
