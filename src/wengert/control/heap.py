@@ -11,15 +11,27 @@ import functools
 import io
 import itertools
 import sys
+import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from types import CellType, CodeType, FunctionType, GeneratorType, MappingProxyType, MethodType, ModuleType
+from collections import defaultdict
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, cast
 
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of
+from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of, is_users
 from wengert.control.libraries import is_library, is_library_file, is_wengerts
 from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
 from wengert.core.identity import Object
@@ -35,6 +47,27 @@ ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+WRAPPED = ("__wrapped__", "registry")
+"""Attributes of library functions that hold those of the user: of `contextmanager` and `singledispatch`."""
+LEADING: tuple[tuple[Any, Callable[[Any], Sequence[Any]]], ...] = (
+    (tuple | frozenset, tuple),
+    (MethodType, lambda x: (x.__self__, x.__func__)),
+    (
+        BuiltinMethodType | MethodWrapperType,
+        lambda x: () if isinstance(x.__self__, ModuleType) else (x.__self__,),
+    ),
+    (functools.partial, lambda x: (x.func, x.args, x.keywords)),
+    (property, lambda x: (x.fget, x.fset, x.fdel)),
+    (staticmethod | classmethod, lambda x: (x.__func__,)),
+    (memoryview, lambda x: (x.obj,)),
+    (weakref.ref, lambda x: (x(),)),
+    (weakref.WeakSet | weakref.WeakKeyDictionary | weakref.WeakValueDictionary, lambda x: (x.data,)),
+    (Exception, lambda x: (*x.args, *vars(x).values())),
+    (MappingProxyType, lambda x: (*x, *x.values())),
+    (KeysView | ValuesView | ItemsView, lambda x: (getattr(x, "mapping", None),)),
+    (itertools.repeat, lambda x: x.__reduce__()[1]),
+)
+"""What values of some kinds lead to that is not their contents."""
 UNOBSERVABLE: tuple[type, ...] = (
     *(x for x in vars(itertools).values() if hasattr(x, "__next__") and x not in (itertools.count, itertools.repeat)),
     *(type(iter(int, 1)), np.nditer, np.flatiter),
@@ -127,8 +160,10 @@ class Heap:
             if is_staged(value):
                 self.adopt(value)
         elif type(value) is FunctionType and is_library(value.__code__):
+            inside = [vars(value)[x] for x in WRAPPED if x in vars(value)]
             if is_wengerts(value.__code__):  # what a transformation returned, around a function of the user
-                self.queue += [(x, name, None) for x in map(content_of, value.__closure__ or ())]
+                inside += map(content_of, value.__closure__ or ())
+            self.queue += [(x, name, None) for x in inside]
             return
         elif (holder := holder_of(value, name)) is not None:
             self.take(holder)
@@ -140,29 +175,17 @@ class Heap:
         if type(value) is FunctionType:
             inside = (value.__defaults__, value.__kwdefaults__)
             self.look_into_function(value)
-        elif isinstance(value, MethodType):
-            inside = (value.__self__, value.__func__)
-        elif isinstance(value, functools.partial):
-            inside = (value.func, value.args, value.keywords)
-        elif isinstance(value, property):
-            inside = (value.fget, value.fset, value.fdel)
-        elif isinstance(value, staticmethod | classmethod):
-            inside = (value.__func__,)
-        elif isinstance(value, memoryview):
-            inside = (value.obj,)
         elif isinstance(value, ModuleType):
             if is_users_module(value):
                 self.look_into_module(vars(value), frozenset(vars(value)))
-        elif isinstance(value, tuple | frozenset):
-            inside = tuple(value)
-        elif isinstance(value, MappingProxyType):
-            inside = tuple(value.values())
+        elif (leads := next((leads for kind, leads in LEADING if isinstance(value, kind)), None)) is not None:
+            inside = (*leads(value), *((type(value),) if id(value) in self.holders else ()))
         elif isinstance(value, np.ndarray):
             inside = tuple(value.flat) if value.dtype.hasobject and value.size <= SMALL else ()
         elif isinstance(value, type):
-            inside = value.__mro__[1:-1]
+            inside = (*value.__mro__[1:-1], *(special_methods(value) if is_users(value) else ()))
         elif id(value) in self.holders:
-            inside = (type(value),)
+            inside = (type(value), *keys_of(value))
         elif hasattr(type(value), "__next__"):
             self.iterators.append((value, progress(value)))
         else:  # an object of a library: what a function wraps, and arrays, which somebody may write to
@@ -460,6 +483,19 @@ def place_in_file(file: io.IOBase) -> Any:
         return file.tell()
     except (OSError, ValueError):
         return object() if file.seekable() else None
+
+
+def keys_of(value: Any) -> tuple[Any, ...]:
+    """Return the elements of a set, or the keys of a dictionary and what makes those of its values that are missing."""
+    if isinstance(value, set):
+        return tuple(set.__iter__(value))
+    made = (value.default_factory,) if isinstance(value, defaultdict) else ()
+    return (*made, *dict.__iter__(value)) if isinstance(value, dict) else ()
+
+
+def special_methods(kind: type) -> list[Any]:
+    """Return the methods of a class that Python calls by itself, which are not among its contents."""
+    return [x for x in vars(kind).values() if isinstance(x, FunctionType | classmethod | staticmethod)]
 
 
 def progress(iterator: Any) -> Any:

@@ -7,9 +7,11 @@ import random
 import sys
 from array import array
 from collections import deque
+from contextvars import ContextVar
 from operator import is_not
 from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
 from typing import Any, ClassVar, NoReturn
+from weakref import ProxyTypes
 
 import numpy as np
 
@@ -323,6 +325,28 @@ class Set(Holder):
         self.target.update(contents)
 
 
+class ContextVariable(Holder):
+    """Be a context variable, one that is not set having its default."""
+
+    target: ContextVar[Any]
+
+    def contents(self) -> Contents:
+        """Return the value."""
+        try:
+            return {"": self.target.get()}
+        except LookupError:
+            return {}
+
+    def restore(self, contents: Contents) -> None:
+        """Set the value; nothing takes it away again."""
+        for value in contents.values():
+            self.target.set(value)
+
+    def entry_name(self, key: Any) -> str:
+        """Return the name."""
+        return self.name
+
+
 def holder_of(value: Any, name: str) -> Holder | None:
     """Return the holder that a value is; None if it cannot be changed, or is none of the user's business."""
     if isinstance(value, list | deque):
@@ -335,9 +359,11 @@ def holder_of(value: Any, name: str) -> Holder | None:
         return Bytes(value, name)
     if isinstance(value, np.random.Generator | np.random.RandomState | random.Random):
         return Randomness(value, name)
+    if isinstance(value, ContextVar):
+        return ContextVariable(value, name)
     if isinstance(value, type):
         return ClassAttributes(value, value.__name__) if is_users(value) else None
-    if isinstance(value, FunctionType | SimpleNamespace):
+    if isinstance(value, FunctionType | SimpleNamespace) or type(value) in ProxyTypes:
         return Attributes(value, name)
     if isinstance(value, tuple | frozenset | str | bytes | int | float | complex):
         return None
