@@ -5,10 +5,13 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import importlib
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -121,6 +124,45 @@ def special_method() -> Made:
     return Adding(), lambda: counter.total
 
 
+def metaclass() -> Made:
+    counter = Counter()
+
+    class Meta(type):
+        def __call__(cls, step: Any) -> Any:
+            counter.add(step)
+            return super().__call__()
+
+    class Made(metaclass=Meta):
+        pass
+
+    return Made, lambda: counter.total
+
+
+def module_of_package() -> Made:
+    package.part.counter = Counter()
+    return lambda step: package.part.counter.add(step), lambda: package.part.counter.total
+
+
+def imported() -> Made:
+    package.part.counter = Counter()
+    return lambda step: importlib.import_module("a_package.part").counter.add(step), lambda: package.part.counter.total
+
+
+def named_attribute() -> Made:
+    package.part.counter = Counter()
+    return lambda step: getattr(package.part, "counter").add(step), lambda: package.part.counter.total  # noqa: B009
+
+
+package: Any = ModuleType("a_package")
+package.part = ModuleType("a_package.part")
+
+
+@pytest.fixture(autouse=True)
+def _loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (package, package.part):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
 WAYS: dict[str, Callable[[], Made]] = {
     "set": held(lambda x: {x}, iter),
     "keys": held(lambda x: {x: 1}, iter),
@@ -144,6 +186,10 @@ WAYS: dict[str, Callable[[], Made]] = {
     "singledispatch": dispatched,
     "contextmanager": managed,
     "special method": special_method,
+    "metaclass": metaclass,
+    "module of a package": module_of_package,
+    "named attribute": named_attribute,
+    "imported": imported,
 }
 
 

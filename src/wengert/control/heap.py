@@ -183,7 +183,7 @@ class Heap:
         elif isinstance(value, np.ndarray):
             inside = tuple(value.flat) if value.dtype.hasobject and value.size <= SMALL else ()
         elif isinstance(value, type):
-            inside = (*value.__mro__[1:-1], *(special_methods(value) if is_users(value) else ()))
+            inside = (type(value), *value.__mro__[1:-1], *(special_methods(value) if is_users(value) else ()))
         elif id(value) in self.holders:
             inside = (type(value), *keys_of(value))
         elif hasattr(type(value), "__next__"):
@@ -205,6 +205,8 @@ class Heap:
         space = function.__globals__
         names = names_of(function.__code__)
         self.look_into_module(space, names)
+        for module in modules_named(names, space):
+            self.look_into_module(vars(module), names)
         if "globals" in names:  # whatever is there may be changed, under names that are computed
             self.look_into_module(space, frozenset(x for x in space if not x.startswith("__")))
             cast("Variables", self.holders[id(space)]).whole = True
@@ -461,6 +463,13 @@ def is_users_module(module: ModuleType) -> bool:
     return not is_library_file(filename)
 
 
+def modules_named(names: frozenset[str], space: Mapping[str, Any]) -> list[ModuleType]:
+    """Return the modules of the user's that code with these names may import where it runs, beside its global ones."""
+    package = space.get("__package__") or ""
+    found = [sys.modules.get(y) for x in names if x not in space for y in (x, f"{package}.{x}")]
+    return [x for x in found if isinstance(x, ModuleType) and is_users_module(x)]
+
+
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the Tensors in a value."""
     if type(value) is Tensor:
@@ -472,9 +481,14 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 @functools.lru_cache(maxsize=4096)
 def names_of(code: CodeType) -> frozenset[str]:
-    """Return the names that code uses, that of nested functions too: among them all its global variables."""
+    """Return the names that code uses, that of nested functions too: among them all its global variables.
+
+    Words that stand in it count, as converted code and `getattr` have names of attributes in them; and a module may
+    make attributes as they are asked for.
+    """
     nested = [names_of(x) for x in code.co_consts if isinstance(x, CodeType)]
-    return frozenset(code.co_names).union(*nested)
+    words = [x for x in code.co_consts if type(x) is str and x.replace(".", "_").isidentifier()]
+    return frozenset(("__getattr__", *code.co_names, *words)).union(*nested)
 
 
 def place_in_file(file: io.IOBase) -> Any:
