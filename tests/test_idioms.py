@@ -54,7 +54,17 @@ def printed(x: Any) -> Any:
     return x[0] * len("{:.3f}".format(x[0]))  # noqa: UP032 - the older way
 
 
+def zeros(x: Any) -> Any:
+    return np.sum(np.abs(np.roots(x)))
+
+
+def nearly_real(x: Any) -> Any:
+    return np.sum(np.real_if_close(x + 0j).real)
+
+
 REFUSED: dict[Any, str] = {
+    zeros: "Find the eigenvalues of the companion matrix, of complex elements",
+    nearly_real: "Write .real, where that is meant",
     sorted_items: "Use numpy.sort, or index with numpy.argsort",
     sorted_in_place: "Use numpy.sort, or index with numpy.argsort",
     any_of_generator: "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array",
@@ -100,7 +110,24 @@ def by_scalar(x: Any) -> Any:
     return np.float64(x[0]) * x[1]
 
 
+def beside_a_list(x: Any) -> Any:
+    return np.sum(np.eye(2) @ [x[0], 1.0])
+
+
+def with_a_list_first(x: Any) -> Any:
+    return np.sum([x[0], x[1]] - np.ones(2))
+
+
+def added_to_an_array(x: Any) -> Any:
+    y = np.ones(2)
+    y = y - [x[0], 2.0]
+    return np.sum(y)
+
+
 NUMBERS: dict[Any, str] = {
+    beside_a_list: "Make one array of the list with np.stack",
+    with_a_list_first: "Make one array of the list with np.stack",
+    added_to_an_array: "Make one array of the list with np.stack",
     by_math: "Write NumPy's function in place of math.sin",
     by_item: "Leave .item() out, and compute with the Tensor itself",
     by_list: "Leave .tolist() out, and compute with the Tensor itself",
@@ -119,6 +146,29 @@ def test_what_makes_a_number_of_a_value_is_refused_with_what_to_write(function: 
         wg.grad(function)(X)
     with pytest.raises(GraphError, match=rf"one value for all lanes .* {remedy}\.$"):
         wg.vmap(function)(np.stack([X, X]))
+
+
+def by_key(x: Any) -> Any:
+    return {0: 2.0, 1: 3.0}[int(x[0])] * x[1]
+
+
+def test_a_list_that_may_be_repeated_is_refused_as_one_where_an_array_is_asked_for() -> None:
+    with pytest.raises(GraphError, match=r"silently lose the gradient\. Make one array of the list with np\.stack, or"):
+        wg.grad(lambda x: np.sum([x[0], x[1]] * np.ones(2)))(X)
+    with pytest.raises(GraphError, match=r"Pass in static_argnums how often"):
+        wg.jit(lambda n: [1.0] * n)(3)
+
+
+def test_a_dictionary_looked_up_by_a_traced_value_is_refused_with_what_to_write() -> None:
+    np.testing.assert_array_equal(wg.grad(by_key)(X), [0.0, 2.0, 0.0])
+    with pytest.raises(GraphError, match=r"Index an array of the values, or choose with numpy\.where\.$"):
+        wg.jit(by_key)(X)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_what_there_is_in_place_of_a_matrix_is_named() -> None:
+    with pytest.raises(GraphError, match=r"Write wengert\.numpy\.asarray, which"):
+        wg.grad(lambda x: np.sum(np.asmatrix(x)))(X)
 
 
 def bound_within(x: Any) -> Any:

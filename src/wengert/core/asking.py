@@ -31,7 +31,7 @@ BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarr
 CREATORS = ("arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros")
 INDEXED = ("r_", "c_")
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
-RENAMED = {"bmat": "block"}
+RENAMED = {"asmatrix": "asarray", "bmat": "block"}
 TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
 """Functions of SciPy's, those of `fsolve`, `leastsq` and `milp`, that make arrays by `atleast_1d` for C code."""
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
@@ -76,6 +76,10 @@ DRAWN = (
     "Draw with wengert.random, as in normal(key, mean, scale): NumPy's generators take plain numbers, and draw only "
     "once under wengert.jit"
 )
+BESIDE_LISTS = r"[-+/@%]=?\s*\[.*[A-Za-z_]|^\[.*[A-Za-z_].*\]\s*[-+/@%]"
+TIMES_LISTS = r"\*=?\s*\[|^\[.*\]\s*\*"
+"""What may repeat a list, too, by a number that Python asks for."""
+LIST_OF_TENSORS = "Make one array of the list with np.stack"
 EXPRESSIONS = {
     r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
     r"\b(any|all)\(.* for ": (
@@ -87,11 +91,16 @@ EXPRESSIONS = {
         "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(np.arange(len(x)) < i, x, 0.0) for x[:i], or "
         "compute the ends of the slice outside of the function: under wengert.jit they may be in static_argnums"
     ),
+    r"^\{.*\}\[": "Index an array of the values, or choose with numpy.where",
+    r"\broots\(": "Find the eigenvalues of the companion matrix, of complex elements",
+    r"\breal_if_close\(": "Write .real, where that is meant",
     r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
     r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
     r"\b(c?math\.\w+)\(": r"Write NumPy's function in place of \1",
     r"\.(item|tolist)\(\)$": r"Leave .\1() out, and compute with the Tensor itself",
     r"^(float|complex)\(": r"Leave \1() out, and compute with the Tensor itself",
+    BESIDE_LISTS: LIST_OF_TENSORS,
+    TIMES_LISTS: "Pass in static_argnums how often the list is repeated, or make one array of it with np.stack",
 }
 STATEMENTS = {
     r"^case\b": "Write if and elif in place of match and case, which are not converted",
@@ -257,7 +266,7 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
     kind = vars(np).get(called)
     if isinstance(kind, type) and issubclass(kind, np.number):
         return Asked(called, f"Write x.astype(numpy.{called})", position)
-    return None
+    return Asked("array", LIST_OF_TENSORS, position) if re.search(f"{BESIDE_LISTS}|{TIMES_LISTS}", expression) else None
 
 
 def is_function(value: Any) -> bool:
