@@ -365,3 +365,36 @@ def test_arrays_are_changed_in_place_by_objects() -> None:
 
     for x in (2.0, -3.0):
         assert wg.jit(f)(x) == f(x)
+
+
+@functools.total_ordering
+class Ordered:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: Any) -> bool:
+        return self.value == other.value  # type: ignore[no-any-return]
+
+    def __lt__(self, other: Any) -> bool:
+        return self.value < other.value  # type: ignore[no-any-return]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda a, b: a.value if a >= b else b.value,
+        lambda a, b: a.value if a > b else b.value,
+        lambda a, b: a.value if a <= b else b.value,
+        lambda a, b: max(a, b).value,
+    ],
+)
+def test_comparisons_of_total_ordering_are_converted(chosen: Callable[[Any, Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        return chosen(Ordered(x * x), Ordered(2 * x)) * x
+
+    jitted, slope = wg.jit(f), wg.jit(wg.grad(f))
+    for x in (1.0, 3.0, 2.0):
+        assert jitted(x) == f(x)
+        assert slope(x) == wg.grad(f)(x)

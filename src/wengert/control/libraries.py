@@ -15,6 +15,8 @@ from wengert.core.source import PACKAGE_PREFIX
 
 __all__ = ["is_library", "is_library_file", "is_wengerts"]
 
+ORDERING = frozenset(id(made.__code__) for found in vars(functools).get("_convert", {}).values() for _, made in found)
+"""The identities of the code of the comparisons that `functools.total_ordering` adds."""
 PACKAGES = "site-packages", "dist-packages"
 LIBRARIES = tuple(
     {
@@ -32,8 +34,11 @@ def is_wengerts(code: CodeType) -> bool:
 
 
 def is_library(code: CodeType) -> bool:
-    """Tell whether code belongs to Python or to an installed package, which is called as it is."""
-    return is_library_file(code.co_filename)
+    """Tell whether code belongs to Python or to an installed package, which is called as it is.
+
+    The comparisons that `functools.total_ordering` gives to a class are the class's, as they call its own.
+    """
+    return is_library_file(code.co_filename) and id(code) not in ORDERING
 
 
 def is_library_file(filename: str) -> bool:
