@@ -561,6 +561,25 @@ def test_results_must_have_one_shape() -> None:
         wg.vmap(lambda x: np.nonzero(x > 0)[0])(X)
 
 
+@pytest.mark.filterwarnings("ignore:vmap. [a-z]* has no batch rule")
+def test_as_many_elements_may_be_chosen_in_every_lane() -> None:
+    def chosen(x: Any) -> Any:
+        return x[np.flatnonzero(x > 0)] ** 2
+
+    lanes = np.array([[0.7, -1.2, 0.4, 2.2], [-3.0, 1.5, 0.3, 2.0], [0.5, 0.6, 0.7, -0.8]])
+    functions: list[Callable[[Any], Any]] = [
+        chosen,
+        lambda x: np.nonzero(x < 0)[0],
+        lambda x: np.argwhere(np.outer(x, x) > 0),
+        lambda x: np.nonzero(np.outer(x, x) > 0)[1],
+        lambda x: np.unique(x),
+        lambda x: np.bincount((x > 0).astype(int)),
+    ]
+    for function in functions:
+        np.testing.assert_array_equal(wg.vmap(function)(lanes), np.stack([function(x) for x in lanes]))
+    np.testing.assert_array_equal(wg.vmap(wg.grad(lambda x: np.sum(chosen(x))))(lanes), np.maximum(2 * lanes, 0.0))
+
+
 def test_lanes_are_no_leaves() -> None:
     with pytest.raises(GraphError, match="requires_grad_: a Tensor of vmap"):
         wg.vmap(lambda x: x.requires_grad_())(X)

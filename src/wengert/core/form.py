@@ -407,11 +407,14 @@ whose shape does not depend on elements is needed. Use numpy.where.
     function: str = ""
     unless: Callable[[Params], bool] | None = None
 
+    def is_free(self, params: Params) -> bool:
+        """Tell whether shapes of results do not depend on elements with these parameters."""
+        return self.unless is not None and self.unless(params)
+
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Ask NumPy where the elements are known, else refuse."""
         deciding = inputs[self.decides]
-        free = self.unless is not None and self.unless(params)
-        if free or isinstance(deciding, np.ndarray | np.generic):
+        if self.is_free(params) or isinstance(deciding, np.ndarray | np.generic):
             return super().results(primitive, inputs, params)
         raise GraphError(
             describe(

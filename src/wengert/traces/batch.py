@@ -17,7 +17,7 @@ from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, counted, is_weak
-from wengert.core.form import Place, Reduction, form_of
+from wengert.core.form import Place, Reduction, Selection, form_of
 from wengert.core.graph import Variable
 from wengert.core.kinds import Linear
 from wengert.core.numbers import COUNTING
@@ -221,7 +221,7 @@ class Batch(Transient):
         self, primitive: Primitive, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
     ) -> tuple[Tensor, ...]:
         """Return computed values as Tensors whose lanes lie in memory as NumPy has the results of one lane."""
-        if not any(map(is_ordered, outs)):
+        if not any(map(is_ordered, outs)) or self.is_selecting(primitive, operands, params):
             return tuple([make_batched(out, self) for out in outs])
         order = avals_and_strides(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(outs)
         return tuple(
@@ -230,6 +230,11 @@ class Batch(Transient):
                 for out, strides in zip(outs, order, strict=True)
             ]
         )
+
+    def is_selecting(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> bool:
+        """Tell whether elements that differ from lane to lane decide about the shapes of results."""
+        form = form_of(primitive)
+        return isinstance(form, Selection) and not form.is_free(params) and self.is_batched(operands[form.decides])
 
     def lane(self, operand: Any) -> Any:
         """Return what stands for one lane of an operand: a variable, or the operand itself if it has no lanes."""
