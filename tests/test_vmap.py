@@ -580,6 +580,24 @@ def test_as_many_elements_may_be_chosen_in_every_lane() -> None:
     np.testing.assert_array_equal(wg.vmap(wg.grad(lambda x: np.sum(chosen(x))))(lanes), np.maximum(2 * lanes, 0.0))
 
 
+@pytest.mark.filterwarnings("ignore:vmap. [a-z_]* has no batch rule")
+@pytest.mark.parametrize(
+    "counted",
+    [
+        lambda w, x: np.bincount((x > 0).astype(int), weights=w * x, minlength=3),
+        lambda w, x: np.histogram(x, bins=3, weights=w * x)[0],
+    ],
+)
+def test_weights_of_what_differs_between_lanes_have_constant_cotangents(counted: Callable[[Any, Any], Any]) -> None:
+    def total(w: Any, x: Any) -> Any:
+        return np.sum(counted(w, x) * np.arange(3.0))
+
+    lanes, w = np.array([[0.7, -1.2, 0.4, 2.2], [-3.0, 1.5, 0.3, 2.0]]), np.array([1.0, -2.0, 0.5, 3.0])
+    wanted = np.stack([wg.grad(total)(w, x) for x in lanes])
+    for mode in (wg.vmap(wg.grad(total), (None, 0)), wg.jit(wg.vmap(wg.grad(total), (None, 0)))):
+        np.testing.assert_allclose(mode(w, lanes), wanted, rtol=1e-15)
+
+
 def test_lanes_are_no_leaves() -> None:
     with pytest.raises(GraphError, match="requires_grad_: a Tensor of vmap"):
         wg.vmap(lambda x: x.requires_grad_())(X)

@@ -13,10 +13,10 @@ from wengert.core.batching import lead
 from wengert.core.choose import chosen, either, unchosen
 from wengert.core.cotangent import guard, match_dtype
 from wengert.core.declare import constant, elementwise, linear
-from wengert.core.dispatch import ARRAYS, apply
+from wengert.core.dispatch import ARRAYS, apply, as_tensor
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import seen
+from wengert.core.tensor import Tensor, seen
 from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(
@@ -130,9 +130,14 @@ ravel_multi_index = constant("ravel_multi_index", ravelled, form=Pointwise())
 # Counting: constant in the data, linear in the weights
 
 
+def looked_up(ct: Any, places: Any) -> Any:
+    """Return the elements of a cotangent at places, which may have lanes where it has none and is an ndarray."""
+    return as_tensor(ct)[places] if type(places) is Tensor else ct[places]
+
+
 def gather_counts(ct: Any, aval: Aval, x: Any, *, minlength: int) -> Any:
     """Give each weight the cotangent of the count that it was added to."""
-    return match_dtype(ct[x], aval.dtype)
+    return match_dtype(looked_up(ct, x), aval.dtype)
 
 
 def histogram_sums(weights: Any, x: Any, *, bins: Any, range: Any) -> Any:
@@ -146,7 +151,7 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
     values = x.ravel()
     inside = (values >= edges[0]) & (values <= edges[-1])
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    return match_dtype(np.where(inside, ct[place], 0.0), aval.dtype).reshape(aval.shape)
+    return match_dtype(np.where(inside, looked_up(ct, place), 0.0), aval.dtype).reshape(aval.shape)
 
 
 COUNT_INSTEAD = "Pass minlength, greater than each number, so that the length is known"
