@@ -598,6 +598,19 @@ def test_weights_of_what_differs_between_lanes_have_constant_cotangents(counted:
         np.testing.assert_allclose(mode(w, lanes), wanted, rtol=1e-15)
 
 
+def test_choices_by_what_is_traced_or_differs_between_lanes() -> None:
+    def total(x: Any, k: Any) -> Any:
+        return np.sum(np.choose(k, [x, x**2, -x]))
+
+    x, lanes = np.array([1.0, 2.0, 3.0]), np.array([[0, 1, 2], [1, 1, 0]])
+    wanted = np.stack([wg.grad(total)(x, k) for k in lanes])
+    for mode in (wg.vmap(wg.grad(total), (None, 0)), wg.jit(wg.vmap(wg.grad(total), (None, 0)))):
+        np.testing.assert_array_equal(mode(x, lanes), wanted)
+        with pytest.raises(IndexError, match="choose: an index for 3 elements; indices inside the array are needed"):
+            mode(x, lanes + 1)
+    np.testing.assert_array_equal(wg.jit(wg.grad(total))(x, lanes[0]), wanted[0])
+
+
 def test_lanes_are_no_leaves() -> None:
     with pytest.raises(GraphError, match="requires_grad_: a Tensor of vmap"):
         wg.vmap(lambda x: x.requires_grad_())(X)

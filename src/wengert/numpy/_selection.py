@@ -222,7 +222,7 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
     """Return integer indices brought into range(length) as NumPy's `mode` says.
 
     Raises:
-        IndexError: an index is out of range, and the mode is "raise".
+        IndexError: an index is out of range, and the mode is "raise"; of traced ones when the graph runs.
         UsageError: there is no such mode.
     """
     if mode == "wrap":
@@ -234,16 +234,17 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
             describe(name, f"mode={mode!r}", "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise")
         )
     bad = (indices < (-length if negative else 0)) | (indices >= length)
-    if np.any(bad):
-        raise IndexError(
-            describe(
-                name,
-                f"index {int(indices[bad][0])} for {length} elements",
-                "indices inside the array are needed",
-                "Correct the index, or pass mode='wrap' or mode='clip'",
-            )
-        )
+    if not is_concrete(bad):
+        apply(raised, np.any(bad), error=out_of_range(name, "an index", length))
+    elif np.any(bad):
+        raise out_of_range(name, f"index {int(indices[bad][0])}", length)
     return np.where(indices < 0, indices + length, indices) if negative else indices
+
+
+def out_of_range(name: str, index: str, length: int) -> IndexError:
+    """Return the error about an index that is not in range(length)."""
+    action = "Correct the index, or pass mode='wrap' or mode='clip'"
+    return IndexError(describe(name, f"{index} for {length} elements", "indices inside the array are needed", action))
 
 
 @implements(np.nonzero)
