@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+import wengert.scipy.interpolate as splines
 from tests.samples.calls import same_bits
 from wengert.errors import DtypeError
 
@@ -153,6 +154,51 @@ def by_a_mask(x: Any) -> Any:
     return y
 
 
+TABLE = np.array([3.0, 1.0, 2.5, 0.5])
+KNOTS = np.array([-1.0, 0.0, 1.5, 3.0])
+jitted_square = wg.jit(lambda v: v * v)
+
+
+def by_tables(x: Any) -> Any:
+    """Look elements up by themselves: in polygons, splines, by places found, counted and computed; and polynomials."""
+    y, mask = x * 0.5, x > 0
+    v, rows = x[mask], wg.asarray(np.outer(TABLE, KNOTS))
+    place = np.clip(np.searchsorted(KNOTS, v) - 1, 0, 2)
+    found = np.interp(v, KNOTS, TABLE * x[0], left=0.0, right=x[1]) + splines.CubicSpline(KNOTS, TABLE)(v)
+    found = found + wg.asarray(TABLE)[place] * (v - wg.asarray(KNOTS)[place]) + np.sum(rows[place] * x[1], axis=1)
+    found = found + wg.asarray(TABLE)[(v * 1.2).astype(int)] * rows[..., place][2] + np.digitize(v, KNOTS) * v
+    found = found + np.polyval([1.0, x[1], 2.0], v) * np.zeros_like(v) + np.full_like(v, 2.0) * jitted_square(v)
+    y[mask] = found + np.select([v < 0.5, v < 1.0], [v**2, v], default=3.0 * v) + np.nan_to_num(v)
+    return y
+
+
+def by_pieces(x: Any) -> Any:
+    """Mix elements of pieces, and take pieces apart."""
+    inner = lambda v: np.piecewise(v, [v < 1], [lambda u: u - u.mean(), lambda u: u * np.sum(u)])
+    return np.piecewise(x, [x > 0], [inner, lambda v: v / np.linalg.norm(v)])
+
+
+@pytest.mark.parametrize("function", [by_tables, by_pieces])
+def test_elements_are_looked_up_as_those_are_that_numpy_selects(function: Callable[[Any], Any]) -> None:
+    total = lambda x: np.sum(function(x) * np.arange(1.0, 1.0 + len(x)))
+    x = np.array([0.7, -1.2, 0.4, 2.3])
+    lanes = np.stack([x, x[::-1], x * [1, 1, -1, 1]])
+    expected = np.stack([wg.grad(total)(row) for row in lanes])
+    np.testing.assert_allclose(wg.jit(function)(x), function(x), rtol=1e-14)
+    np.testing.assert_allclose(wg.vmap(wg.grad(total))(lanes), expected, rtol=1e-13)
+    for way in (wg.jit(wg.grad(total)), wg.grad(wg.jit(total))):
+        np.testing.assert_allclose(np.stack([way(row) for row in lanes]), expected, rtol=1e-13)
+
+
+def test_tables_are_not_asked_for_what_no_element_needs() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        y[x > 5] = wg.asarray(np.array([2.0]))[(x[x > 5] * 3).astype(int)]
+        return y
+
+    np.testing.assert_array_equal(wg.jit(f)(np.array([0.5, 1.5])), [0.5, 1.5])
+
+
 def as_a_piece(x: Any) -> Any:
     return np.piecewise(x, [x > 0], [slow_root, lambda v: v])
 
@@ -171,7 +217,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "summed beside another mask": lambda x: x[x > 0] @ x[x < 0],
     "median": lambda x: np.median(x[x > 0]),
     "another mask of as many": lambda x: put(x, x > 0, x[x < 0.5]),
-    "places counted from another": lambda x: x[np.flatnonzero(x > 0) + 1],
+    "places counted from another": lambda x: x[np.flatnonzero(x > 0) - 1],
     "shape": lambda x: x[x > 0].shape,
     "size": lambda x: x[x > 0].size,
     "length": lambda x: len(x[x > 0]),

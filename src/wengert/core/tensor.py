@@ -376,7 +376,9 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def _refuse_draws(self) -> None:
         """Refuse to be made an integer by SciPy's `rvs`, which adds `loc` first."""
-        if innermost_trace(self) is not None and is_differentiable(self.dtype) and is_drawing(sys._getframe(1)):
+        if self._trace is None or not (is_differentiable(self.dtype) and is_drawing(sys._getframe(1))):
+            return
+        if innermost_trace(self) is not None:
             needed = "a plain value is needed, because draws are made integers, which silently lose the gradient"
             raise GraphError(describe("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it"))
 

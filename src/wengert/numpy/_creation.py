@@ -18,6 +18,7 @@ from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, layouts_of
 from wengert.numpy._shapes import as_shape
 from wengert.primitives import conversion, elementwise
+from wengert.primitives.masked import is_selection
 
 __all__: list[str] = []
 
@@ -199,6 +200,8 @@ def full_like(
     device: Any = None,
 ) -> Any:
     """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
+    if is_selection(a) and shape is None and np.ndim(fill_value) == 0:
+        return a._value.of(full_like(a._value.whole, fill_value, dtype))
     made: Any = empty_like(a, dtype, order, subok, shape)
     copyto(made, stacked_lists(fill_value), casting="unsafe")
     return made
@@ -219,6 +222,9 @@ def filled_like(function: Any) -> Callable[..., Any]:
         device: Any = None,
     ) -> Any:
         x = as_tensor(a)
+        if is_selection(x) and shape is None:
+            alike: Tensor = x._value.of(create(x._value.whole, dtype))
+            return alike
         memories = layouts_of(x)
         is_kept = function is np.empty_like and is_staged(x)  # by a graph, for which it should be the same each time
         fill: Any = np.zeros_like if is_kept else function

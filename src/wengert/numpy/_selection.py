@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing import full_of_zeros
-from wengert.primitives.masked import is_undecided, places_of, selected
+from wengert.primitives.masked import is_selection, is_undecided, places_of
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
 
@@ -115,8 +116,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
 def of_one_dtype(choices: Sequence[Any]) -> list[Tensor]:
     """Return what is chosen from as Tensors of their common dtype; those of Python numbers give way."""
     known = [x if is_weak(x) else as_tensor(x) for x in choices]
-    avals = list(map(aval_of, known))
-    dtype = np.result_type(*(aval.number(0) if aval.weak else aval.dtype for aval in avals))
+    dtype = np.result_type(*(aval_of(x).number(0) if is_weak(x) else x.dtype for x in known))
     return [as_tensor(x).astype(dtype, copy=False) for x in known]
 
 
@@ -144,25 +144,27 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                 )
             )
     converted = of_one_dtype((*choicelist, default))
-    shape = np.broadcast_shapes(*(x.shape for x in (*conditions, *converted)))
-    result: Any = np.broadcast_to(converted.pop(), shape)
+    result: Any = converted.pop()
+    undecided = any(map(is_selection, (*conditions, *converted, result)))
+    if not undecided:
+        result = np.broadcast_to(result, np.broadcast_shapes(*(x.shape for x in (*conditions, *converted, result))))
     for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
         result = where(condition, choice, result)
-    return laid_out("select", result, "C")
+    return result if undecided else laid_out("select", result, "C")
 
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
     """Return what functions, or values, give where their conditions hold; see `numpy.piecewise`.
 
-    Under `jit` and in lanes nobody knows how many elements there are, so functions get an array of all. They have to
-    be functions of each element by itself; those that mix elements, as `x - x.mean()` does, need a mask: `x[x > 0]`.
+    Under `jit` and in lanes nobody knows how many elements there are: functions may do with them what may be done with
+    `x[mask]`, which are operations on each element by itself, tables, sums and the like.
     """
     x = as_tensor(x)
     conditions = [as_tensor(condition).astype(bool) for condition in conditions_of(x, condlist)]
     count = len(funclist)
     if count == len(conditions) + 1:
-        conditions.append(~np.any(np.stack(conditions), axis=0))
+        conditions.append(~functools.reduce(operator.or_, conditions))
     elif count != len(conditions):
         raise UsageError(
             describe(
@@ -172,25 +174,18 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
                 "Pass one function for each condition",
             )
         )
+    if is_selection(x):
+        chosen = x._value
+        wholes = [condition._value.whole & chosen.spread_mask() for condition in conditions]
+        return chosen.of(piecewise(chosen.whole, wholes, funclist, *args, **kw))
     result = laid_as(as_tensor(np.zeros(x.shape, x.dtype)[()]), x)
     for condition, function in zip(conditions, funclist, strict=True):
-        if not is_concrete(condition):
-            value = function(filled(x, condition), *args, **kw) if callable(function) else function
+        if not x.ndim and not is_concrete(condition):
+            value = function(x, *args, **kw) if callable(function) else function
             result = where(condition, as_tensor(value).astype(x.dtype), result)
-        elif condition.any():
+        elif is_undecided(condition) or condition.any():
             result[condition] = function(x[condition], *args, **kw) if callable(function) else function
     return laid_as(result, x)
-
-
-def filled(x: Tensor, condition: Tensor) -> Tensor:
-    """Return an array with the first element that a condition chooses in the place of those that it does not.
-
-    So nothing warns of what NumPy would not have computed.
-    """
-    if not is_undecided(condition) or condition.shape != x.shape:
-        return x
-    whole: Tensor = selected(x, condition)._value.whole
-    return whole
 
 
 def conditions_of(x: Tensor, condlist: Any) -> list[Any]:

@@ -37,7 +37,10 @@ from wengert.primitives.masked import (
     Masked,
     by_masks,
     differs_between_lanes,
+    is_selection,
     is_undecided,
+    looked_up,
+    part_of_each,
     put_back,
     selected,
 )
@@ -207,6 +210,10 @@ def read_index(x: Any, index: Any) -> Tensor:
         return applied(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
     if arrays and (mask := undecided_mask(entries, arrays, shape_of(x))) is not None:
         return selected(masked_view(x, entries, mask), mask, axes_before(entries, mask, x.ndim))
+    if is_selection(x) and not arrays:
+        return part_of_each(x, entries)
+    if len(arrays) == 1 and is_selection(arrays[0]) and arrays[0].dtype.kind in "iu":
+        return looked_up(x, entries, arrays[0])
     part = applied(getitem, x, *arrays, index=entries)
     if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
         base, path = base_and_path(x)

@@ -1,15 +1,16 @@
 """Selections by masks whose elements are not there yet: `y[mask]` while tracing, or where it differs between lanes.
 
 Nobody knows how many elements there are, so such a selection is all of the array until it is put back, as by
-`y[mask] *= s`: then `where` decides. Operations on each element by itself are carried out on all; elements that the
-mask leaves out are replaced by the first that it chooses, lest NumPy warn of what it would not have computed. Sums and
-the like are those of all with `where=mask`. Anything else is refused.
+`y[mask] *= s`: then `where` decides. Operations on each element by itself are carried out on all, and so are those that
+look each up in a table; elements that the mask leaves out are replaced by the first that it chooses, lest NumPy warn of
+what it would not have computed. Sums and the like are those of all with `where=mask`. Anything else is refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -18,13 +19,14 @@ from wengert.core.aval import shape_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Pointwise, Reduction, form_of
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, constant_tensor, is_concrete, make_tensor
 from wengert.core.trace import Trace, alike
 from wengert.core.views import current, share
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.barriers import barrier
-from wengert.primitives.index_layout import text_of_masks
+from wengert.primitives.index_layout import OPERAND, Entries, text_of_masks
 from wengert.primitives.selection import where
 
 __all__ = [
@@ -32,7 +34,10 @@ __all__ = [
     "Masked",
     "by_masks",
     "differs_between_lanes",
+    "is_selection",
     "is_undecided",
+    "looked_up",
+    "part_of_each",
     "places_of",
     "put_back",
     "selected",
@@ -113,9 +118,11 @@ class Masked(Trace):
         if primitive.name in PRODUCTS and len(chosen) == 2 == len(operands):
             return multiplied(primitive, chosen, params)
         fits = all(one.is_of(first.mask, first.whole.ndim, first.before) for one in chosen[1:])
-        if not fits or not (primitive.kind == "elementwise" or isinstance(form, Pointwise)):
+        acts_alone = primitive.kind == "elementwise" or isinstance(form, Pointwise)
+        if not fits or not (acts_alone or (isinstance(form, Routine) and looks_up(form, operands))):
             raise first.error()
-        wholes = [x._value.whole if type(x) is Tensor and x._trace is self else beside(first, x) for x in operands]
+        rest: Any = partial(beside, first) if acts_alone else lambda table: table
+        wholes = [x._value.whole if is_selection(x) else rest(x) for x in operands]
         return first.of(apply(primitive, *wholes, **params))
 
     def rank(self, tensor: Tensor) -> int:
@@ -156,6 +163,45 @@ def beside(chosen: Chosen, value: Any) -> Any:
     if shape[place] != 1:
         raise chosen.error()
     return np.reshape(value, (*shape[:place], *(1,) * chosen.mask.ndim, *shape[place + 1 :]))
+
+
+def looks_up(form: Routine, operands: Sequence[Any]) -> bool:
+    """Tell whether a routine takes each element of selections by itself, and of all others the whole."""
+    given, result = form.signature.split("->")
+    cores = given.removeprefix("(").removesuffix(")").split("),(")
+    pairs = zip(cores, operands, strict=False)
+    return result == "()" and all(is_selection(x) == (not core) for core, x in pairs)
+
+
+def looked_up(x: Tensor, entries: Entries, place: Tensor) -> Tensor:
+    """Return what is in a table at selected places.
+
+    Args:
+        x: the table.
+        entries: the index, in which these places are the only array, beside whole axes.
+        place: the places, whole numbers.
+    """
+    chosen: Chosen = place._value
+    if len(entries) - entries.count(Ellipsis) > x.ndim or not all(map(is_whole_axis, entries)):
+        raise chosen.error()
+    first = entries.index(OPERAND)
+    before = first if Ellipsis not in entries[:first] else x.ndim - (len(entries) - first)
+    there: Any = apply(where, chosen.spread_mask(), chosen.whole, np.zeros((), chosen.dtype))
+    whole = x[(slice(None),) * before + (there,)]
+    return selection(chosen._replace(whole=whole, before=before + chosen.before, axis=None))
+
+
+def part_of_each(x: Tensor, entries: Entries) -> Tensor:
+    """Return what a selection holds at a number along each of its first axes, which are before those of the mask."""
+    chosen: Chosen = x._value
+    if len(entries) > chosen.before or any(type(entry) is not int for entry in entries):
+        raise chosen.error()
+    return selection(chosen._replace(whole=chosen.whole[entries], before=chosen.before - len(entries), axis=None))
+
+
+def is_whole_axis(entry: Any) -> bool:
+    """Tell whether an entry of an index is an array or takes all of an axis."""
+    return entry is OPERAND or entry is Ellipsis or entry == slice(None)
 
 
 def reduced(
@@ -240,6 +286,11 @@ def by_masks(index: Any) -> Any:
 def selection(chosen: Chosen) -> Tensor:
     """Return the Tensor of a selection."""
     return make_tensor(chosen, MASKED, None)
+
+
+def is_selection(value: Any) -> bool:
+    """Tell whether a value is such a selection."""
+    return type(value) is Tensor and value._trace is MASKED
 
 
 def is_undecided(mask: Any) -> bool:

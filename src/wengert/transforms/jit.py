@@ -37,6 +37,7 @@ from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.native.like_function import global_name, is_method_of, named_alike
+from wengert.primitives.masked import is_selection
 from wengert.traces.modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
@@ -149,6 +150,8 @@ class Jitted(Entry, Generic[P, R]):
             if flatten(first)[1] is not None or not is_method_of(self, first):
                 raise
             method = self.of_instance(first)  # properties call it so, and classmethods since Python 3.13
+        except UnknownShape:
+            method = self.fun
         if method is not None:
             return method(*args, **kwargs)
         if form.written:
@@ -380,6 +383,10 @@ def places_written(
     return {**inside, **written_to(inputs, variables)}
 
 
+class UnknownShape(Exception):
+    """Be raised for what a traced mask selects: no graph has inputs of unknown shape, so functions run as they are."""
+
+
 def traced_for(leaf: Any) -> tuple[Any, ...]:
     """Return what of an array or Tensor a function is traced for."""
     return leaf.shape, leaf.dtype, order_of_argument(leaf), type(leaf) is Tensor and leaf.weak
@@ -400,6 +407,8 @@ def as_leaf(leaf: Any) -> Any:
             )
         return leaf
     if isinstance(leaf, Tensor | np.generic):
+        if is_selection(leaf):
+            raise UnknownShape
         return leaf
     if isinstance(leaf, np.ndarray):
         return leaf if kind is np.ndarray else plain_array("jit", leaf)

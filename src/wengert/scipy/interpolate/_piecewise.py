@@ -38,11 +38,11 @@ def values_of(c: Any, breaks: Any, turn: Any, places: Any, nu: int, beyond: Any,
         places = first + (places - first) % (last - first)
     ends, along = (breaks, places) if turn is None else (turn * breaks, turn * places)
     j = interval(ends, along, 0, breaks.shape[0] - 2)
-    c = c[:, j]
-    found = c[0] * 0.0 if nu >= len(c) else power_sum(c, beside(places - breaks[j], c[0]), nu)
+    c, count = c[:, j], len(c)
+    found = c[0] * 0.0 if nu >= count else power_sum([c[k] for k in range(count)], beside(places - breaks[j], c[0]), nu)
     if beyond is False:
         found = np.where(beside((along >= ends[0]) & (along <= ends[-1]), found), found, np.nan)
-    elif len(c) <= nu + 1:  # a constant does not see that a place is NaN
+    elif count <= nu + 1:  # a constant does not see that a place is NaN
         found = np.where(beside(np.isnan(places), found), np.nan, found)
     return rearranged(found, places.ndim, axis)
 

@@ -104,7 +104,8 @@ def interval(breaks: Any, x: Any, first: int, last: int) -> Any:
 
 def beside(x: Any, like: Any) -> Any:
     """Return an array with axes of length 1 behind it, as many as another has more."""
-    return x.reshape((*x.shape, *(1,) * (like.ndim - x.ndim)))
+    more = like.ndim - x.ndim
+    return x.reshape((*x.shape, *(1,) * more)) if more else x
 
 
 def rearranged(found: Any, rank: int, axis: int) -> Any:
