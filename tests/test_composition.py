@@ -19,8 +19,6 @@ import wengert as wg
 from tests.cases import Failures, some_of
 from wengert.errors import WengertError
 
-pytestmark = pytest.mark.filterwarnings("ignore:vmap. .* has no batch rule")
-
 Function = Callable[[Any], Any]
 Program = Callable[[Any, Any], Any]
 

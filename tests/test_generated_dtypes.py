@@ -47,7 +47,6 @@ REFUSED = {"ive", "jve", "kve", "riemann_zeta", "yve"}
 def _quiet() -> Iterator[None]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        warnings.filterwarnings("ignore", "vmap: .* has no batch rule")
         yield
 
 

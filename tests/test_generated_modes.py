@@ -27,7 +27,6 @@ SMOOTH = [s for s in DIFFERENTIATED if s.order >= 1]
 def _quiet() -> Iterator[None]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's mean of an empty slice
-        warnings.filterwarnings("ignore", "vmap: .* has no batch rule")
         yield
 
 

@@ -277,9 +277,29 @@ def test_refusals_of_tracing_tell_of_the_drivers_own_parameter() -> None:
         return sum(p[0] ** 2 for _ in range(n)) + p[1] ** 2
 
     with pytest.raises(TracedTruthError, match="a traced number of items") as error:
-        optim.minimize(counted, np.ones(2), args=(3,))
+        optim.minimize(counted, np.ones(2), args=(np.int64(3),))
     assert error.value.__notes__ == ["optim.minimize traces its functions; with jit=False they are called as they are."]
-    assert np.allclose(optim.minimize(counted, np.ones(2), args=(3,), jit=False).x, 0.0, atol=1e-6)
+    assert np.allclose(optim.minimize(counted, np.ones(2), args=(np.int64(3),), jit=False).x, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_further_arguments_may_be_anything(jit: bool) -> None:
+    data, kind, options = np.array([1.0, 5.0]), "shift", {"power": 2, "scale": abs}
+
+    def residuals(x: Any, kind: str, data: Any, options: dict[str, Any]) -> Any:
+        shifted = x - data if kind == "shift" else x
+        return options["scale"](math.prod(shifted for _ in range(options["power"])))
+
+    def total(x: Any, *args: Any) -> Any:
+        return residuals(x, *args).sum()
+
+    start, args = [3.0, 4.0], (kind, data, options)
+    equality = {"type": "eq", "fun": lambda x, k, c: x[0] - c if k == "first" else x[1], "args": ("first", 2.0)}
+    for method in ("BFGS", "trust-ncg", "trust-exact"):
+        assert np.allclose(optim.minimize(total, start, args=args, method=method, jit=jit).x, data, atol=1e-4)
+    assert np.allclose(optim.minimize(total, start, args=args, constraints=equality, jit=jit).x, [2.0, 5.0], atol=1e-4)
+    assert np.allclose(optim.least_squares(residuals, start, args=args, jit=jit).x, data, atol=1e-2)
+    assert np.allclose(optim.root(lambda x, k, t: x**3 - t if k == "a" else x, start, ("a", data**3), jit=jit).x, data)
 
 
 @pytest.mark.parametrize("make", [lambda: optim.sgd(0.1), lambda: optim.clipped(optim.adam(0.1), 1.0)])

@@ -79,6 +79,21 @@ def attribute_setter() -> Made:
     return lambda step: set_attribute("total", step), lambda: counter.total
 
 
+def own_attribute(make: Callable[[], Any]) -> Callable[[], Made]:
+    """Return what makes something of Python's that keeps a number as an attribute."""
+
+    def made() -> Made:
+        value = make()
+        value.total = 0
+
+        def add(step: Any) -> None:
+            value.total += step
+
+        return add, lambda: value.total
+
+    return made
+
+
 def factory() -> Made:
     counter = Counter()
     found: Any = collections.defaultdict(lambda: counter)
@@ -181,6 +196,10 @@ WAYS: dict[str, Callable[[], Made]] = {
     "append": bound_method("append", list, sum),
     "appendleft": bound_method("appendleft", collections.deque, sum),
     "attribute": attribute_setter,
+    "attribute of an error": own_attribute(ValueError),
+    "attribute of a partial": own_attribute(lambda: functools.partial(abs)),
+    "attribute of a cached function": own_attribute(lambda: functools.lru_cache(lambda x: x)),
+    "attribute of a stack": own_attribute(contextlib.ExitStack),
     "context variable": context_variable,
     "default factory": factory,
     "singledispatch": dispatched,
@@ -220,3 +239,14 @@ def test_loops_hand_on_what_they_reach(way: str) -> None:
         return x * total()
 
     np.testing.assert_allclose(wg.jit(wg.grad(f))(0.7), wg.grad(f)(0.7), rtol=1e-14)
+
+
+def test_callbacks_that_one_branch_enters_are_refused() -> None:
+    def f(x: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            if x > 0:
+                stack.callback(print)
+            return x
+
+    with pytest.raises(wg.errors.GraphError, match=r"stack\._exit_callbacks is a deque of 1 items"):
+        wg.jit(f)(1.0)

@@ -553,7 +553,6 @@ def test_what_all_lanes_share_can_be_looked_at() -> None:
     np.testing.assert_array_equal(wg.vmap(f)(X), 2 * X)
 
 
-@pytest.mark.filterwarnings("ignore:vmap. argwhere has no batch rule")
 def test_results_must_have_one_shape() -> None:
     with pytest.raises(ShapeError, match=rf"{LANES}: results of argwhere of shapes .* in different lanes; "):
         wg.vmap(lambda x: np.argwhere(x > 0))(X)
@@ -561,7 +560,6 @@ def test_results_must_have_one_shape() -> None:
         wg.vmap(lambda x: np.nonzero(x > 0)[0])(X)
 
 
-@pytest.mark.filterwarnings("ignore:vmap. [a-z]* has no batch rule")
 def test_as_many_elements_may_be_chosen_in_every_lane() -> None:
     def chosen(x: Any) -> Any:
         return x[np.flatnonzero(x > 0)] ** 2
@@ -580,7 +578,6 @@ def test_as_many_elements_may_be_chosen_in_every_lane() -> None:
     np.testing.assert_array_equal(wg.vmap(wg.grad(lambda x: np.sum(chosen(x))))(lanes), np.maximum(2 * lanes, 0.0))
 
 
-@pytest.mark.filterwarnings("ignore:vmap. [a-z_]* has no batch rule")
 @pytest.mark.parametrize(
     "counted",
     [

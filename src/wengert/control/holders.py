@@ -368,11 +368,14 @@ def holder_of(value: Any, name: str) -> Holder | None:
     if isinstance(value, tuple | frozenset | str | bytes | int | float | complex):
         return None
     kind = type(value)
-    return Attributes(value, name) if kind.__module__ in KEEPING or is_users(kind) else None
+    is_open = kind.__module__ in KEEPING or isinstance(value, BaseException) or is_users(kind)
+    return Attributes(value, name) if is_open else None
 
 
-KEEPING = frozenset({"_thread", "argparse", "collections", "queue", "wengert.optim.optimizer"})
-"""Modules whose objects keep what a program puts there: `Namespace`, `UserDict`, `Queue`, `local`, `Optimizer`."""
+KEEPING = frozenset(
+    {"_thread", "argparse", "collections", "contextlib", "functools", "queue", "wengert.optim.optimizer"}
+)
+"""Modules whose objects keep what a program puts there: as `Namespace`, `UserDict`, `Queue`, `local`, `ExitStack`."""
 
 
 def is_users(kind: type) -> bool:

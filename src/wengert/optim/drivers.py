@@ -52,7 +52,7 @@ def minimize(
     Args:
         fun: the function: of a container like `x0`, and of `args`; returns a number.
         x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
-        args: further arguments.
+        args: further arguments, of any kind.
         method: SciPy's name of a method.
         bounds: a pair of lowest and highest values, each a number or a container like `x0`; or as in SciPy if `x0` is
             an array. (Of two numbers, two lists are SciPy's pairs, and two arrays are refused.)
@@ -135,7 +135,7 @@ def least_squares(
     Args:
         fun: the residuals: of a container like `x0`, and of `args`; returns an array, or containers of arrays.
         x0: where to start: an array, a number, or containers of floats.
-        args: further arguments.
+        args: further arguments, of any kind.
         bounds: as in SciPy if `x0` is an array; otherwise a pair of lowest and highest values, each a number or a
             container like `x0`.
         jit: whether functions are traced once and compiled.
@@ -184,7 +184,7 @@ def root(
         fun: the function: of a container like `x0`, and of `args`; returns as many numbers as `x0` has, in an array
             or containers.
         x0: where to start: an array, a number, or containers of floats.
-        args: further arguments.
+        args: further arguments, of any kind.
         method: SciPy's name of a method.
         tol: as in SciPy.
         options: as in SciPy.

@@ -38,7 +38,10 @@ class VectorProblem:
         require_callable(name, function)
         require_flag(name, jit=compiled)
         self.name = name
-        self.args = args if isinstance(args, tuple) else (args,)
+        args = args if isinstance(args, tuple) else (args,)
+        self.args = tuple(filter(is_traced, args))
+        if len(self.args) < len(args):
+            function = with_fixed(function, args)
         self.compiled = compiled
         self.example = as_example(start)
         vector, self.back = tree.raveled(name, "x0", self.example)
@@ -235,6 +238,17 @@ def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def with_fixed(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
+
+    @functools.wraps(function, updated=())
+    def fixed(first: Any, *traced: Any) -> Any:
+        rest = iter(traced)
+        return function(first, *(next(rest) if is_traced(x) else x for x in args))
+
+    return fixed
+
+
 def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function of a vector that calls the user's, whose result is one number."""
 
@@ -290,6 +304,11 @@ def require_real(name: str, label: str, vector: Any) -> None:
                 "Write an array of the real parts and one of the imaginary parts",
             )
         )
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether a further argument is made of arrays and floats alone; integers may count iterations."""
+    return all(isinstance(x, Tensor | np.ndarray | np.number | float | complex) for x in flatten(value)[0])
 
 
 def as_example(value: Any) -> Any:

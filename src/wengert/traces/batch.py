@@ -317,8 +317,9 @@ class Batch(Transient):
     def loop(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> Any:
-        """Compute lane by lane, for want of a batch rule, and say so once."""
-        warn_of_loop(primitive.name, primitive)
+        """Compute lane by lane, for want of a batch rule, and say so once if the user can declare one."""
+        if primitive.occasion is not None or not primitive.registered:
+            warn_of_loop(primitive.name, primitive)
         lanes = each_lane(primitive, self.size, values, batched, params)
         if primitive.outputs == 1:
             return stacked(self.owner_name, primitive.name, lanes)
