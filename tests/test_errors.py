@@ -530,6 +530,43 @@ def test_what_an_ndarray_cannot_hold_is_named_as_what_it_is(mode: str, what: str
     assert text + "holds numbers." in str(caught.value)
 
 
+def marked(x: Any) -> Any:
+    memory = np.zeros(3, bool)
+    memory[:2] = x[:2] > 0
+    return np.where(memory, x, 0.0)
+
+
+def marked_one(x: Any) -> Any:
+    memory = np.zeros(3)
+    memory[np.argmax(x)] = 1.0
+    return memory * x
+
+
+def ranked(x: Any) -> Any:
+    memory = np.zeros(3, int)
+    for i in range(3):
+        memory[i] = np.sum(x < x[i])
+    return memory
+
+
+@pytest.mark.parametrize("function", [marked, marked_one, ranked])
+@pytest.mark.parametrize("mode", ["vmap", "jit"])
+def test_masks_and_whole_numbers_that_an_ndarray_cannot_hold_say_what_can(mode: str, function: Any) -> None:
+    with pytest.raises(errors.WengertError, match=r" Make the array that is written to with wengert\.numpy \(zeros"):
+        getattr(wg, mode)(function)(np.ones((2, 3)) if mode == "vmap" else np.ones(3))
+
+
+def counted(x: Any) -> Any:
+    counts = np.zeros(3, int)
+    counts[x > 0] += 1
+    return counts
+
+
+def test_masks_that_an_ndarray_is_indexed_by_say_how_to() -> None:
+    with pytest.raises(errors.TracedTruthError, match=r"Index with wengert\.asarray\(array\)\[index\]"):
+        wg.jit(counted)(np.ones(3))
+
+
 WRITES = {
     "add.at": lambda array, x: np.add.at(array, [0, 0], x),
     "maximum.at": lambda array, x: np.maximum.at(array, [0, 1], x),

@@ -695,6 +695,31 @@ def test_adding_to_an_ndarray_in_place_is_an_error() -> None:
     np.testing.assert_array_equal(array, [0.0, 0.0])
 
 
+def sum_of_chosen(x: Any) -> Any:
+    chosen = np.ones(3, bool)
+    chosen &= x > 0
+    np.logical_and(chosen, x < 4, out=chosen, where=x > 1)
+    return np.sum(np.where(chosen, x, 0.0))
+
+
+def test_ndarrays_take_in_place_what_nothing_is_differentiated_by() -> None:
+    x = np.array([1.0, -2.0, 5.0])
+    np.testing.assert_array_equal(wg.grad(sum_of_chosen)(x), [1.0, 0.0, 0.0])
+    assert wg.jvp(sum_of_chosen, (x,), (x,)) == (1.0, 1.0)
+    total = np.zeros(3)
+    total += wg.tensor(x)
+    total -= wg.stop_gradient(leaf(1.0, 1.0, 1.0))
+    assert total.tolist() == [0.0, -3.0, 4.0]
+    with pytest.raises(ShapeError, match=r"an ndarray of shape \(2,\); the same shape is needed"):
+        np.cumsum(wg.tensor(x), out=np.zeros(2))
+
+
+@pytest.mark.parametrize("transform", [wg.jit, wg.vmap])
+def test_ndarrays_do_not_take_in_place_what_has_no_numbers_yet(transform: Any) -> None:
+    with pytest.raises(DtypeError, match=r"because an ndarray holds numbers\. Make the array with wengert\.numpy\.$"):
+        transform(sum_of_chosen)(np.ones((2, 3)))
+
+
 def test_arrays_made_like_a_tensor_hold_tensors() -> None:
     def f(x: Any) -> Any:
         y = np.zeros(3, like=x)

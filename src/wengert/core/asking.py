@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
+from wengert.core.source import ASSIGNING, PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
 __all__ = [
     "CALLED_OUT",
@@ -80,6 +80,9 @@ BESIDE_LISTS = r"[-+/@%]=?\s*\[.*[A-Za-z_]|^\[.*[A-Za-z_].*\]\s*[-+/@%]"
 TIMES_LISTS = r"\*=?\s*\[|^\[.*\]\s*\*"
 """What may repeat a list, too, by a number that Python asks for."""
 LIST_OF_TENSORS = "Make one array of the list with np.stack"
+SLICES = r"[\w)]\[.*:.*\]$"
+WRITTEN = "Make the array that is written to with wengert.numpy (zeros, empty, or asarray for one that exists)"
+WRITTEN_SLICES = f"{WRITTEN}; where an end of x[i:i + n] is what is asked for, write x[i + np.arange(n)]"
 EXPRESSIONS = {
     r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
     r"\b(any|all)\(.* for ": (
@@ -87,7 +90,7 @@ EXPRESSIONS = {
     ),
     DRAWS: DRAWN,
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
-    r"[\w)]\[.*:.*\]$": (
+    SLICES: (
         "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(np.arange(len(x)) < i, x, 0.0) for x[:i], or "
         "compute the ends of the slice outside of the function: under wengert.jit they may be in static_argnums"
     ),
@@ -118,6 +121,8 @@ STATEMENTS = {
 
 def remedy_by_source(code: CodeType, offset: int) -> str | None:
     """Return what to write instead of an instruction that asks for elements, if that can be told by its source."""
+    if code.co_code[offset] in ASSIGNING:
+        return WRITTEN_SLICES if re.search(SLICES, expression_at(code, offset)) else WRITTEN
     texts = ((expression_at(code, offset), EXPRESSIONS), (position_of(code, offset).text, STATEMENTS))
     found = ((re.search(x, text), y) for text, known in texts for x, y in known.items())
     return next((match.expand(remedy) for match, remedy in found if match), None)

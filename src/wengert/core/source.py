@@ -25,6 +25,7 @@ import numpy as np
 from wengert.core.cache import Cache
 
 __all__ = [
+    "ASSIGNING",
     "PACKAGE_PREFIX",
     "RECENT",
     "SPEAKERS",
@@ -50,6 +51,8 @@ PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + o
 NUMPY_PREFIX = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 LONGEST_EXPRESSION = 60
 CACHE, BINARY_OPERATOR = dis.opmap.get("CACHE", 0), dis.opmap["BINARY_OP"]
+ASSIGNING = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+"""Instructions of `target[index] = value`."""
 MARKS: dict[str, dict[str, str]] = {}
 """For files of the library the qualified names of functions marked by `speaks_for`, and where they hold operations."""
 

@@ -14,12 +14,11 @@ from typing import Any
 from wengert._refusals import REFUSALS
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.signatures import say_parameter
-from wengert.core.source import names_beside, use_at
+from wengert.core.source import ASSIGNING, names_beside, use_at
 from wengert.errors import GraphError, WengertError, describe
 
 __all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
 
-STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "fromiter", "full"})
 WRITING = frozenset({"__setitem__", "astype", "copyto", "fill", "itemset", "place", "put", "setfield", "setitem"})
 """Functions and methods that put what they ask for a number into an array, a new one or one that exists."""
@@ -50,7 +49,7 @@ NUMPYS = (AttributeError, RuntimeError, SystemError, ValueError)
 
 def is_assigning(frame: FrameType) -> bool:
     """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array."""
-    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
+    return frame.f_code.co_code[frame.f_lasti] in ASSIGNING
 
 
 def is_storing(frame: FrameType) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, innermost_trace, is_concrete
 from wengert.core.watch import note_write, rebound
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.masked import Masked
@@ -44,7 +44,8 @@ def with_out(name: str, result: Tensor, out: Any, where: Any = True) -> Tensor:
     """Return a result, or write it into `out` where `where` holds."""
     if not writes(name, out, where):
         return result
-    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+    written: Tensor = store(name, result, out[0] if isinstance(out, tuple) else out, where)
+    return written  # an ndarray if `out` is one, which goes back to the caller as it is
 
 
 def with_outs(name: str, results: Sequence[Tensor], out: Any, where: Any = True) -> Any:
@@ -79,18 +80,23 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
     return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
 
 
-def store(name: str, result: Any, out: Any, where: Any) -> Tensor:
-    """Write a result into the Tensor given as `out=`."""
+def store(name: str, result: Any, out: Any, where: Any) -> Any:
+    """Write a result into the Tensor given as `out=`, or into an ndarray if it is numbers and no more."""
     if isinstance(out, bool):
         raise DtypeError(describe(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant"))
+    if isinstance(out, np.ndarray) and innermost_trace(result) is None and innermost_trace(where) is None:
+        return copied(name, out, result, where)
     if type(out) is not Tensor:
+        reason, otherwise = "holds numbers", ""
+        if is_concrete(result):
+            reason, otherwise = "would lose the gradient", ", or call .detach().numpy() on the operands"
         raise refusal(
             DtypeError(
                 describe(
                     name,
                     f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
-                    "a Tensor is needed, because an ndarray would lose the gradient",
-                    "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
+                    f"a Tensor is needed, because an ndarray {reason}",
+                    f"Make the array with wengert.numpy{otherwise}",
                 )
             )
         )
@@ -99,19 +105,33 @@ def store(name: str, result: Any, out: Any, where: Any) -> Tensor:
     return replace(name, out, result)
 
 
+def copied(name: str, target: np.ndarray[Any, Any], result: Tensor, where: Any) -> Any:
+    """Write a plain result into an ndarray, as NumPy does: a mask, say, which nothing is differentiated by."""
+    if target.shape != result.shape:
+        raise misfit(name, result, target)
+    np.copyto(target, result.numpy(), where=where if where is True else np.asarray(where))
+    return target
+
+
+def misfit(name: str, result: Any, target: Any) -> ShapeError:
+    """Return the error for a result of another shape than what it is to be written into."""
+    kind = "a Tensor" if type(target) is Tensor else "an ndarray"
+    return ShapeError(
+        describe(
+            name,
+            f"a result of shape {result.shape} for {kind} of shape {target.shape}",
+            "the same shape is needed to write in place",
+            "Use the operation that makes a new Tensor",
+        )
+    )
+
+
 def replace(name: str, target: Tensor, result: Any) -> Tensor:
     """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
     found = as_tensor(result)
     masked = type(target._trace) is Masked  # nobody knows its shape
     if not masked and found.shape != target.shape:
-        raise ShapeError(
-            describe(
-                name,
-                f"a result of shape {found.shape} for a Tensor of shape {target.shape}",
-                "the same shape is needed to write in place",
-                "Use the operation that makes a new Tensor",
-            )
-        )
+        raise misfit(name, found, target)
     if found.dtype != target.dtype:
         if not np.can_cast(found.dtype, target.dtype, "same_kind"):
             raise DtypeError(

@@ -412,7 +412,7 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
     remedy = remedy_by_source(code, offset)
     if remedy is not None:
         return remedy
-    if use.indexes and dtype.kind in "iu":
+    if use.indexes and dtype.kind in "iub":
         return (
             "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]), or pass the index, or "
             "the ends of a slice, in static_argnums"
