@@ -577,11 +577,14 @@ def test_gradients_are_forgotten_or_become_zeros() -> None:
         lambda a: optim.root(lambda x: x**3 - a, 1.0).x,
         lambda a: optim.minimize(lambda x: (x - a) ** 2, 1.0).x,
         lambda a: scipy.optimize.brentq(lambda x: x**3 - a, 0.0, 5.0),
+        lambda a: scipy.optimize.minimize_scalar(lambda x: (x - a) ** 2).x,
+        lambda a: scipy.optimize.least_squares(lambda x: x - a, [0.0]).x[0],
     ],
 )
 def test_solvers_say_how_what_they_find_is_differentiated(solve: Any) -> None:
-    with pytest.raises(GraphError, match=r"or let it solve with wengert\.stop_gradient\(x\) and take steps of Newton"):
-        wg.grad(solve)(2.0)
+    for transformation in (wg.grad, wg.jit, lambda f: lambda x: wg.vmap(f)(np.array([x, 2 * x]))):
+        with pytest.raises(GraphError, match=r"or let it solve with wengert\.stop_gradient\(x\) and take steps of New"):
+            transformation(solve)(2.0)
 
 
 def test_a_step_of_newtons_method_has_the_derivative() -> None:

@@ -120,7 +120,13 @@ STATEMENTS = {
 
 
 def remedy_by_source(code: CodeType, offset: int) -> str | None:
-    """Return what to write instead of an instruction that asks for elements, if that can be told by its source."""
+    """Return what to write instead of an instruction that asks for elements, if that can be told by its source.
+
+    Where it is a library's, its source tells nothing; what to write instead of the call of the library does.
+    """
+    remedy = library_that_asks(sys._getframe(1))
+    if remedy is not None:
+        return remedy
     if code.co_code[offset] in ASSIGNING:
         return WRITTEN_SLICES if re.search(SLICES, expression_at(code, offset)) else WRITTEN
     texts = ((expression_at(code, offset), EXPRESSIONS), (position_of(code, offset).text, STATEMENTS))

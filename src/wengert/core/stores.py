@@ -83,14 +83,15 @@ def variable(frame: FrameType, name: str) -> Any:
     return frame.f_locals.get(name, frame.f_globals.get(name))
 
 
-def stored_in_ndarray(given: str, reason: str = LOSES) -> GraphError:
-    """Return the error for a value stored into an ndarray."""
+def stored_in_ndarray(given: str, reason: str = LOSES, remedy: str | None = None) -> GraphError:
+    """Return the error for a value stored into an ndarray; `remedy` says what to do about one of a library's."""
     return GraphError(
         describe(
             "assignment",
             f"{given}, stored into an ndarray",
             f"a Tensor is needed to hold it, because {reason}",
-            "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
+            remedy
+            or "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
         )
     )
 

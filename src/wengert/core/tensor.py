@@ -234,7 +234,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
-            raise self._stored()
+            raise self._stored(sys._getframe(1))
         if innermost_trace(self) is not None:
             if asked_for_product(sys._getframe(1)):
                 found = np.empty((), object)
@@ -272,9 +272,9 @@ class Tensor(Members, metaclass=MadeByFunctions):
         known = "differs from lane to lane" if not is_staged(self) else "is being traced"
         return f"a Tensor of shape {self.shape} that {'is being differentiated' if is_concrete(self) else known}"
 
-    def _stored(self) -> GraphError:
-        concretely = is_concrete(self)
-        return stored_in_ndarray(self._shown(), LOSES if concretely else "an ndarray holds numbers")
+    def _stored(self, caller: FrameType | None = None) -> GraphError:
+        reason = LOSES if is_concrete(self) else "an ndarray holds numbers"
+        return stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
 
     @classmethod
     def __torch_function__(cls, function: Any, _types: Any, _args: Any = (), _kwargs: Any = None) -> NoReturn:
@@ -343,7 +343,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
         if trace is not None and is_storing(caller):
-            raise self._stored()
+            raise self._stored(caller)
         self._refuse_in_transformations(name)
         if trace is not None and not is_reading(caller):
             raise GraphError(
