@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import pickle
 import re
 from typing import Any
@@ -565,6 +566,58 @@ def counted(x: Any) -> Any:
 def test_masks_that_an_ndarray_is_indexed_by_say_how_to() -> None:
     with pytest.raises(errors.TracedTruthError, match=r"Index with wengert\.asarray\(array\)\[index\]"):
         wg.jit(counted)(np.ones(3))
+
+
+class Mode(enum.Enum):
+    OFF = 0
+    HEAT = 1
+
+
+def regime(x: Any) -> Any:
+    return "laminar" if x < 2300 else "turbulent"
+
+
+def heated(x: Any) -> Any:
+    mode = Mode.OFF
+    if x < 20:
+        mode = Mode.HEAT
+    return x + 1 if mode is Mode.HEAT else x
+
+
+def doubled_until(x: Any) -> Any:
+    state = "waiting"
+    while x < 5:
+        x, state = x * 2, "done"
+    return x if state == "done" else -x
+
+
+def chosen_function(x: Any) -> Any:
+    function = np.sin if x > 0 else np.cos
+    return function(x)
+
+
+def first_above(x: Any) -> Any:
+    found = None
+    for value in (x, 2 * x):
+        if value > 1:
+            found = value
+            break
+    return 0.0 if found is None else found * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        (regime, "Write truths or whole numbers in place of text and of members of enumerations"),
+        (heated, "Write truths or whole numbers in place of text and of members of enumerations"),
+        (doubled_until, "Write truths or whole numbers in place of text and of members of enumerations"),
+        (chosen_function, "Call each in its branch, and choose between what they return"),
+        (first_above, "Write a value of the same kind in place of None, and beside it a truth that says whether"),
+    ],
+)
+def test_values_that_no_traced_condition_chooses_say_what_to_write_in_their_place(function: Any, remedy: str) -> None:
+    with pytest.raises(errors.GraphError, match=f"{remedy}.*\n  File"):
+        wg.jit(function)(3.0)
 
 
 WRITES = {

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
+from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+import numpy as np
 
 from wengert._tree import flatten
 from wengert.core.tensor import Tensor
@@ -24,6 +29,7 @@ __all__ = [
     "is_undefined",
     "line_text",
     "shown",
+    "written_instead",
 ]
 
 
@@ -147,6 +153,18 @@ def shown(value: Any) -> str:
         return f"of type {type(value).__name__}"
     inside = ", ".join(map(shown, leaves))
     return f"a {type(value).__name__} of ({inside})"
+
+
+def written_instead(values: Iterable[Any], otherwise: str) -> str:
+    """Return what to write in place of values of which a traced statement cannot choose one, by what they are."""
+    values = list(values)
+    if any(isinstance(x, str | bytes | Enum) for x in values):
+        return "Write truths or whole numbers in place of text and of members of enumerations"
+    if any(x is None for x in values):
+        return "Write a value of the same kind in place of None, and beside it a truth that says whether there is one"
+    if all(inspect.isroutine(x) or isinstance(x, np.ufunc) for x in values):
+        return "Call each in its branch, and choose between what they return"
+    return otherwise
 
 
 def defined(value: Any) -> Any:

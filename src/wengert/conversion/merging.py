@@ -16,7 +16,7 @@ from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_numeric_array
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
-from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
+from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown, written_instead
 from wengert.control.sequence import zeros_as
 from wengert.control.twins import is_kept, keep_apart
 from wengert.conversion.regions import (
@@ -315,13 +315,14 @@ class Merge:
         if one == other:
             given = f"{name} is {one} where the condition holds, and another one where it does not"
             needed = "a traced condition chooses arrays and numbers, and not which of two objects is meant"
-            text = describe("if", given, needed, "Choose what is in them, or copy what is chosen in both branches")
+            remedy = written_instead(pair, "Choose what is in them, or copy what is chosen in both branches")
+            text = describe("if", given, needed, remedy)
             return self.undefined(place, text, (0, 1))
         text = describe(
             "if",
             f"{name} is {one} where the condition holds, and {other} where it does not",
             "both branches of a traced condition must give the same containers, shapes and dtypes",
-            "Make them alike",
+            written_instead(pair, "Make them alike"),
         )
         return self.undefined(place, text, (0, 1))
 
@@ -330,10 +331,12 @@ class Merge:
         if all(map(is_undefined, pair)):
             return lambda _: pair[0]
         half = 1 if is_undefined(pair[0]) else 0
+        before = next((x for x in pair if isinstance(x, Undefined)), None)
+        if before is not None and (place.hidden or not place.variable):
+            before.refuse()
+        if before is not None:
+            return lambda _: before  # it has a value: a statement before left no single one
         if place.hidden:
-            for value in pair:
-                if isinstance(value, Undefined):
-                    value.refuse()
             return self.only(half, pair)
         text = describe(
             "if",

@@ -15,7 +15,7 @@ import numpy as np
 from wengert._containers import is_container, open_class
 from wengert._tree import flatten, unflatten
 from wengert.control.holders import Attributes, Contents, Holder, holder_of
-from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
+from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown, written_instead
 from wengert.control.sequence import zeros_as
 from wengert.control.twins import holders_in
 from wengert.conversion.aliases import Carried
@@ -286,7 +286,7 @@ class Slot:
             "loop",
             f"{self.place.name} is {shown(self.value)} before an iteration and {shown(found)} after it",
             "a loop that a traced value decides about must keep containers, shapes and dtypes",
-            "Give it the shape and dtype before the loop that it has after",
+            written_instead((self.value, found), "Give it the shape and dtype before the loop that it has after"),
         )
         text += self.where()
         if self.place.hidden:

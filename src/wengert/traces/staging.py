@@ -414,8 +414,8 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
         return remedy
     if use.indexes and dtype.kind in "iub":
         return (
-            "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]), or pass the index, or "
-            "the ends of a slice, in static_argnums"
+            "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]) and a dictionary an "
+            "array of its values, or pass the index, or the ends of a slice, in static_argnums"
         )
     if use.called and dtype.kind in "iu":
         return (
