@@ -358,3 +358,25 @@ def test_what_is_raised_first_comes_before_what_ends_the_tracing(program: Callab
             with pytest.raises(plain.type) as caught:
                 run(x)
             assert ("too far" in str(caught.value)) == ("too far" in str(plain.value))
+
+
+def with_a_jitter(x: Any) -> Any:
+    matrix = np.outer(x, x) + np.eye(len(x)) * 0.5 - np.eye(len(x))
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return np.linalg.cholesky(matrix + np.eye(len(x)))
+
+
+def test_what_numpy_raises_when_the_graph_runs_says_where_and_what_does_not_catch_it() -> None:
+    assert np.isfinite(with_a_jitter(GOOD)).all()
+    for run in (wg.jit(with_a_jitter), wg.jit(wg.jacobian(with_a_jitter)), lambda x: wg.fori_loop(0, 2, looped, x)):
+        with pytest.raises(np.linalg.LinAlgError) as caught:
+            run(GOOD)
+        (note,) = caught.value.__notes__
+        assert "in with_a_jitter: return np.linalg.cholesky(matrix). To catch it, call the function under try" in note
+
+
+@wg.jit
+def looped(_: Any, x: Any) -> Any:
+    return x + np.sum(with_a_jitter(x))

@@ -70,9 +70,22 @@ class Steps:
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results for arrays and numbers of the types of the inputs."""
         values = [*inputs, *self.rest]
-        for step, equation in self.pairs:  # noqa: B007 - what is warned of belongs to the line of the equation
-            step(values)
+        try:
+            for step, equation in self.pairs:  # noqa: B007 - what is said belongs to the line of the equation
+                step(values)
+        except np.linalg.LinAlgError as error:
+            say_where(error, equation)
+            raise
         return tuple([values[i] for i in self.outputs])
+
+
+def say_where(error: Exception, equation: Equation) -> None:
+    """Add to an error of NumPy's which line it belongs to, and that an `except` there is no part of the graph."""
+    if not getattr(error, "__notes__", ()):
+        error.add_note(
+            f"This was raised while a traced function ran, at {equation.position or equation}. To catch it, call the "
+            "function under try: an `except` inside of it belongs to the trace."
+        )
 
 
 def last_uses(equations: Sequence[Equation], outputs: Sequence[Any]) -> dict[int, list[Variable]]:
