@@ -1121,6 +1121,16 @@ def test_exceptions_that_are_handled_cannot_depend_on_traced_values():
     )
 
 
+def factorial(n):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+def test_a_recursion_that_a_traced_value_would_end_says_how_it_ends():
+    with pytest.raises(GraphError, match=r"Pass what ends it in static_argnums, or write it as a loop\.\n  File"):
+        jit(factorial)(5)
+    assert jit(factorial, static_argnums=0)(5) == 120
+
+
 def test_errors_of_the_library_keep_their_kind():
     def program(x):
         while x.sum() < 10:

@@ -372,13 +372,13 @@ def with_note(name: str, what: str, position: Any, ending: Ending | None = None)
 def refused(note: Note, error: Exception) -> GraphError:
     """Return the error about one that was raised in a traced piece, and cannot be raised when the graph runs."""
     name, what, position = note
-    return GraphError(
-        describe(
-            name,
-            f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced",
-            "what depends on traced values can raise by a `raise` or `assert` in one of its branches, outside of `try` "
-            "and `with`, because it is traced whether it will run or not",
-            "Check the values outside of the function, or choose with wengert.numpy.where",
-        )
-        + f"\n  {position}"
+    needed = (
+        "what depends on traced values can raise by a `raise` or `assert` in one of its branches, outside of `try` "
+        "and `with`, because it is traced whether it will run or not"
     )
+    remedy = "Check the values outside of the function, or choose with wengert.numpy.where"
+    if isinstance(error, RecursionError):
+        needed = "a recursion must end by values that are known while tracing, because both branches are traced"
+        remedy = "Pass what ends it in static_argnums, or write it as a loop"
+    given = f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced"
+    return GraphError(describe(name, given, needed, remedy) + f"\n  {position}")

@@ -254,7 +254,7 @@ class Jitted(Entry, Generic[P, R]):
                     "jit",
                     f"a static argument that cannot be hashed ({error})",
                     "hashable values are needed to tell traced forms apart",
-                    "Pass a tuple in place of a list, or make the argument dynamic",
+                    "Pass a tuple in place of a list, a frozen dataclass in place of a dictionary, or make it dynamic",
                 )
             ) from error
         positional = tuple(x for i, x in enumerate(args) if i not in static)
