@@ -1178,15 +1178,22 @@ def test_an_endless_iterator():
 USE = "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision."
 
 
-def test_source_that_is_not_available():
-    namespace = {"__name__": "typed"}
+def typed_function():
     code = compile("def typed(x):\n    return x if x > 0 else -x\n", "<typed>", "exec")
     inner = next(c for c in code.co_consts if hasattr(c, "co_code"))
-    function = type(fresh)(inner, namespace)
-    assert error_of(function, 1.0, kind=UsageError) == (
+    return type(fresh)(inner, {"__name__": "typed"})
+
+
+def test_source_that_is_not_available():
+    assert error_of(typed_function(), 1.0, kind=UsageError) == (
         "jit: typed decides by a traced value, and its source is not available; a function in a file is needed to "
         f"convert it, or Python 3.13, which keeps what is typed at the prompt. {USE}"
     )
+
+
+def test_source_that_is_not_available_of_a_function_that_is_differentiated():
+    with pytest.raises(TracedTruthError, match=r"Define the function in a file or notebook, because its source"):
+        jit(wg.grad(typed_function()))(1.0)
 
 
 def test_functions_that_are_not_pythons():

@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -250,3 +250,34 @@ def test_callbacks_that_one_branch_enters_are_refused() -> None:
 
     with pytest.raises(wg.errors.GraphError, match=r"stack\._exit_callbacks is a deque of 1 items"):
         wg.jit(f)(1.0)
+
+
+COUNT = 0.0
+SPACE = globals()
+
+
+def counted_by_key(x: Any) -> Any:
+    key = "".join(["CO", "UNT"])
+    if x > 1:
+        SPACE[key] = SPACE[key] + x
+    return x + SPACE[key]
+
+
+@pytest.mark.parametrize("x", [0.5, 2.0])
+def test_the_globals_may_be_a_dictionary_under_a_name(x: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SPACE, "COUNT", 0.0)
+    assert wg.jit(counted_by_key)(x) == (x if x < 1 else 2 * x)
+
+
+def scaled(x: Any) -> Any:
+    return x * SCALE  # noqa: F821 - it is in the namespace that the function is given
+
+
+def test_a_function_may_have_for_its_globals_a_dictionary_that_the_program_keeps() -> None:
+    space: dict[str, Any] = {"SCALE": 3.0}
+    space["scaled"] = FunctionType(scaled.__code__, space)
+
+    def calls(x: Any) -> Any:
+        return space["scaled"](x) if x > 0 else x
+
+    assert (wg.jit(calls)(2.0), wg.jit(wg.grad(calls))(2.0), wg.jit(calls)(-2.0)) == (6.0, 3.0, -2.0)

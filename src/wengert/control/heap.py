@@ -128,6 +128,8 @@ class Heap:
         """Enter a holder, and look into its contents next."""
         identity = id(holder.target)
         if identity in self.holders:
+            if isinstance(self.holders[identity], Variables):  # globals under a name, which may be changed by key
+                self.look_into_all(holder.target)
             return
         self.holders[identity] = holder
         contents = self.kept[identity] = holder.contents()
@@ -207,7 +209,13 @@ class Heap:
         self.look_into_module(space, names)
         for module in modules_named(names, space):
             self.look_into_module(vars(module), names)
-        if "globals" in names:  # whatever is there may be changed, under names that are computed
+        if "globals" in names:
+            self.look_into_all(space)
+
+    def look_into_all(self, space: dict[str, Any]) -> None:
+        """Look into all variables of a module, which may be changed under names that are computed."""
+        holder = self.holders.get(id(space))
+        if holder is None or isinstance(holder, Variables):
             self.look_into_module(space, frozenset(x for x in space if not x.startswith("__")))
             cast("Variables", self.holders[id(space)]).whole = True
 
@@ -217,7 +225,8 @@ class Heap:
         if holder is None:
             holder = self.holders[id(space)] = Variables(space, "")
             self.kept[id(space)] = {}
-        assert isinstance(holder, Variables)
+        if not isinstance(holder, Variables):  # a dictionary of the user's, as code was run in, and all of it is held
+            return
         for name in names - holder.names:
             holder.names.add(name)  # one that is not there may be set
             if name not in space:

@@ -422,6 +422,11 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
             "Pass it in static_argnums, because shapes, axes and ranges are needed while tracing, or use "
             "wengert.fori_loop"
         )
+    if dtype.kind == "b" and not position_of(code, offset).text:
+        return (
+            "Define the function in a file or notebook, because its source, which is read to convert decisions, is not "
+            "available, or use wengert.cond and wengert.while_loop"
+        )
     return "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions"
 
 
