@@ -16,6 +16,7 @@ __all__ = [
     "foreign",
     "is_foreign_array",
     "ours",
+    "reflects",
     "remedy_for",
     "type_shown",
     "undispatched",
@@ -25,6 +26,32 @@ PLAIN_UFUNC = np.ndarray.__array_ufunc__
 PLAIN_FUNCTION = np.ndarray.__array_function__
 ORDINARY: set[type] = {np.ndarray, float, int}
 """Types that most operands have, and that are known to decide nothing; `Tensor` is added where it is defined."""
+
+REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "pow": "__rpow__",
+    "remainder": "__rmod__",
+    "floor_divide": "__rfloordiv__",
+    "divmod": "__rdivmod__",
+    "matmul": "__rmatmul__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "left_shift": "__rlshift__",
+    "right_shift": "__rrshift__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+}
+"""Of the names of operations, the method of the operand on the right."""
+PYTHONS = frozenset({"array", "builtins", "collections"})
+"""Modules of Python's sequences."""
 
 
 def ours(kind: type) -> None:
@@ -63,6 +90,20 @@ def any_decides(operands: Iterable[Any]) -> bool:
 def foreign(kind: type) -> bool:
     """Tell whether an operator should leave the decision to values of a type, or has nothing to do with them."""
     return issubclass(kind, type(None) | str | bytes | dict | set) or decides(kind)
+
+
+def reflects(kind: type, name: str) -> bool:
+    """Tell whether a class of sequences has a method of its own for the operand on the right; Python's repeat them.
+
+    >>> reflects(tuple, "multiply"), reflects(type("Vector", (tuple,), {"__rmul__": None}), "multiply")
+    (False, True)
+    """
+    if not hasattr(kind, "__len__") or not hasattr(kind, "__getitem__"):
+        return False
+    if hasattr(kind, "__array__") or hasattr(kind, "toarray"):  # arrays, and sparse matrices, of other libraries
+        return False
+    method = REFLECTED.get(name)
+    return any(method in vars(x) for x in kind.__mro__ if x.__module__ not in PYTHONS)
 
 
 def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: Any) -> Any:

@@ -32,6 +32,7 @@ from wengert.traces.operators import (
     operand,
     operator_operand,
     reflected_operator,
+    steps_back,
     ufunc_pair,
     unary_function,
 )
@@ -171,6 +172,8 @@ def through_function(
         if kind is not Tensor and kind is not np.ndarray:
             if foreign(kind):
                 return deferred(function, kind, other, self) if reflected else deferred(function, kind, self, other)
+            if not reflected and steps_back(function.__name__, self, other):
+                return NotImplemented
             given, other = other, operator_operand(function.__name__, other)
             if other is NotImplemented:
                 other = number_beside(function.__name__, self, given)

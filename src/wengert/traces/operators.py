@@ -22,7 +22,7 @@ from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
-from wengert.core.foreign import deferred, foreign
+from wengert.core.foreign import deferred, foreign, reflects
 from wengert.core.kinds import Elementwise
 from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
@@ -44,6 +44,7 @@ __all__ = [
     "operand",
     "operator_operand",
     "reflected_operator",
+    "steps_back",
     "ufunc_pair",
     "unary_function",
 ]
@@ -58,6 +59,8 @@ HELD = frozenset({ndarray, np.float64})
 float64 = np.float64
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
+LEAST_PRIORITY: float = np.float64(0.0).__array_priority__
+"""That of NumPy's scalars, and of what says none."""
 
 
 def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None) -> Operator:
@@ -207,6 +210,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             return deferred(ufunc, type(b), a, b)
         if repeats(primitive, a, b):
             return b * operator.index(a)
+        if not function and steps_back(primitive.name, a, b):
+            return NotImplemented
         y = operator_operand(primitive.name, b)
         if y is NotImplemented:
             y = number_beside(primitive.name, a, b)
@@ -492,6 +497,20 @@ def operator_operand(name: str, value: Any) -> Any:
         return read_objects(name, value)
     array = plain_array(name, value)
     return NotImplemented if array.dtype.kind == "O" else checked(name, array)
+
+
+def steps_back(name: str, tensor: Tensor, value: Any) -> bool:
+    """Tell whether an operator leaves it to a sequence of the program, which has a method of its own for that.
+
+    A Python number always does, arrays and scalars of NumPy's where its `__array_priority__` is higher than theirs. So
+    do all beside what NumPy can make no array of, as there are numbers in it that are being differentiated.
+    """
+    if not reflects(type(value), name):
+        return False
+    priority = LEAST_PRIORITY if is_scalar(tensor) else 0.0
+    if tensor.weak or getattr(value, "__array_priority__", LEAST_PRIORITY) > priority:
+        return True
+    return not isinstance(value, list | tuple) and any(type(x) is Tensor and x._trace is not None for x in value)
 
 
 def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
