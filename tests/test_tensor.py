@@ -35,7 +35,15 @@ from numpy._core.overrides import array_function_dispatch
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.errors import DtypeError, GraphError, ShapeError, TracedTruthError, UsageError, WengertError
+from wengert.errors import (
+    DetachedWarning,
+    DtypeError,
+    GraphError,
+    ShapeError,
+    TracedTruthError,
+    UsageError,
+    WengertError,
+)
 
 
 def leaf(*values: float) -> wg.Tensor:
@@ -91,8 +99,21 @@ def test_data_must_be_numeric(make: Any) -> None:
 
 def test_a_tensor_of_a_tensor_is_a_constant() -> None:
     x = leaf(1.0)
-    assert not wg.tensor(x * 2).requires_grad
+    with pytest.warns(DetachedWarning, match=r"^tensor: .* Write wengert\.asarray\(x\), .* to keep it") as caught:
+        assert not wg.tensor(x * 2).requires_grad
+    assert caught[0].filename == __file__
+    with pytest.warns(DetachedWarning):
+        assert wg.grad(lambda x: wg.tensor(x) * 2)(1.0) == 0.0
     assert wg.asarray(x) is x
+
+
+def test_a_tensor_of_what_is_a_constant_already_does_not_warn() -> None:
+    x = leaf(1.0)
+    assert wg.tensor(x, requires_grad=True).requires_grad
+    assert not wg.tensor(x.detach()).requires_grad
+    assert wg.grad(lambda x: wg.tensor(x > 0) * x)(np.array(1.0)) == 1.0
+    with wg.no_grad():
+        assert not wg.tensor(x).requires_grad
 
 
 def test_tensor_is_final() -> None:

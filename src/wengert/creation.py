@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from wengert._refusals import refusal
 from wengert.core.dispatch import as_tensor, checked, plain_array
 from wengert.core.objects import array_of_lists
 from wengert.core.requirements import as_dtype, require_flag
-from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete
-from wengert.errors import GraphError, describe
+from wengert.core.source import user_stacklevel
+from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete, innermost_trace
+from wengert.errors import DetachedWarning, GraphError, describe
+from wengert.traces.modes import is_grad_enabled
 
 __all__ = ["asarray", "tensor"]
 
@@ -30,12 +33,22 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     Raises:
         DtypeError: the data are not numeric, or `requires_grad` is set and the dtype has no derivatives.
 
+    Warns:
+        DetachedWarning: the data are a Tensor that is being differentiated, whose gradient ends here.
+
     >>> tensor([1, 2], dtype=float)
     tensor([1., 2.])
     """
     require_flag("tensor", requires_grad=requires_grad)
     dtype = None if dtype is None else as_dtype("tensor", dtype)
     found = concrete("tensor", data, "Use wengert.numpy.copy")
+    if not requires_grad and type(data) is Tensor and innermost_trace(data) is not None and is_grad_enabled():
+        warnings.warn(
+            "tensor: a Tensor that is being differentiated, copied as a constant; no gradient follows the copy. "
+            "Write wengert.asarray(x), x.copy() or x alone to keep it, x.detach() if a constant is meant.",
+            DetachedWarning,
+            stacklevel=user_stacklevel(),
+        )
     if isinstance(found, np.ndarray):
         found = plain_array("tensor", found)
     if isinstance(found, list | tuple):
