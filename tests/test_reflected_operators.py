@@ -1,4 +1,4 @@
-"""Sequences with operators of their own get the decision from Tensors as they do from Python's numbers and ndarrays."""
+"""Classes with operators of their own get the decision from Tensors as they do from Python's numbers and ndarrays."""
 
 from __future__ import annotations
 
@@ -74,6 +74,45 @@ class Even(Polynomial):
     __array_priority__ = 0.0
 
 
+class Boxed:
+    """Hold a value, and give it to NumPy, which makes an array of it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.value, dtype)
+
+    def __rmul__(self, factor: Any) -> Boxed:
+        return type(self)(factor * self.value)
+
+
+class HighBox(Boxed):
+    """Come before arrays."""
+
+    __array_priority__ = 10.0
+
+
+class Exported(Boxed):
+    """Be an array of another library, which Tensors are not left to."""
+
+    def __dlpack__(self) -> None:
+        raise AssertionError
+
+
+def test_a_python_number_leaves_a_product_to_what_holds_a_value() -> None:
+    for kind in (Boxed, HighBox):
+        gradient = wg.grad(lambda s, v, kind=kind: (s * kind(v)).value, (0, 1))
+        assert gradient(2.0, 3.0) == (3.0, 2.0)
+        assert wg.jit(gradient)(2.0, 3.0) == (3.0, 2.0)
+    assert wg.grad(lambda s: s * Exported(3.0))(2.0) == 3.0
+
+
+def test_arrays_leave_a_product_to_what_holds_a_value_and_comes_first() -> None:
+    gradient = wg.grad(lambda x: np.sum((x * HighBox(x)).value))(np.array([2.0, 3.0]))
+    np.testing.assert_array_equal(gradient, [4.0, 6.0])
+
+
 def test_a_python_number_leaves_a_product_to_a_sequence() -> None:
     def f(s: float, v: Vector) -> Any:
         return (s * v).x ** 2 + (s - v).y
@@ -92,11 +131,11 @@ def test_a_python_number_leaves_other_operators_too(function: Callable[[Any, Any
     assert type(kinds[0]) is type(plain)
 
 
-@pytest.mark.parametrize("kind", [Vector, Free, Polynomial, High, Even])
+@pytest.mark.parametrize("kind", [Vector, Free, Polynomial, High, Even, Boxed, HighBox])
 @pytest.mark.parametrize("number", [np.float64(2.0), np.array(2.0), np.array([2.0, 3.0])], ids=["scalar", "0", "1"])
 def test_arrays_leave_the_decision_as_those_of_numpy(kind: type, number: Any) -> None:
-    plain = number * kind(1.0, 2.0)
-    found = wg.asarray(number) * kind(1.0, 2.0)
+    other = kind(np.array([1.0, 2.0])) if issubclass(kind, Boxed) else kind(1.0, 2.0)
+    plain, found = number * other, wg.asarray(number) * other
     assert type(found) is (wg.Tensor if isinstance(plain, np.ndarray) else type(plain))
 
 

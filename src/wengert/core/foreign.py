@@ -93,14 +93,16 @@ def foreign(kind: type) -> bool:
 
 
 def reflects(kind: type, name: str) -> bool:
-    """Tell whether a class of sequences has a method of its own for the operand on the right; Python's repeat them.
+    """Tell whether a class of which NumPy makes arrays has a method of its own for the operand on the right.
+
+    Python's sequences have those that repeat them; arrays of other libraries, which `__dlpack__` tells, are converted.
 
     >>> reflects(tuple, "multiply"), reflects(type("Vector", (tuple,), {"__rmul__": None}), "multiply")
     (False, True)
     """
-    if not hasattr(kind, "__len__") or not hasattr(kind, "__getitem__"):
+    if hasattr(kind, "__dlpack__") or hasattr(kind, "toarray"):
         return False
-    if hasattr(kind, "__array__") or hasattr(kind, "toarray"):  # arrays, and sparse matrices, of other libraries
+    if not hasattr(kind, "__array__") and not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")):
         return False
     method = REFLECTED.get(name)
     return any(method in vars(x) for x in kind.__mro__ if x.__module__ not in PYTHONS)

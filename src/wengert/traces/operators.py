@@ -500,17 +500,19 @@ def operator_operand(name: str, value: Any) -> Any:
 
 
 def steps_back(name: str, tensor: Tensor, value: Any) -> bool:
-    """Tell whether an operator leaves it to a sequence of the program, which has a method of its own for that.
+    """Tell whether an operator leaves it to what might be an array, but has a method of its own for that.
 
     A Python number always does, arrays and scalars of NumPy's where its `__array_priority__` is higher than theirs. So
-    do all beside what NumPy can make no array of, as there are numbers in it that are being differentiated.
+    do all beside a sequence of which NumPy can make no array, as numbers in it are being differentiated.
     """
     if not reflects(type(value), name):
         return False
     priority = LEAST_PRIORITY if is_scalar(tensor) else 0.0
     if tensor.weak or getattr(value, "__array_priority__", LEAST_PRIORITY) > priority:
         return True
-    return not isinstance(value, list | tuple) and any(type(x) is Tensor and x._trace is not None for x in value)
+    if hasattr(value, "__array__") or isinstance(value, list | tuple):
+        return False
+    return any(type(x) is Tensor and x._trace is not None for x in value)
 
 
 def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
