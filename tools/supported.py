@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -24,11 +25,11 @@ from tests.samples.running import representatives
 from tools import public_names
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
+from wengert.core.batching import each_lane
 from wengert.core.meanings import FUNCTIONS
 from wengert.errors import WengertError
 from wengert.numpy._derivatives import NOTHING
 from wengert.numpy._namespace import plain_names
-from wengert.traces import batch
 
 __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "row"]
 
@@ -383,12 +384,11 @@ def batched(call: Call, leaves: list[Any]) -> str:
     """Return whether lanes are computed at once, one after the other, or not at all."""
     if not leaves:
         return "yes"
-    batch._warned.clear()  # what is said once of each primitive is to be heard of each function
     lanes = [np.stack([x, x]) for x in leaves]
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(), mock.patch("wengert.traces.batch.each_lane", wraps=each_lane) as each:
+        warnings.simplefilter("ignore")
         done = answer(lambda: wg.vmap(lambda *xs: leaves_of(call(*xs)))(*lanes))
-    return "each" if done == "yes" and any("lane" in str(warning.message) for warning in heard) else done
+    return "each" if done == "yes" and each.called else done
 
 
 def native(call: Call, leaves: list[Any]) -> str:
