@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -503,6 +504,25 @@ def test_frequencies_and_shifts_are_numpys() -> None:
         np.testing.assert_array_equal(wnp.fft.rfftfreq(n, 0.5).numpy(), np.fft.rfftfreq(n, 0.5))
         np.testing.assert_array_equal(wnp.fft.fftshift(np.arange(n)).numpy(), np.fft.fftshift(np.arange(n)))
     assert wg.grad(lambda d: np.sum(wnp.fft.rfftfreq(4, d)))(0.5) == -3.0
+
+
+INTEGERS = np.array([[2, 1], [1, 3]])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.linalg.inv,
+        lambda a: np.linalg.inv(a.T),
+        lambda a: np.linalg.inv(np.stack([a, 2 * a])),
+        lambda a: np.linalg.solve(a, np.ones(2)),
+        lambda a: np.linalg.solve(a, a),
+        lambda a: np.linalg.matrix_power(a, -2),
+        lambda a: np.linalg.tensorinv(a, ind=1),
+    ],
+)
+def test_systems_of_integers_can_be_traced(function: Callable[[Any], Any]) -> None:
+    np.testing.assert_allclose(wg.jit(function)(INTEGERS), function(INTEGERS))
 
 
 def test_spectra_of_integers_are_numpys() -> None:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from wengert.compile.keeping import Keeper
-from wengert.compile.layouts import as_array, axes_in_kernels
+from wengert.compile.layouts import array_kind, as_array, axes_in_kernels
 from wengert.compile.natively import Kernel, Natively, natively, with_operations
 from wengert.compile.programs import ABSENT, address_of, images, in_memory
 from wengert.compile.segments import Segment, Segments
-from wengert.core.aval import PARTS
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
 from wengert.native.chains import CHAIN, CHAINED, PLACE, STEP
@@ -151,14 +150,7 @@ class Chain:
             arena[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
         releases = self.cycles > LONG
         callee = Callee(address_of(CHAINED), arena=arena, team=self.team, releases=releases, owner=self.owners)
-        return Kernel(callee, [*map(kind_of, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
-
-
-def kind_of(variable: Variable) -> ArrayKind:
-    """Return the dtype and shape of the arrays that kernels write for a variable."""
-    shape = tuple([variable.shape[axis] for axis in axes_in_kernels(variable)])
-    part = PARTS.get(variable.dtype)
-    return ArrayKind(variable.dtype, shape) if part is None else ArrayKind(np.dtype(part), (*shape, 2))
+        return Kernel(callee, [*map(array_kind, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
 
 
 def is_variable(v: Any) -> bool:

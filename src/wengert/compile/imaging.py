@@ -9,7 +9,8 @@ from wengert.compile.costs import is_worthwhile
 from wengert.compile.keeping import Kind
 from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments, with_programs
-from wengert.core.graph import Graph
+from wengert.compile.small_matrices import small_matrices
+from wengert.core.graph import Equation, Graph
 from wengert.emission.executable import image_of
 from wengert.emission.programs import emitted
 from wengert.kernel.kernel import Program
@@ -38,9 +39,14 @@ def imaged(graph: Graph, kind: Kind = "graph") -> Segments[Image]:
     """
     segments = segmented(graph, is_worthwhile if kind == "graph" else None)
     left = [equation for part in segments.parts if part.program is None for equation in part.graph.equations]
-    if (kind == "all of" and left) or (kind == "chain" and not all(equation.primitive.structured for equation in left)):
+    if (kind == "all of" and left) or (kind == "chain" and not all(map(may_be_a_step, left))):
         segments = Segments(graph, ())
     return with_programs(segments, machine_code)
+
+
+def may_be_a_step(equation: Equation) -> bool:
+    """Tell whether an operation that kernels cannot compute may be a step of a chain."""
+    return equation.primitive.structured or small_matrices(equation) is not None
 
 
 def machine_code(program: Program) -> Image:

@@ -15,7 +15,17 @@ from wengert.core.graph import Variable
 from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
 from wengert.native.kinds import ArrayKind, Kind, NumberKind, SameKind
 
-__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "overlap", "result_kind", "side_by_side"]
+__all__ = [
+    "array_kind",
+    "as_array",
+    "as_value",
+    "axes_in_kernels",
+    "inverse",
+    "kind_for",
+    "overlap",
+    "result_kind",
+    "side_by_side",
+]
 
 
 def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
@@ -61,6 +71,13 @@ def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
 def overlap(variable: Variable) -> bool:
     """Tell whether elements of a value share memory, as those of what is broadcast do, which nobody can write apart."""
     return any(n > 1 and step == 0 for n, step in zip(variable.shape, variable.strides or (), strict=False))
+
+
+def array_kind(variable: Variable) -> ArrayKind:
+    """Return the dtype and shape of the arrays that kernels read and write for a variable."""
+    shape = tuple([variable.shape[axis] for axis in axes_in_kernels(variable)])
+    part = PARTS.get(variable.dtype)
+    return ArrayKind(variable.dtype, shape) if part is None else ArrayKind(np.dtype(part), (*shape, 2))
 
 
 def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,13 +1,14 @@
-"""Structured operations natively: those that say how they run as machine code, wherever in a graph they are."""
+"""Operations natively that say themselves how they run as machine code, wherever in a graph they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from wengert.compile.equations import entered, holds_graphs
+from wengert.compile.equations import entered
 from wengert.compile.segments import Segment, Segments
+from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph import Equation, Graph, subgraphs
 from wengert.core.primitive import Structured
 from wengert.native.callee import Callee
@@ -36,19 +37,19 @@ Compiler = Callable[[Graph], Kernel | None]
 
 
 def natively(graph: Graph, compiled: Compiler) -> Graph:
-    """Return a graph whose structured operations, and those inside of them, run natively if they can."""
-    if not holds_graphs(graph):
-        return graph
-    found = [native_equation(e, compiled) if e.primitive.structured else e for e in graph.equations]
-    return Graph(graph.inputs, found, graph.outputs)
+    """Return a graph whose structured operations, those inside of them, and small matrices run natively if they can."""
+    found = tuple([native_equation(e, compiled) for e in graph.equations])
+    return graph if found == graph.equations else Graph(graph.inputs, found, graph.outputs)
 
 
 def native_equation(equation: Equation, compiled: Compiler) -> Equation:
-    """Return a structured operation as one that runs natively; with such ones in its graphs if it cannot be one."""
+    """Return an operation as one that runs natively; with such ones in its graphs if it cannot be one."""
     primitive = equation.primitive
-    function = primitive.natively(equation.params, compiled) if isinstance(primitive, Structured) else None
+    function: Callable[..., tuple[Any, ...]] | None = small_matrices(equation)
+    if isinstance(primitive, Structured):
+        function = primitive.natively(equation.params, compiled)
     if function is None:
-        return entered(equation, partial(natively, compiled=compiled))
+        return entered(equation, partial(natively, compiled=compiled)) if primitive.structured else equation
     return Equation(Natively(primitive.name, function), equation.inputs, {}, equation.outputs, equation.origin)
 
 

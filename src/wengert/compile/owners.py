@@ -12,7 +12,7 @@ from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.order import Joined, axes_without_gaps
 from wengert.primitives.conversion import copy
 
-__all__ = ["merged_results", "sharing_views", "with_packed_results"]
+__all__ = ["merged_results", "sharing_views", "with_own_results", "with_packed_results"]
 
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
@@ -50,14 +50,34 @@ def with_packed_results(graph: Graph) -> Graph:
     equations, outputs = list(graph.equations), list(graph.outputs)
     for i, (x, own) in enumerate(zip(outputs, owners, strict=True)):
         if own is not None and has_elements(x) and (own in inputs or (counts[own] == 1 and is_spread(x))):
-            (aval,), order = avals_and_strides(copy, (x,), {})
-            outputs[i] = Variable.of(aval, strides=None if order is None else order[0])
-            equations.append(Equation(copy, (x,), {}, (outputs[i],)))
+            equations.append(copying(x))
+            outputs[i] = equations[-1].outputs[0]
     if len(equations) == len(graph.equations):
         return graph
     found = Graph(graph.inputs, equations, outputs)
     found.settled = graph.settled  # the passes take copies that lie as what they are of for nothing
     return found
+
+
+def with_own_results(graph: Graph) -> Graph:
+    """Return a graph whose results have memory of their own each, for one who reads all and keeps none."""
+    owner = owner_of(graph)
+    equations, found, owners = list(graph.equations), dict[Variable, Variable](), set[Variable]()
+    for x in distinct_variables(graph.outputs):
+        own = owner(x)
+        if own in owners and has_elements(x):
+            equations.append(copying(x))
+            found[x] = equations[-1].outputs[0]
+        elif own is not None:
+            owners.add(own)
+    outputs = [found.get(x, x) if type(x) is Variable else x for x in graph.outputs]
+    return Graph(graph.inputs, equations, outputs) if found else graph
+
+
+def copying(x: Variable) -> Equation:
+    """Return the equation that copies a value."""
+    (aval,), order = avals_and_strides(copy, (x,), {})
+    return Equation(copy, (x,), {}, (Variable.of(aval, strides=None if order is None else order[0]),))
 
 
 def has_elements(x: Variable) -> bool:

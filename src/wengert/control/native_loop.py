@@ -18,6 +18,7 @@ from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
 from wengert.compile.natively import Compiler, Kernel
+from wengert.compile.owners import with_own_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
 from wengert.control import chained_loop
@@ -74,7 +75,7 @@ def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
     if cond is not None:
         given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])
         outputs = (*outputs, *spliced(cond, given, equations))
-    graph = inlined(Graph(body.inputs, equations, outputs))
+    graph = with_own_results(inlined(Graph(body.inputs, equations, outputs)))
     return Graph(graph.inputs, graph.equations, distinct_variables(graph.outputs)), graph.outputs
 
 

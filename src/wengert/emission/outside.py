@@ -19,6 +19,7 @@ from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.loader import kept_function, loaded
+from wengert.native.matrices import SMALL, small
 from wengert.native.program import program
 from wengert.native.repeating import REPEAT, repeat
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
@@ -57,12 +58,14 @@ def address_for(name: str, target: Target) -> int:
 
 
 def function_named(name: str, target: Target) -> Function:
-    """Return the function of a name: one of OWN, "merge.add.float64", "loop.sin.float64", or one of mathematics."""
+    """Return the function of a name: one of OWN or of mathematics, or as "merge.add.float64" says."""
     if name in OWN:
         return OWN[name]
     if is_rare(name):
         return rare_of(Specialisation.named(name, target))
     what, own, dtype = name.split(".")
+    if what == SMALL:
+        return small(name)
     return (inner_loop if what == LOOP else merge_function)(name, own, np.dtype(dtype), target)
 
 

@@ -18,7 +18,7 @@ from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
 from wengert.native.memory import room
 
-__all__ = ["Executable", "Image"]
+__all__ = ["Executable", "Image", "OfArrays"]
 
 Shape = tuple[int, ...]
 LONG = 15_000

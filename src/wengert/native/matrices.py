@@ -1,0 +1,313 @@
+"""Small matrices: kernels that solve systems and decompose, where a call of LAPACK takes longer than the work.
+
+Their arenas say how many problems there are and how matrices lie in memory. Systems are solved by elimination with the
+largest element of a column as pivot, and by substitution (G. Golub and C. Van Loan, Matrix Computations, 2013, sections
+3.1, 3.4 and 4.2). What is singular, not positive definite or NaN is left to Python: its results and errors are NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from wengert.native.builder import Builder
+from wengert.native.functions import Function, external
+from wengert.native.structs import F32, F64, I8, I64, Float, Struct, vector_of
+from wengert.native.tables import KERNEL
+from wengert.native.values import Value
+
+__all__ = ["MATRICES", "SCALARS", "SMALL", "SOLVERS", "small"]
+
+SMALL = "small"
+"""What the names of these kernels begin with: "small.solve.float64"."""
+SCALARS = {"float64": F64, "float32": F32}
+VECTOR = 32
+"""Bytes of the vectors that rows are subtracted by."""
+MOST = 3
+"""Operands and results at most."""
+
+MATRICES = Struct(
+    "Matrices",
+    count=I64,  # of problems
+    size=I64,  # rows and columns of the matrix
+    columns=I64,  # of the right side
+    work=I64,  # bytes from here to room for the elimination
+    backward=I64,  # whether unknowns of a triangular system are found from the last to the first
+    unit=I64,  # whether it has ones on its diagonal, whatever stands there
+    finite=I64,  # whether operands must be finite
+    **{f"{what}_{i}": I64 for i in range(MOST) for what in ("row", "column", "step")},
+)
+"""What stands at the beginning of the arena; of each operand and result how many elements it is from one row, column
+and problem to the next."""
+
+
+class Matrix(NamedTuple):
+    """Be a matrix in memory.
+
+    Attributes:
+        first: the address of its first element.
+        row: elements from one row to the next.
+        column: from one column to the next.
+    """
+
+    first: Value
+    row: Value
+    column: Value
+
+    def at(self, i: Value, j: Value) -> Value:
+        """Return the address of an element."""
+        return self.first.at(i * self.row + j * self.column)
+
+
+class Problem:
+    """Be one of the problems that a kernel solves.
+
+    Attributes:
+        b: writes the function.
+        kind: of the elements.
+        fields: MATRICES.
+        matrices: operands, then results.
+        size: the rows and columns of the matrix.
+        columns: those of the right side.
+        zero, one: these numbers.
+    """
+
+    def __init__(self, b: Builder, kind: Float, fields: Value, matrices: list[Matrix], failed: Value) -> None:
+        self.b, self.kind, self.fields, self.matrices, self.failed = b, kind, fields, matrices, failed
+        self.size, self.columns = fields.get("size"), fields.get("columns")
+        self.zero, self.one = b.constant(I64, 0), b.constant(I64, 1)
+
+    def fail_if(self, condition: Value) -> None:
+        """Leave all to Python if a condition holds."""
+        with self.b.when(condition):
+            self.failed.store(1)
+            self.b.give()
+
+    def work(self, width: Value) -> Matrix:
+        """Return a matrix of so many columns in the room for the elimination."""
+        return Matrix(self.fields.to(I8).at(self.fields.get("work")).to(self.kind), width, self.one)
+
+    def number(self, value: float) -> Value:
+        """Return a number as an element."""
+        return self.b.constant(self.kind, value)
+
+    def magnitude(self, x: Value) -> Value:
+        """Return an absolute value."""
+        return self.b.intrinsic("fabs", self.kind, x)
+
+
+Solver = Callable[[Problem], None]
+
+
+# Parts
+
+
+def copy(p: Problem, target: Matrix, source: Matrix, columns: Value) -> None:
+    """Copy so many columns."""
+    with p.b.loop(p.size) as rows, p.b.loop(columns) as cells:
+        target.at(rows.index, cells.index).store(source.at(rows.index, cells.index).load())
+
+
+def require_finite(p: Problem, matrix: Matrix, columns: Value) -> None:
+    """Leave all to Python if elements must be finite and are not."""
+    with (
+        p.b.when(p.fields.get("finite").differs(0)),
+        p.b.loop(p.size) as rows,
+        p.b.loop(columns) as cells,
+    ):
+        x = matrix.at(rows.index, cells.index).load()
+        p.fail_if((x - x).differs(0))
+
+
+def subtract(p: Problem, target: Value, source: Value, factor: Value, count: Value) -> None:
+    """Subtract a multiple of some elements that lie side by side from others."""
+    b, kind = p.b, vector_of(p.kind, VECTOR * 8 // p.kind.bits)
+    whole, factors = count - count % kind.count, b.spread(factor, kind.count)
+    with b.loop(whole, step=kind.count) as cells:
+        place, other = (x.at(cells.index).to(kind) for x in (target, source))
+        place.store(place.load() - factors * other.load())
+    with b.loop(count, whole) as cells:
+        place = target.at(cells.index)
+        place.store(place.load() - factor * source.at(cells.index).load())
+
+
+def eliminate(p: Problem, work: Matrix, width: Value) -> Value:
+    """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
+    b, n = p.b, p.size
+    with b.loop(n, carry=[p.number(1.0)], certain=True) as steps:
+        k = steps.index
+        with b.loop(n, k + 1, carry=[k, p.magnitude(work.at(k, k).load())]) as rows:
+            size = p.magnitude(work.at(rows.index, k).load())
+            larger = size > rows.values[1]
+            rows.next(b.select(larger, rows.index, rows.values[0]), b.select(larger, size, rows.values[1]))
+        chosen, size = rows.results
+        p.fail_if(b.compare("ueq", size, 0))  # or NaN
+        moved = chosen.differs(k)
+        with b.when(moved), b.loop(width, k) as cells:
+            one, other = work.at(k, cells.index), work.at(chosen, cells.index)
+            kept = one.load()
+            one.store(other.load())
+            other.store(kept)
+        pivot = work.at(k, k)
+        with b.loop(n, k + 1) as rows:
+            start = work.at(rows.index, k)
+            subtract(p, start, pivot, start.load() / pivot.load(), width - k)
+        steps.next(b.select(moved, -steps.values[0], steps.values[0]))
+    return steps.results[0]
+
+
+def substitute(p: Problem, triangle: Matrix, x: Matrix, backward: Value, unit: Value) -> None:
+    """Solve a triangular system in place, whose right sides lie row by row."""
+    b, n = p.b, p.size
+
+    def place(index: Value) -> Value:
+        return b.select(backward, n - 1 - index, index)
+
+    with b.loop(n, certain=True) as steps:
+        k = place(steps.index)
+        row = x.at(k, p.zero)
+        with b.loop(steps.index) as known:
+            j = place(known.index)
+            subtract(p, row, x.at(j, p.zero), triangle.at(k, j).load(), p.columns)
+        pivot = b.select(unit, p.number(1.0), triangle.at(k, k).load())
+        p.fail_if(pivot.equals(0))
+        with b.loop(p.columns) as cells:
+            cell = row.at(cells.index)
+            cell.store(cell.load() / pivot)
+
+
+# Solvers
+
+
+def solve_beside(p: Problem, a: Matrix, x: Matrix, put: Callable[[Matrix], None]) -> None:
+    """Solve a system whose right sides are put beside the matrix."""
+    width = p.size + p.columns
+    work = p.work(width)
+    right = work._replace(first=work.first.at(p.size))
+    copy(p, work, a, p.size)
+    put(right)
+    eliminate(p, work, width)
+    substitute(p, work, right, p.one.differs(0), p.one.equals(0))
+    copy(p, x, right, p.columns)
+
+
+def solve(p: Problem) -> None:
+    """Solve A X = B."""
+    a, right, x = p.matrices
+    solve_beside(p, a, x, lambda place: copy(p, place, right, p.columns))
+
+
+def invert(p: Problem) -> None:
+    """Solve A X = I."""
+
+    def put(place: Matrix) -> None:
+        with p.b.loop(p.size) as rows, p.b.loop(p.size) as cells:
+            one = p.b.select(rows.index.equals(cells.index), p.number(1.0), 0.0)
+            place.at(rows.index, cells.index).store(one)
+
+    a, x = p.matrices
+    solve_beside(p, a, x, put)
+
+
+def eliminated(p: Problem) -> tuple[Matrix, Value]:
+    """Return a matrix in triangular form, and the sign of the exchange of rows."""
+    work = p.work(p.size)
+    copy(p, work, p.matrices[0], p.size)
+    return work, eliminate(p, work, p.size)
+
+
+def determinant(p: Problem) -> None:
+    """Compute det A; Python does so where it is too small or too large for a product."""
+    b = p.b
+    work, sign = eliminated(p)
+    with b.loop(p.size, carry=[sign], certain=True) as steps:
+        steps.next(steps.values[0] * work.at(steps.index, steps.index).load())
+    found = steps.results[0]
+    p.fail_if(((found - found) + b.select(found.equals(0), p.number(1.0), 0.0)).differs(0))
+    p.matrices[1].first.store(found)
+
+
+def logarithm(p: Problem) -> None:
+    """Compute the sign of det A and the logarithm of its absolute value."""
+    b = p.b
+    work, sign = eliminated(p)
+    log = external("log" if p.kind is F64 else "logf", p.kind, p.kind)
+    with b.loop(p.size, carry=[sign, p.number(0.0)], certain=True) as steps:
+        x = work.at(steps.index, steps.index).load()
+        sign, total = steps.values
+        steps.next(b.select(x < 0, -sign, sign), total + b.call(log, p.magnitude(x)))
+    for matrix, found in zip(p.matrices[1:], steps.results, strict=True):
+        matrix.first.store(found)
+
+
+def substituted(p: Problem, times: int) -> None:
+    """Solve a triangular system, and then perhaps that with the transpose."""
+    b = p.b
+    triangle, right, x = p.matrices
+    require_finite(p, triangle, p.size)
+    require_finite(p, right, p.columns)
+    work = p.work(p.columns)
+    copy(p, work, right, p.columns)
+    backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
+    substitute(p, triangle, work, backward, unit)
+    if times == 2:
+        transposed = triangle._replace(row=triangle.column, column=triangle.row)
+        substitute(p, transposed, work, b.select(backward, p.one.equals(0), p.one.differs(0)), unit)
+    copy(p, x, work, p.columns)
+
+
+def factor(p: Problem) -> None:
+    """Compute Cholesky's factor L of A = L L^T from the lower triangle of A."""
+    b, n = p.b, p.size
+    a, factor = p.matrices
+
+    def rest(i: Value, j: Value) -> Value:
+        with b.loop(j, carry=[a.at(i, j).load()]) as terms:
+            k = terms.index
+            terms.next(terms.values[0] - factor.at(i, k).load() * factor.at(j, k).load())
+        return terms.results[0]
+
+    with b.loop(n, certain=True) as rows:
+        i = rows.index
+        with b.loop(i) as cells:
+            factor.at(i, cells.index).store(rest(i, cells.index) / factor.at(cells.index, cells.index).load())
+        square = rest(i, i)
+        p.fail_if(b.compare("ule", square, 0))  # or NaN
+        factor.at(i, i).store(b.intrinsic("sqrt", p.kind, square))
+        with b.loop(n, i + 1) as cells:
+            factor.at(i, cells.index).store(0.0)
+
+
+SOLVERS: dict[str, tuple[Solver, int]] = {
+    "solve": (solve, 3),
+    "inv": (invert, 2),
+    "det": (determinant, 2),
+    "slogdet": (logarithm, 3),
+    "solve_triangular": (lambda p: substituted(p, 1), 3),
+    "cho_solve": (lambda p: substituted(p, 2), 3),
+    "cholesky": (factor, 2),
+}
+"""What computes each routine, and how many operands and results it has."""
+
+
+def small(name: str) -> Function:
+    """Return the kernel of a name: "small.", the routine, "." and the dtype."""
+    _, own, dtype = name.split(".")
+    (solver, count), kind = SOLVERS[own], SCALARS[dtype]
+
+    def body(b: Builder, addresses: Value, arena: Value, team: Any) -> None:
+        fields = arena.to(MATRICES)
+        failed = addresses.at(count).load().to(I8)
+        failed.store(0)
+        with b.loop(fields.get("count")) as each:
+            matrices = [
+                Matrix(
+                    addresses.at(i).load().to(kind).at(each.index * fields.get(f"step_{i}")),
+                    fields.get(f"row_{i}"),
+                    fields.get(f"column_{i}"),
+                )
+                for i in range(count)
+            ]
+            solver(Problem(b, kind, fields, matrices, failed))
+
+    return Function(name, KERNEL, body)

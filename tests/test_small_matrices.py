@@ -1,0 +1,215 @@
+"""Small matrices as machine code: systems, inverses and factors are those of NumPy and SciPy, and so are the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert import _config
+from wengert.compile.executable import Compiled
+from wengert.compile.natively import holds_native
+from wengert.compile.small_matrices import LARGEST
+from wengert.core.graph import Graph
+from wengert.scipy import linalg
+from wengert.transforms.tracing import trace
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def _native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "NATIVE", True)
+    monkeypatch.setattr(_config, "AT_ONCE", True)
+
+
+def matrices(*shape: int) -> Any:
+    return RNG.normal(size=shape) + 2.0 * np.eye(shape[-1])
+
+
+def positive(*shape: int) -> Any:
+    found = matrices(*shape)
+    return found @ found.mT + np.eye(shape[-1])
+
+
+def require_native(graph: Graph) -> None:
+    """Require that small matrices of a graph are computed by machine code."""
+    assert any(holds_native(part.graph) for part in Compiled(graph).segments.parts)
+
+
+def require_same(function: Callable[..., Any], *args: Any, exact: bool = True) -> None:
+    """Require what NumPy gives of a jitted function, by whatever road: called by Python, and by an entry."""
+    require_native(trace(function)(*args))
+    want, run = function(*args), wg.jit(function)
+    given = [x.copy("K") for x in args]
+    wants = want if isinstance(want, tuple) else (want,)
+    for _ in range(4):
+        found = run(*args)
+        for a, b in zip(found if isinstance(found, tuple) else (found,), wants, strict=True):
+            a, b = np.asarray(a), np.asarray(b)
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            assert a.flags.c_contiguous == b.flags.c_contiguous or a.size <= 1 or not exact
+            np.testing.assert_allclose(
+                a, b, rtol=2e-3 if a.dtype == np.float32 else 1e-9, atol=1e-4 * (a.itemsize == 4)
+            )
+    for a, b in zip(given, args, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+ROUTINES: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
+    "solve": (np.linalg.solve, matrices, True),
+    "inv": (np.linalg.inv, matrices, False),
+    "det": (np.linalg.det, matrices, False),
+    "slogdet": (lambda a: tuple(np.linalg.slogdet(a)), matrices, False),
+    "cholesky": (np.linalg.cholesky, positive, False),
+    "cholesky, upper": (lambda a: np.linalg.cholesky(a, upper=True), positive, False),
+    "solve_triangular": (lambda a, b: linalg.solve_triangular(a, b, lower=True), matrices, True),
+    "solve_triangular, upper": (linalg.solve_triangular, matrices, True),
+    "solve_triangular, transposed": (lambda a, b: linalg.solve_triangular(a, b, trans=1), matrices, True),
+    "solve_triangular, transposed, lower": (
+        lambda a, b: linalg.solve_triangular(a, b, trans="T", lower=True, check_finite=False),
+        matrices,
+        True,
+    ),
+    "solve_triangular, ones": (
+        lambda a, b: linalg.solve_triangular(a / 9, b, lower=True, unit_diagonal=True),
+        matrices,
+        True,
+    ),
+    "cho_solve": (lambda a, b: linalg.cho_solve((a, True), b), matrices, True),
+    "cho_solve, upper": (lambda a, b: linalg.cho_solve((a, False), b), matrices, True),
+}
+
+
+@pytest.mark.parametrize("name", ROUTINES)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, LARGEST])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_routines_give_what_lapack_gives(name: str, size: int, dtype: Any) -> None:
+    function, make, has_right = ROUTINES[name]
+    a = make(size, size).astype(dtype)
+    for matrix in (a, np.asfortranarray(a)):
+        if not has_right:
+            require_same(function, matrix)
+            continue
+        for right in (RNG.normal(size=size), RNG.normal(size=(size, 3)), np.asfortranarray(RNG.normal(size=(size, 9)))):
+            require_same(function, matrix, right.astype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (np.linalg.solve, [(5, 3, 3), (5, 3, 2)]),
+        (np.linalg.solve, [(3, 3), (5, 3, 2)]),
+        (np.linalg.solve, [(2, 5, 3, 3), (3, 2)]),
+        (np.linalg.inv, [(2, 5, 4, 4)]),
+        (np.linalg.det, [(2, 5, 4, 4)]),
+        (lambda a: tuple(np.linalg.slogdet(a)), [(5, 4, 4)]),
+        (np.linalg.cholesky, [(2, 3, 4, 4)]),
+    ],
+)
+def test_stacks_are_many_problems(function: Callable[..., Any], shapes: Any) -> None:
+    make = positive if function is np.linalg.cholesky else matrices
+    require_same(function, make(*shapes[0]), *(RNG.normal(size=shape) for shape in shapes[1:]))
+    lanes = np.stack([make(4, 4) for _ in range(3)])
+    if len(shapes) == 1:
+        require_same(wg.vmap(function), lanes)
+
+
+def test_what_is_between_stays_native_and_nothing_is_handed_to_python() -> None:
+    def f(a: Any, b: Any) -> Any:
+        x = np.linalg.solve(a, np.sin(b))
+        return np.sum(np.linalg.cholesky(np.outer(x, x) + np.eye(3)) * np.linalg.inv(a.T)) + np.linalg.slogdet(a)[1]
+
+    a, b = matrices(3, 3), RNG.normal(size=3)
+    for function in (f, wg.grad(f, (0, 1)), wg.hessian(f, 1)):
+        require_same(function, a, b, exact=function is f)
+        assert Compiled(trace(function)(a, b)).callee is not None
+    require_same(wg.vmap(f, in_axes=(None, 0)), a, np.stack([b, 2 * b]))
+
+
+def newton(a: Any, x: Any) -> Any:
+    """Solve A x + x^3 = 1 step by step."""
+    step = np.ones_like(x)
+    while np.max(np.abs(step)) > 1e-10:
+        step = np.linalg.solve(a + np.diag(3 * x**2), 1 - a @ x - x**3)
+        x = x + step
+    return x
+
+
+def test_loops_that_solve_are_machine_code() -> None:
+    a, x = positive(4, 4), np.ones(4)
+    require_same(newton, a, x)
+    assert Compiled(trace(newton)(a, x)).callee is not None
+    found = wg.jit(wg.grad(lambda a: np.sum(newton(a, x))))
+    for _ in range(3):
+        np.testing.assert_allclose(found(a), wg.grad(lambda a: np.sum(newton(a, x)))(a), rtol=1e-8)
+
+
+SINGULAR: dict[str, tuple[Callable[..., Any], Any]] = {
+    "solve": (lambda a: np.linalg.solve(a, a), np.zeros((2, 2))),
+    "inv": (np.linalg.inv, np.ones((3, 3))),
+    "inv of a stack": (np.linalg.inv, np.stack([np.eye(3), np.ones((3, 3))])),
+    "cholesky": (np.linalg.cholesky, -np.eye(2)),
+    "solve_triangular": (lambda a: linalg.solve_triangular(a, a), np.diag([1.0, 0.0, 2.0])),
+    "solve_triangular of NaN": (lambda a: linalg.solve_triangular(a, a), np.full((2, 2), np.nan)),
+    "cho_solve of an infinity": (lambda a: linalg.cho_solve((a, True), a), np.diag([1.0, np.inf])),
+    "newton": (lambda a: newton(a, np.zeros(2)), np.zeros((2, 2))),
+}
+
+
+@pytest.mark.parametrize("case", SINGULAR)
+def test_errors_are_numpys(case: str) -> None:
+    function, matrix = SINGULAR[case]
+    with pytest.raises((np.linalg.LinAlgError, ValueError)) as want:
+        function(matrix)
+    run = wg.jit(function)
+    for _ in range(2):
+        with pytest.raises(type(want.value), match=str(want.value)[:20]):
+            run(matrix)
+        if "newton" not in case:
+            regular = np.broadcast_to(2.0 * np.eye(matrix.shape[-1]), matrix.shape)
+            np.testing.assert_allclose(run(regular), function(regular))
+
+
+@pytest.mark.parametrize("function", [np.linalg.det, np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(3))])
+def test_nan_singular_and_extreme_matrices_are_as_numpy_has_them(function: Callable[..., Any]) -> None:
+    run = wg.jit(function)
+    a = matrices(3, 3)
+    for k, value in [(0, np.nan), (4, np.nan), (8, np.nan), (0, 1e-200), (8, 1e200)]:
+        changed = a.copy()
+        changed.flat[k] = value
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(run(changed), function(changed), rtol=1e-7)
+
+
+def test_determinants_of_singular_huge_and_tiny_matrices() -> None:
+    run = wg.jit(lambda a: (np.linalg.det(a), *np.linalg.slogdet(a)))
+    for matrix in (np.ones((3, 3)), np.zeros((3, 3)), np.eye(3) * 1e-150, np.diag([1e-200, 1e-200, 1e300])):
+        for _ in range(3):
+            found = run(matrix)
+            np.testing.assert_allclose(found, (np.linalg.det(matrix), *np.linalg.slogdet(matrix)), rtol=1e-12)
+
+
+def test_large_matrices_and_other_dtypes_are_lapacks() -> None:
+    large, whole = matrices(LARGEST + 1, LARGEST + 1), np.array([[2, 1], [1, 3]])
+    for matrix in (large, whole, whole + 1j):
+        graph = trace(np.linalg.inv)(matrix)
+        assert not any(holds_native(part.graph) for part in Compiled(graph).segments.parts)
+        np.testing.assert_allclose(wg.jit(np.linalg.inv)(matrix), np.linalg.inv(matrix))
+
+
+def test_as_accurate_as_lapack() -> None:
+    """Backward errors are those of elimination with pivots, whatever the condition."""
+    for size in (2, 5, 12):
+        for condition in (1e2, 1e8, 1e14):
+            u, _, v = np.linalg.svd(RNG.normal(size=(size, size)))
+            a = u * np.geomspace(1, 1 / condition, size) @ v
+            b = RNG.normal(size=size)
+            x = wg.jit(np.linalg.solve)(a, b)
+            residual = np.linalg.norm(a @ x - b) / (np.linalg.norm(a) * np.linalg.norm(x))
+            assert residual < 20 * size * np.finfo(float).eps
+    tiny = np.array([[1e-20, 1.0], [1.0, 1.0]])
+    np.testing.assert_allclose(wg.jit(np.linalg.solve)(tiny, np.array([1.0, 2.0])), [1.0, 1.0])
