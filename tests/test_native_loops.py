@@ -12,6 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert import _config
+from wengert.compile import chaining
 from wengert.compile.executable import Compiled
 from wengert.compile.layouts import as_array, as_value
 from wengert.compile.natively import Natively
@@ -202,9 +203,10 @@ LONE = {
     *("in Fortran's order", "every other row", "branches", "a break", "writes", "gradient of a scan"),
     *("gradient from the end", "lanes of steps", "steps that are not known", "no steps, as a condition says"),
     *("direction", "lanes", "rows in Fortran's order", "gradient of products"),
-    "second derivative of what is stacked",
+    *("second derivative of what is stacked", "second derivative"),
+    *("gradient of while", "gradient of many rounds", "lanes of gradients"),
 }
-"""Loops that are a chain with what is before and after them: it is known how many rows they leave behind."""
+"""Loops that are a chain with what is before and after them."""
 
 
 @pytest.mark.parametrize("case", LOOPS)
@@ -412,3 +414,57 @@ def test_rounds_are_shown() -> None:
     assert "\nnatively, round by round: while_loop\n  program x0, x1 -> y0, y1, y2" in shown
     shown = str(wg.jit(function).lower(X).kernels)
     assert shown.startswith("by NumPy: scan, control flow\n  natively, round by round: while_loop\n    program")
+
+
+def stepped(x: Any, end: Any) -> Any:
+    """Be a loop of as many rounds as x says, whose derivative needs what each was given."""
+    value, rounds = x * 1.0, x * 0.0
+    while rounds < end:
+        value, rounds = np.sin(value) + value * 0.5, rounds + 1.0
+    return value
+
+
+@pytest.mark.parametrize("rows", [(1024, 64), (4, 2)])
+@pytest.mark.parametrize("transformed", [wg.grad, lambda f: wg.grad(wg.grad(f)), wg.hessian])
+def test_rows_are_left_behind_in_a_chain(
+    rows: Any, transformed: Any, monkeypatch: pytest.MonkeyPatch, runs: list[bool]
+) -> None:
+    monkeypatch.setattr(chaining, "ROWS", rows)
+    function = transformed(stepped)
+    jitted = wg.jit(function)
+    for end in (3.0, 2.0, 3.0, 0.0, 1.0, 4.0, 9.0, 4.0, 0.0, 30.0, 1.0, 4.0):
+        for _ in range(3 if end == 3.0 else 0):
+            jitted(0.7, end)
+        before = len(runs)
+        assert jitted(0.7, end) == pytest.approx(float(function(0.7, end)), rel=1e-12)
+        assert len(runs) == before or end > rows[0]  # what there is no room for is Python's, then alone
+    assert all(runs)
+
+
+def test_rows_of_loops_inside_of_others_and_in_threads() -> None:
+    def function(x: Any) -> Any:
+        total = 0.0
+        for row in x:
+            total = total + stepped(row[0], row[1]) * stepped(total, 2.0)
+        return total
+
+    jitted, gradient = wg.jit(wg.grad(function)), wg.grad(function)
+    starts = [np.array([[0.3, k], [0.9, 5.0], [0.1, 0.0]]) for k in (1.0, 6.0, 40.0)]
+    want = [gradient(x) for x in starts]
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                for x, expected in zip(starts, want, strict=True):
+                    np.testing.assert_allclose(jitted(x), expected, rtol=1e-12)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ from wengert.compile.layouts import array_kind, as_array, axes_in_kernels
 from wengert.compile.natively import Kernel, Natively, natively, with_operations
 from wengert.compile.programs import ABSENT, address_of, images, in_memory
 from wengert.compile.segments import Segment, Segments
+from wengert.core.aval import UNKNOWN
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
 from wengert.native.chains import CHAIN, CHAINED, PLACE, STEP
@@ -21,11 +23,15 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.memory import room
 from wengert.native.processor import LINE
 
-__all__ = ["Chain", "Joining", "Place", "Unchained", "in_a_chain", "kernel_of"]
+__all__ = ["Chain", "Joining", "Place", "Unchained", "bytes_of", "in_a_chain", "kernel_of"]
 
 
 MOST = 1 << 24
 """Bytes of an arena up to which it is worth while to keep them for the next call."""
+
+
+ROWS = 1024, 64
+"""Rows that a chain has room for where nobody knows how many there will be; fewer if they would take too much."""
 
 
 class Unchained(Exception):
@@ -61,9 +67,11 @@ class Chain:
 
     Args:
         graph: what it computes: its inputs, then its outputs, are the arguments.
+        rows: how many there is room for of what loops leave behind whose rounds nobody knows.
 
     Attributes:
         places: of variables.
+        sequences: those of such rows, with what one is as.
         size: bytes of the arena so far.
         contents: what it holds at first: places, and bytes.
         steps: their fields.
@@ -72,12 +80,13 @@ class Chain:
         team: where the address of a team's memory stands, if some program wants one.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, rows: int) -> None:
+        self.graph, self.rows = graph, rows
         given = [*graph.inputs, *graph.outputs]
         if len(set(given)) < len(given):
             raise Unchained
         self.places: dict[Variable, Place] = {v: Place(i) for i, v in enumerate(given)}
+        self.sequences: dict[Variable, tuple[Place, Variable]] = {}
         self.size, self.contents = CHAIN.size, list[tuple[int, bytes]]()
         self.steps: list[dict[str, int]] = []
         self.cycles = 0.0
@@ -104,11 +113,29 @@ class Chain:
         """
         if type(x) is not Variable:
             return self.holding(as_array(like, x).tobytes())
-        if x.dtype != like.dtype or x.shape != like.shape or axes_in_kernels(x) != axes_in_kernels(like):
-            raise Unchained
+        require_alike(x, like)
         if x not in self.places:
-            self.places[x] = self.room(x.dtype.itemsize * int(np.prod(x.shape)))
+            self.places[x] = self.room(bytes_of(x))
         return self.places[x]
+
+    def place_of_rows(self, x: Any, like: Variable, is_made: bool) -> Place:
+        """Return the place of rows of which nobody knows how many there will be.
+
+        Args:
+            x: all of them.
+            like: what a part has as one of them.
+            is_made: whether the part writes them.
+
+        Raises:
+            Unchained: no part has written them, or not as this one wants them.
+        """
+        if type(x) is not Variable or (x in self.sequences) == is_made:
+            raise Unchained
+        if is_made:
+            self.sequences[x] = self.room(bytes_of(like) * self.rows), like
+        place, row = self.sequences[x]
+        require_alike(row, like)
+        return place
 
     def step(self, callee: Callee, places: Sequence[Place], **fields: int) -> None:
         """Add a step that calls a kernel with what is at some places."""
@@ -153,6 +180,19 @@ class Chain:
         return Kernel(callee, [*map(array_kind, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
 
 
+def require_alike(x: Variable, like: Variable) -> None:
+    """Raise Unchained if two values do not lie in memory alike."""
+    if x.dtype != like.dtype or x.shape != like.shape or axes_in_kernels(x) != axes_in_kernels(like):
+        raise Unchained
+
+
+def bytes_of(variable: Variable) -> int:
+    """Return how many bytes a value takes."""
+    if UNKNOWN in variable.shape:
+        raise Unchained
+    return variable.dtype.itemsize * math.prod(variable.shape)
+
+
 def is_variable(v: Any) -> bool:
     """Tell whether a result is not known; raise Unchained if it is an array, which somebody has to write."""
     if type(v) is not Variable:
@@ -195,24 +235,27 @@ def chained(segments: Segments[Executable], outputs: Sequence[Any]) -> Kernel | 
     """
     graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
     written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}
-    if not all(type(x) is Variable and x in written for x in outputs):
+    if not all(type(x) is Variable and x in written and UNKNOWN not in x.shape for x in outputs):
         return None
     try:
-        chain = Chain(graph)
-        for part in segments.parts:
-            if part.program is not None:
-                chain.run(part)
-                continue
-            for equation in part.graph.equations:
-                step = joining(equation)
-                if step is None:
-                    raise Unchained
-                step.join(chain, equation)
-        if chain.size > MOST:
-            raise Unchained
-        return chain.kernel()
+        chains = (laid_out(segments, Chain(graph, rows)) for rows in ROWS)
+        return next((chain.kernel() for chain in chains if chain.size <= MOST), None)
     except Unchained:
         return None
+
+
+def laid_out(segments: Segments[Executable], chain: Chain) -> Chain:
+    """Return a chain with segments as its steps; raise Unchained if one cannot be a step."""
+    for part in segments.parts:
+        if part.program is not None:
+            chain.run(part)
+            continue
+        for equation in part.graph.equations:
+            step = joining(equation)
+            if step is None:
+                raise Unchained
+            step.join(chain, equation)
+    return chain
 
 
 def kernel_of(graph: Graph) -> Kernel | None:

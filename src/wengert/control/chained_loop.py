@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wengert.compile.chaining import Chain, Place, Unchained
+import numpy as np
+
+from wengert.compile.chaining import Chain, Place, Unchained, bytes_of
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.passes import inlined
-from wengert.core.aval import Aval
+from wengert.control.loop_operands import is_counted
+from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Variable
 from wengert.core.order import strides_of_stack
 from wengert.native.chains import COPY
@@ -35,18 +38,22 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
     Raises:
         Unchained: something does not lie as the loop wants it.
     """
-    spec, is_counted = loop.spec, loop.params["cond"] is None
+    spec, has_length = loop.spec, loop.params["cond"] is None
     places, moves = arguments(loop, chain, equation)
-    starting = len(places) - 2  # of the flags the one that says that it goes on
-    if not is_counted:
+    starting, counted = len(places) - 2, -1  # the first of the flags says that it goes on
+    if not has_length:
         starting = len(places)
         places.append(tested(loop, chain, places[: spec.constants + spec.carried]))
-    times = spec.length if is_counted else 1 if loop.is_once else loop.most
+    elif spec.length is None:
+        counted = len(places)
+        places.append(count_of(chain, equation.inputs[0]))
+    times = times_of(loop, chain)
     chain.step(
         loop.kernel.callee,
         places,
         most=times,
-        sure=int(is_counted or loop.is_once),
+        counted=counted,
+        sure=int(has_length or loop.is_once),
         starting=starting,
         going=loop.going,
         failing=loop.failing,
@@ -55,29 +62,60 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
         **chain.listed("copies", "copy", COPY, copies(loop, chain)),
         **chain.listed("ends", "end", COPY, ends(loop, chain, equation.outputs)),
     )
-    chain.cycles += loop.kernel.cycles * min(times, USUAL if not is_counted else times)
+    chain.cycles += loop.kernel.cycles * (spec.length or min(times, USUAL))
+
+
+def times_of(loop: NativeLoop, chain: Chain) -> int:
+    """Return how often a loop runs, at most if nobody knows."""
+    if loop.params["cond"] is not None and loop.is_once:
+        return 1
+    has_rows = len(loop.left) + len(loop.inputs) > loop.spec.constants + loop.spec.carried
+    return loop.spec.length or (min(loop.most, chain.rows) if has_rows else loop.most)
+
+
+def count_of(chain: Chain, limit: Any) -> Place:
+    """Return where it stands how often a loop runs; raise Unchained if that is not one whole number of 64 bits."""
+    aval = aval_of(limit)
+    if aval.shape or aval.dtype != np.int64:
+        raise Unchained
+    return chain.place(limit, limit if type(limit) is Variable else Variable.of(aval, ""))
 
 
 def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[Place], list[tuple[int, int]]]:
     """Return where all is that `NativeLoop.places` counts, and which of it are rows, how many bytes apart."""
     spec, first = loop.spec, len(loop.inputs)
     second = spec.constants + spec.carried
-    places = list(map(chain.place, equation.inputs[:second], loop.inputs))
-    rows = zip(equation.inputs[second:], loop.inputs[second:], strict=True)
-    places += [chain.place(x, rows_in_order(v, spec.length)) for x, v in rows]
+    given = equation.inputs[int(is_counted(loop.params)) :]
+    places = list(map(chain.place, given[:second], loop.inputs))
+    places += [
+        place_of_rows(chain, x, v, spec.length, False)
+        for x, v in zip(given[second:], loop.inputs[second:], strict=True)
+    ]
     places += [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in loop.kernel.made]
+    made: dict[Variable, Variable] = {}
     for v, x in zip(loop.left, equation.outputs[spec.carried :], strict=True):
-        places[loop.places[v]] = chain.place(x, rows_in_order(v, spec.length))
+        if v in made:
+            chain.sequences[x] = chain.sequences[made[v]]  # nobody writes to it again
+            continue
+        made[v] = x
+        places[loop.places[v]] = place_of_rows(chain, x, v, spec.length, True)
     for v, x in zip(loop.inputs[spec.constants : second], loop.carried, strict=True):
         places.append(Place(-1) if type(x) is Variable else chain.place(x, v))
     flags = chain.holding(bytes([1, 0]))
     moves = [(i, bytes_of(loop.inputs[i])) for i in range(second, first)]
-    moves += [(loop.places[v], bytes_of(v)) for v in loop.left]
+    moves += [(loop.places[v], bytes_of(v)) for v in made]
     if spec.reverse:
         for i, step in moves:
-            places[i] = places[i].after(step * (spec.length - 1))
+            places[i] = places[i].after(step * ((spec.length or 1) - 1))
         moves = [(i, -step) for i, step in moves]
     return [*places, flags, flags.after(1)], moves
+
+
+def place_of_rows(chain: Chain, x: Any, row: Variable, length: int | None, is_made: bool) -> Place:
+    """Return where rows of a sequence lie one behind the other; raise Unchained if they do not."""
+    if length is None:
+        return chain.place_of_rows(x, row, is_made)
+    return chain.place(x, rows_in_order(row, length))
 
 
 def copies(loop: NativeLoop, chain: Chain) -> list[tuple[int, ...]]:
@@ -124,8 +162,3 @@ def rows_in_order(variable: Variable, length: int) -> Variable:
     if axes_in_kernels(found) != tuple(behind(axes_in_kernels(variable))):
         raise Unchained
     return found
-
-
-def bytes_of(variable: Variable) -> int:
-    """Return how many bytes a value takes."""
-    return variable.dtype.itemsize * math.prod(variable.shape)

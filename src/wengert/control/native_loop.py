@@ -138,10 +138,12 @@ class NativeLoop:
 
     @property
     def can_join(self) -> bool:
-        """Whether a chain can run it: where rows are left behind it is known how many, and it does not take long."""
-        if self.params["cond"] is None:
-            return 0 < (self.spec.length or 0) <= self.most and len(set(self.left)) == len(self.left)
-        return not self.left and len(self.inputs) == self.spec.constants + self.spec.carried
+        """Whether a chain can run it: no result is an array twice, and it does not take long."""
+        if self.params["cond"] is not None:
+            return bool(len(self.inputs) == self.spec.constants + self.spec.carried)
+        if self.spec.length is None:
+            return True
+        return 0 < self.spec.length <= self.most and len(set(self.left)) == len(self.left)
 
     def join(self, chain: Chain, equation: Equation) -> None:
         """Add the loop to a chain; see `wengert.compile.chaining.Joining`."""

@@ -49,6 +49,7 @@ STEP = Struct(
     place=I64,
     failing=I64,  # the index of whether it cannot do what is to be done
     most=I64,  # how often it runs; 0 for a program that is no loop
+    counted=I64,  # the index of how often it runs, at most as often as that; -1 if it is as often
     sure=I64,  # whether it runs as often as that, or until it says that it ends
     starting=I64,  # the index of whether there is a first time
     going=I64,
@@ -93,7 +94,13 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
                 source = table.at(copy.get("index"))
                 b.do(move_bytes, target, source.load(), copy.get("size"))
                 source.store(target)
-            with b.when(table.at(step.get("starting")).load().to(I8).load().differs(0)):
+            times = rounds(b, step, table)
+            with b.when(step.get("most") < times):
+                failed.store(1)
+                b.give()
+            going = table.at(step.get("starting")).load().to(I8).load().differs(0)
+            with b.when(going & (b.constant(I64, 0) < times)):
+                begin_with_the_last(b, memory, step, table, times)
                 for name in ("run", "going", "failing", "links", "moves"):
                     repetition.set(name, step.get(name))
                 repetition.set("addresses", table)
@@ -102,10 +109,11 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
                 repetition.set("link", memory.at(step.get("link")).to(LINK))
                 repetition.set("move", memory.at(step.get("move")).to(MOVE))
                 repetition.set("state", 0)
-                b.do(repeat, repetition, step.get("most"))
+                b.do(repeat, repetition, times)
                 state = repetition.get("state")
                 with b.when(state.differs(b.select(step.get("sure").differs(0), b.constant(I64, 0), ENDED))):
-                    whole.set("long", b.select(state.equals(0), b.constant(I64, 1), 0))
+                    took_long = state.equals(0) & step.get("moves").equals(0)  # and is not out of rows
+                    whole.set("long", b.select(took_long, b.constant(I64, 1), 0))
                     failed.store(1)
                     b.give()
             with b.loop(step.get("ends")) as ends:
@@ -113,6 +121,25 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
                 target = found(b, addresses, memory, end)
                 b.do(move_bytes, target, table.at(end.get("index")).load(), end.get("size"))
     b.give()
+
+
+def rounds(b: Builder, step: Value, table: Value) -> Value:
+    """Return how often a step runs."""
+    counted = step.get("counted")
+
+    def told() -> list[Value]:
+        return [table.at(counted).load().to(I64).load()]
+
+    return b.either(counted < 0, lambda: [step.get("most")], told)[0]
+
+
+def begin_with_the_last(b: Builder, memory: Value, step: Value, table: Value, times: Value) -> None:
+    """Let a loop from the end begin with the last row, where only the number of rows tells which that is."""
+    with b.when(b.constant(I64, -1) < step.get("counted")), b.loop(step.get("moves")) as moves:
+        move = memory.at(step.get("move")).to(MOVE).at(moves.index)
+        back = b.select(move.get("step") < 0, move.get("step"), 0)
+        place = table.at(move.get("place"))
+        place.store(place.load().to(I8).at(b.constant(I64, 0) - back * (times - 1)).as_address())
 
 
 def found(b: Builder, addresses: Value, memory: Value, place: Value) -> Value:
