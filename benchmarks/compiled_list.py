@@ -213,6 +213,23 @@ def long_short_term(xp: Any, weights: Any, bias: Any, inputs: Any) -> Any:
     return xp.sum(loops_of(xp).scan(step, start, inputs)[1] ** 2)
 
 
+def filtered(xp: Any, step: Any, noise: Any, error: Any, look: Any, seen: Any) -> Any:
+    """Return the log-likelihood of what was seen of a linear system, by Kalman's filter."""
+
+    def update(state: Any, value: Any) -> Any:
+        mean, spread = state
+        mean, spread = step @ mean, step @ spread @ step.T + noise @ noise.T
+        across = look @ spread
+        scatter = across @ look.T + error @ error.T
+        surprise = value - look @ mean
+        gain = xp.linalg.solve(scatter, across).T
+        term = surprise @ xp.linalg.solve(scatter, surprise) + xp.linalg.slogdet(scatter)[1]
+        return (mean + gain @ surprise, spread - gain @ across), term
+
+    start = xp.zeros(len(step)), xp.eye(len(step))
+    return -0.5 * xp.sum(loops_of(xp).scan(update, start, seen)[1])
+
+
 def uniforms(*ranges: tuple[float, float]) -> Callable[[], list[Array]]:
     """Return what draws a million numbers from each of these ranges."""
     return lambda: [rng.uniform(low, high, 1_000_000) for low, high in ranges]
@@ -221,6 +238,12 @@ def uniforms(*ranges: tuple[float, float]) -> Callable[[], list[Array]]:
 def classified() -> list[Array]:
     """Draw scores of 4,096 examples in 1,000 classes, and their classes as rows of an identity matrix."""
     return [rng.normal(size=(4_096, 1_000)), np.eye(1_000)[rng.integers(0, 1_000, 4_096)]]
+
+
+def observed() -> list[Array]:
+    """Draw a system of four states and two observations at each of 100 steps."""
+    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0] * 0.95
+    return [rotation, 0.3 * np.eye(4), 0.5 * np.eye(2), rng.normal(size=(2, 4)), rng.normal(size=(100, 2))]
 
 
 OPTIONS = ((80, 120), (80, 120), (0.2, 2), (0, 0.05), (0.1, 0.5))
@@ -246,5 +269,6 @@ EXAMPLES = [
     Example("Newton's square root", root, lambda: [np.array(9.0)], "value", (), loops=True),
     Example("pendulum, 1,000 steps", pendulum(1_000), normals(2), loops=True),
     Example("RNN, 16 cells, 50 steps", recurrent, normals((16, 16), (16, 3), 16, (50, 3)), over=(0, 1, 2), loops=True),
+    Example("Kalman filter, 4 states, 100 steps", filtered, observed, over=(0, 1, 2), loops=True),
     Example("LSTM, 16 cells, 50 steps", long_short_term, normals((64, 19), 64, (50, 3)), over=(0, 1), loops=True),
 ]

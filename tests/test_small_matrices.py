@@ -148,6 +148,38 @@ def test_loops_that_solve_are_machine_code() -> None:
         np.testing.assert_allclose(found(a), wg.grad(lambda a: np.sum(newton(a, x)))(a), rtol=1e-8)
 
 
+def test_filters_and_their_gradients_are_one_kernel() -> None:
+    """Rows are left behind that a round is given, and those that it computes before and after it solves."""
+    step, noise, look, seen = matrices(3, 3) / 4, 0.3 * np.eye(3), RNG.normal(size=(2, 3)), RNG.normal(size=(9, 2))
+
+    def f(step: Any, noise: Any, seen: Any) -> Any:
+        def update(state: Any, value: Any) -> Any:
+            mean, spread = step @ state[0], step @ state[1] @ step.T + noise
+            across = look @ spread
+            scatter = across @ look.T + np.eye(2)
+            surprise = value - look @ mean
+            gain = np.linalg.solve(scatter, across).T
+            term = surprise @ np.linalg.solve(scatter, surprise) + np.linalg.slogdet(scatter)[1]
+            return (mean + gain @ surprise, spread - gain @ across), (term, mean)
+
+        (_, spread), (terms, means) = wg.scan(update, (np.zeros(3), np.eye(3)), seen)
+        return np.sum(terms) + np.sum(means**2) + np.trace(spread)
+
+    for function in (f, wg.grad(f, (0, 1, 2)), lambda *a: wg.jvp(f, a, a)):
+        require_same(function, step, noise, seen, exact=False)
+        assert Compiled(trace(function)(step, noise, seen)).callee is not None
+
+
+def test_they_are_shown() -> None:
+    lowered = wg.jit(newton).lower(positive(3, 3), np.ones(3))
+    shown = str(lowered.kernels)
+    assert shown.count("natively, of small matrices: solve") == 2
+    assert "by NumPy" not in shown
+    assert "natively, round by round: while_loop\n  program" in shown
+    assert str(lowered.cost).endswith("not counted: 1 routines of small matrices, of machine code")
+    assert repr(lowered).startswith("<11 of 11 equations")
+
+
 SINGULAR: dict[str, tuple[Callable[..., Any], Any]] = {
     "solve": (lambda a: np.linalg.solve(a, a), np.zeros((2, 2))),
     "inv": (np.linalg.inv, np.ones((3, 3))),

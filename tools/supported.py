@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,8 @@ from tests.samples.running import representatives
 from tools import public_names
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
+from wengert.compile.segments import Segment
+from wengert.compile.small_matrices import small_matrices
 from wengert.core.batching import each_lane
 from wengert.core.meanings import FUNCTIONS
 from wengert.errors import WengertError
@@ -56,7 +57,8 @@ page, and a test holds it to be true.
 | native | how much of it native code computes: "yes" all, "part" what is no routine of NumPy or SciPy, "no" nothing |
 | in | the file below `src/wengert/` that says what it means for Tensors |
 
-A call of a function stands for all: an option may be refused where the table says "yes". Real numbers are meant; most
+A call of a function stands for all: an option may be refused where the table says "yes". Matrices of up to 32 rows are
+meant, larger ones are LAPACK's. Real numbers are meant; most
 functions take complex ones, too ([choices](choices.md#complex-numbers)). A function that is one routine of NumPy or
 SciPy is no slower for not being native. Distributions are in `wengert.scipy.stats`. The names of NumPy and SciPy that
 are not here are in [what is left out](left-out.md).
@@ -397,8 +399,13 @@ def native(call: Call, leaves: list[Any]) -> str:
         graph = wg.graph.trace(lambda *xs: leaves_of(call(*xs)))(*leaves)
     except WengertError:
         return "no"
-    parts = [part.program is not None for part in segmented(inlined(graph)).parts if part.graph.equations]
+    parts = [is_native(part) for part in segmented(inlined(graph)).parts if part.graph.equations]
     return "yes" if all(parts) else "part" if any(parts) else "no"
+
+
+def is_native(part: Segment[Any]) -> bool:
+    """Tell whether native code computes a segment: kernels, or those of small matrices."""
+    return part.program is not None or None not in map(small_matrices, part.graph.equations)
 
 
 def source(module: str, name: str) -> str:

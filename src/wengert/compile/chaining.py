@@ -14,13 +14,14 @@ from wengert.compile.layouts import array_kind, as_array, axes_in_kernels
 from wengert.compile.natively import Kernel, Natively, natively, with_operations
 from wengert.compile.programs import ABSENT, address_of, images, in_memory
 from wengert.compile.segments import Segment, Segments
+from wengert.compile.small_matrices import small_matrices
 from wengert.core.aval import UNKNOWN
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
-from wengert.native.chains import CHAIN, CHAINED, PLACE, STEP
+from wengert.native.chains import CHAIN, CHAINED, COPIED, COPYING, PLACE, STEP
 from wengert.native.executable import LONG, Executable
 from wengert.native.kinds import ArrayKind
-from wengert.native.memory import room
+from wengert.native.memory import address, room
 from wengert.native.processor import LINE
 
 __all__ = ["Chain", "Joining", "Place", "Unchained", "bytes_of", "in_a_chain", "kernel_of"]
@@ -72,6 +73,7 @@ class Chain:
     Attributes:
         places: of variables.
         sequences: those of such rows, with what one is as.
+        unchanged: where inputs are to be that are outputs, too.
         size: bytes of the arena so far.
         contents: what it holds at first: places, and bytes.
         steps: their fields.
@@ -82,10 +84,12 @@ class Chain:
 
     def __init__(self, graph: Graph, rows: int) -> None:
         self.graph, self.rows = graph, rows
-        given = [*graph.inputs, *graph.outputs]
-        if len(set(given)) < len(given):
+        if len(set(graph.outputs)) < len(graph.outputs):
             raise Unchained
-        self.places: dict[Variable, Place] = {v: Place(i) for i, v in enumerate(given)}
+        self.places: dict[Variable, Place] = {v: Place(i) for i, v in enumerate(graph.inputs)}
+        ends = {v: Place(i) for i, v in enumerate(graph.outputs, len(graph.inputs))}
+        self.unchanged = {v: place for v, place in ends.items() if v in self.places}
+        self.places = {**ends, **self.places}
         self.sequences: dict[Variable, tuple[Place, Variable]] = {}
         self.size, self.contents = CHAIN.size, list[tuple[int, bytes]]()
         self.steps: list[dict[str, int]] = []
@@ -165,16 +169,24 @@ class Chain:
         self.step(program.callee, [*places, self.holding(bytes(1))], failing=len(places))
         self.cycles += program.image.cycles
 
+    def copy(self, source: Place, target: Place, size: int) -> None:
+        """Add a step that copies so many bytes."""
+        arena = room(COPYING.size)
+        COPYING.view(address(arena)).size = size
+        self.step(Callee(address_of(COPIED), arena=arena), [source, target, self.holding(bytes(1))], failing=2)
+
     def kernel(self) -> Kernel:
         """Return the chain."""
+        for v, place in self.unchanged.items():
+            self.copy(self.places[v], place, bytes_of(v))
         steps = (STEP.ctype * len(self.steps))(*[STEP.ctype(**fields) for fields in self.steps])
         at = self.holding(bytes(steps))
         head = CHAIN.ctype(
             steps=len(self.steps), step=at.offset, failed=len(self.graph.inputs) + len(self.graph.outputs)
         )
         arena = room(self.size)
-        for place, contents in [(0, bytes(head)), *self.contents]:
-            arena[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
+        for start, contents in [(0, bytes(head)), *self.contents]:
+            arena[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
         releases = self.cycles > LONG
         callee = Callee(address_of(CHAINED), arena=arena, team=self.team, releases=releases, owner=self.owners)
         return Kernel(callee, [*map(array_kind, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
@@ -234,7 +246,7 @@ def chained(segments: Segments[Executable], outputs: Sequence[Any]) -> Kernel | 
         outputs: what it is to give.
     """
     graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
-    written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}
+    written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}.union(graph.inputs)
     if not all(type(x) is Variable and x in written and UNKNOWN not in x.shape for x in outputs):
         return None
     try:
@@ -261,9 +273,10 @@ def laid_out(segments: Segments[Executable], chain: Chain) -> Chain:
 def kernel_of(graph: Graph) -> Kernel | None:
     """Return a graph that has been through all passes as machine code: a program, or a chain; None if there is none."""
     try:
-        whole = in_memory(images(Keeper(graph, "all of"))).whole
-        if whole is not None:
-            return Kernel(whole.callee, whole.made, whole.image.cycles)
+        if not any(map(small_matrices, graph.equations)):  # with these it is no program
+            whole = in_memory(images(Keeper(graph, "all of"))).whole
+            if whole is not None:
+                return Kernel(whole.callee, whole.made, whole.image.cycles)
         return in_a_chain(graph, natively(graph, kernel_of), graph.outputs)[1]
     except ABSENT:
         return None

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
 from wengert._otherwise import lacking
-from wengert.compile.chaining import kernel_of
+from wengert.compile.chaining import in_a_chain, kernel_of
 from wengert.compile.costs import is_worthwhile
+from wengert.compile.natively import Kernel, natively
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
-from wengert.compile.segments import Segment, Segments
+from wengert.compile.segments import Segment, Segments, without_numbers
+from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph import Equation, Graph, subgraphs
 from wengert.core.primitive import Structured
 from wengert.emission.costs import KernelCost, cost_of_kernel
@@ -51,12 +53,14 @@ class Cost(NamedTuple):
         memory: bytes that a call needs besides its arguments and results.
         left: how many equations NumPy computes, which are not counted.
         loops: how many loops run natively, round by round, which are not counted either.
+        matrices: how many routines of small matrices do, likewise.
     """
 
     kernels: tuple[KernelCost, ...]
     memory: int
     left: int
     loops: int = 0
+    matrices: int = 0
 
     @property
     def total(self) -> KernelCost:
@@ -74,6 +78,8 @@ class Cost(NamedTuple):
             lines.append(f"not counted: {self.left} equations that NumPy computes")
         if self.loops:
             lines.append(f"not counted: {self.loops} loops of machine code, whose rounds nobody knows")
+        if self.matrices:
+            lines.append(f"not counted: {self.matrices} routines of small matrices, of machine code")
         return "\n".join(lines)
 
 
@@ -102,23 +108,23 @@ class Translation:
         self.values = tuple(values)
 
     def __repr__(self) -> str:
-        natively = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
-        natively.append(self.cost.loops)
+        native = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
+        native += [self.cost.loops, self.cost.matrices]
         count, kernels = len(self.graph.equations), len(self.cost.kernels)
-        return (
-            f"<{sum(natively)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
-        )
+        return f"<{sum(native)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
 
     @cached
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
-        return segmented(self.graph, is_worthwhile)
+        outputs = without_numbers(self.graph.outputs)
+        is_chain = in_a_chain(self.graph, natively(self.graph, kernel_of), outputs)[1] is not None
+        return segmented(self.graph, None if is_chain else is_worthwhile)
 
     @cached
     def programs(self) -> list[Program]:
         """The programs of kernels, in order."""
         found = [part.program for part in self.segments.parts if part.program is not None]
-        return [scheduled(program, schedule_of(program)) for program in found]
+        return list(map(schedule, found))
 
     @cached
     def emitted(self) -> list[Emitted]:
@@ -149,9 +155,10 @@ class Translation:
         """What each kernel costs."""
         kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]
         left = [e for part in self.segments.parts if part.program is None for e in part.graph.equations]
-        loops = sum(map(is_native_loop, left))
+        loops = sum(round_of(e) is not None for e in left)
+        matrices = sum(small_matrices(e) is not None for e in left)
         memory = max([code.arena.size for code in self.emitted], default=0)
-        return Cost(tuple(kernels), memory, len(left) - loops, loops)
+        return Cost(tuple(kernels), memory, len(left) - loops - matrices, loops, matrices)
 
     def profile(self, calls: int = 20) -> Profile:
         """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.
@@ -179,34 +186,47 @@ class Translation:
 
 
 def refused_text(part: Segment[Program]) -> str:
-    """Return the equations of a segment that is no program as text: those that NumPy computes, and native loops."""
+    """Return the equations of a segment that is no program as text: of NumPy, or native in a way of their own."""
     pairs = zip(part.graph.equations, part.reasons, strict=True)
     return "\n".join([equation_text(equation, reason) for equation, reason in pairs])
 
 
 def equation_text(equation: Equation, reason: str) -> str:
-    """Return an equation that no program computes as text, with the programs of the loops in it."""
-    program = round_of(equation)
-    if program is not None:
-        return f"natively, round by round: {equation.primitive.name}\n{indent(text(program, DIGITS), INDENTATION)}"
+    """Return an equation that no program computes as text, with what is inside of it."""
+    name = equation.primitive.name
+    if small_matrices(equation) is not None:
+        return f"natively, of small matrices: {name}"
+    graph = round_of(equation)
+    if graph is not None:
+        return f"natively, round by round: {name}\n{indent(text_of(segmented(graph)), INDENTATION)}"
     inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations if e.primitive.structured]
     found = [equation_text(e, reason) for e in inner]
-    own = f"by NumPy: {equation.primitive.name}, {reason}"
-    if found and is_native_loop(equation):
-        own = f"natively, round by round: {equation.primitive.name}, with others inside"
-    return "\n".join([own, *[indent(x, INDENTATION) for x in found]])
+    return "\n".join([f"by NumPy: {name}, {reason}", *[indent(x, INDENTATION) for x in found]])
 
 
-def is_native_loop(equation: Equation) -> bool:
-    """Tell whether an equation runs natively, round by round."""
-    primitive = equation.primitive
-    return isinstance(primitive, Structured) and primitive.natively(equation.params, kernel_of) is not None
+def text_of(segments: Segments[Program]) -> str:
+    """Return segments as text."""
+    return "\n".join(
+        [
+            refused_text(part) if part.program is None else text(schedule(part.program), DIGITS)
+            for part in segments.parts
+        ]
+    )
 
 
-def round_of(equation: Equation) -> Program | None:
-    """Return the program that runs again and again for an equation; None if there is none."""
+def schedule(program: Program) -> Program:
+    """Return a program as it is scheduled."""
+    return scheduled(program, schedule_of(program))
+
+
+def round_of(equation: Equation) -> Graph | None:
+    """Return the graph of a round if an equation runs natively, round by round; None if it does not."""
     primitive, found = equation.primitive, list[Graph]()
-    if isinstance(primitive, Structured):
-        primitive.natively(equation.params, found.append)
-    program = segmented(found[0], is_worthwhile).whole if found else None
-    return None if program is None else scheduled(program, schedule_of(program))
+    if not isinstance(primitive, Structured):
+        return None
+
+    def compiled(graph: Graph) -> Kernel | None:
+        found.append(graph)
+        return kernel_of(graph)
+
+    return found[0] if primitive.natively(equation.params, compiled) is not None else None

@@ -14,7 +14,7 @@ from wengert.emission.instructions import Case, in_memory, instructions_of, regi
 from wengert.emission.large import LOOP, inner_loop
 from wengert.emission.mathematics import Specialisation, is_rare, rare_of
 from wengert.native.builder import Builder
-from wengert.native.chains import CHAINED, chain
+from wengert.native.chains import CHAINED, COPIED, chain, copied
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
 from wengert.native.jobs import JOB, REFUSED, SHARED
@@ -81,7 +81,7 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
 
 SHARE = "share"
 share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
-OWN = {SHARE: share, REPEAT: repeat, CHAINED: chain}
+OWN = {SHARE: share, REPEAT: repeat, CHAINED: chain, COPIED: copied}
 
 
 def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:

@@ -13,9 +13,10 @@ from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 
-__all__ = ["CHAIN", "CHAINED", "COPY", "PLACE", "STEP", "chain"]
+__all__ = ["CHAIN", "CHAINED", "COPIED", "COPY", "COPYING", "PLACE", "STEP", "chain", "copied"]
 
 CHAINED = "chain"
+COPIED = "copied"
 
 CHAIN = Struct(
     "Chain",
@@ -62,6 +63,9 @@ STEP = Struct(
     ends=I64,
     end=I64,
 )
+
+COPYING = Struct("Copying", size=I64)
+"""What stands in the arena of `copied`."""
 
 move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
 
@@ -149,4 +153,12 @@ def found(b: Builder, addresses: Value, memory: Value, place: Value) -> Value:
     return b.select(argument < 0, memory.at(offset).as_address(), given.at(offset).as_address())
 
 
+def copy_all(b: Builder, addresses: Value, arena: Value, _team: Value) -> None:
+    """Copy so many bytes from the first address to the second."""
+    source, target, failed = (addresses.at(i).load() for i in range(3))
+    b.do(move_bytes, target, source, arena.to(COPYING).get("size"))
+    failed.to(I8).store(0)
+
+
 chain = Function(CHAINED, KERNEL, run_chain)
+copied = Function(COPIED, KERNEL, copy_all)
