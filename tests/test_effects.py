@@ -55,6 +55,20 @@ def test_writes_to_what_a_traced_function_captures_are_refused_and_put_back(mode
     assert model.buffer.tolist() == [0.0, 0.0]
 
 
+def test_of_several_tensors_that_are_written_to_the_one_whose_line_is_known_is_named():
+    steps, mean = wg.tensor(0.0), wg.tensor([1.0, 2.0])
+
+    def f(x):
+        steps.add_(1.0)
+        mean[...] = x
+        return x * 2.0
+
+    line = r"\n  File \"[^\n]*, in [^\n]*f: mean\[\.\.\.\] = x$"
+    with pytest.raises(GraphError, match=r"(?s)writes to a Tensor of shape \(2,\) from outside.*" + line):
+        wg.jit(f)(X)
+    assert (steps.item(), mean.tolist()) == (0.0, [1.0, 2.0])
+
+
 BIG = {
     "contiguous": lambda: np.zeros(5000),
     "large": lambda: np.zeros(70000),

@@ -148,6 +148,16 @@ def test_what_makes_a_number_of_a_value_is_refused_with_what_to_write(function: 
         wg.vmap(function)(np.stack([X, X]))
 
 
+def to_cents(x: float) -> float:
+    return x * round(x, 2)
+
+
+def test_digits_of_a_traced_number_are_refused_with_what_to_write() -> None:
+    assert wg.grad(to_cents)(1.234) == 1.23
+    with pytest.raises(GraphError, match=r"Write numpy\.round in place of round\.$"):
+        wg.jit(to_cents)(1.234)
+
+
 def by_key(x: Any) -> Any:
     return {0: 2.0, 1: 3.0}[int(x[0])] * x[1]
 

@@ -95,8 +95,8 @@ class Reach:
             self.refuse(written)
 
     def refuse(self, written: Sequence[tuple[str, Position | None]]) -> None:
-        """Raise if something was written to."""
-        for what, position in written:
+        """Raise if something was written to, of what it was to whose place is known, if there is such."""
+        for what, position in sorted(written, key=lambda entry: entry[1] is None):
             raise effect(self.name, f"writes to {what} from outside", "Write into a copy", position)
 
 

@@ -100,6 +100,7 @@ EXPRESSIONS = {
     r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
     r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
     r"\b(c?math\.\w+)\(": r"Write NumPy's function in place of \1",
+    r"^round\(": "Write numpy.round in place of round",
     r"\.(item|tolist)\(\)$": r"Leave .\1() out, and compute with the Tensor itself",
     r"^(float|complex)\(": r"Leave \1() out, and compute with the Tensor itself",
     BESIDE_LISTS: LIST_OF_TENSORS,
