@@ -99,7 +99,7 @@ def writing(function: Any) -> Any:
 
 
 MISTAKES: dict[str, tuple[Any, str, type[Exception]]] = {
-    "integer leaf": (lambda: wg.tensor([1], requires_grad=True), "requires_grad", errors.DtypeError),
+    "integer leaf": (lambda: wg.tensor([1], requires_grad=True), "tensor", errors.DtypeError),
     "objects": (lambda: wg.tensor(["a"]), "tensor", errors.DtypeError),
     "subclass": (lambda: type("S", (wg.Tensor,), {}), "Tensor", TypeError),
     "len of a scalar": (lambda: len(wg.tensor(1.0)), "len", TypeError),

@@ -12,7 +12,7 @@ from wengert.core.dispatch import as_tensor, checked, plain_array
 from wengert.core.objects import array_of_lists
 from wengert.core.requirements import as_dtype, require_flag
 from wengert.core.source import user_stacklevel
-from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete, innermost_trace
+from wengert.core.tensor import ArrayLike, Tensor, array_tensor, check_dtype, concrete, innermost_trace
 from wengert.errors import DetachedWarning, GraphError, describe
 from wengert.traces.modes import is_grad_enabled
 
@@ -66,7 +66,10 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
                 )
             ) from error
     made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
-    return made.requires_grad_() if requires_grad else made
+    if not requires_grad:
+        return made
+    check_dtype("tensor", made.dtype, "Write 3.0 in place of 3, or pass dtype=float")
+    return made.requires_grad_()
 
 
 def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:

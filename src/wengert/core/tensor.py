@@ -632,15 +632,15 @@ def restore(value: Any, state: Any) -> Tensor:
     return tensor if state is None else tensor.requires_grad_()
 
 
-def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
-    """Raise a DtypeError unless a dtype has derivatives."""
+def check_dtype(name: str, dtype: np.dtype[Any], action: str = "Convert it with .astype(float)") -> None:
+    """Raise a DtypeError unless a dtype has derivatives; `action` says what to do."""
     if not is_differentiable(dtype):
         raise DtypeError(
             describe(
                 name,
                 f"dtype {dtype}",
                 "a float or complex dtype is needed to differentiate",
-                "Convert it with .astype(float)",
+                action,
             )
         )
 
