@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.errors import GraphError
 
 
 class Vector(NamedTuple):
@@ -139,14 +140,39 @@ def test_arrays_leave_the_decision_as_those_of_numpy(kind: type, number: Any) ->
     assert type(found) is (wg.Tensor if isinstance(plain, np.ndarray) else type(plain))
 
 
+class Convertible(Polynomial):
+    """Give NumPy an array."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self.coefficients, dtype)
+
+
+@pytest.mark.parametrize("kind", [Polynomial, Convertible])
 @pytest.mark.parametrize("number", [2.0, [2.0, 3.0]])
-def test_what_numpy_can_make_no_array_of_decides(number: Any) -> None:
+def test_what_numpy_can_make_no_array_of_decides(number: Any, kind: type) -> None:
     w = wg.tensor([5.0, 7.0], requires_grad=True)
-    product = wg.tensor(number) * Polynomial(w[0], 3 * w[1])
-    assert type(product) is Polynomial
+    product = wg.tensor(number) * kind(w[0], 3 * w[1])
+    assert type(product) is kind
     (np.sum(product[0]) + np.sum(product[1])).backward()
     assert w.grad is not None
     np.testing.assert_array_equal(w.grad.numpy(), np.sum(number) * np.array([1.0, 3.0]))
+
+
+class Comparing(Polynomial):
+    """Be different from all that is no polynomial."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comparing) and other.coefficients == self.coefficients
+
+
+def test_comparisons_with_what_numpy_can_make_no_array_of_are_refused() -> None:
+    w = wg.tensor([5.0, 7.0], requires_grad=True)
+    for compare in (operator.eq, operator.ne):
+        with pytest.raises(GraphError, match="a plain value is needed"):
+            compare(w, Comparing(w[0], w[1]))
+    assert wg.grad(lambda s: s if s == Comparing(2.0) else 3 * s)(2.0) == 3.0  # as a Python number
 
 
 @pytest.mark.parametrize("other", [[1.0, 2.0], (1.0, 2.0), deque([1.0, 2.0]), UserList([1.0, 2.0])])

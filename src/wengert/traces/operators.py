@@ -503,14 +503,15 @@ def steps_back(name: str, tensor: Tensor, value: Any) -> bool:
     """Tell whether an operator leaves it to what might be an array, but has a method of its own for that.
 
     A Python number always does, arrays and scalars of NumPy's where its `__array_priority__` is higher than theirs. So
-    do all beside a sequence of which NumPy can make no array, as numbers in it are being differentiated.
+    do all, but for comparisons with == and !=, which would be told apart without a word, beside a sequence of which
+    NumPy can make no array, as numbers in it are being differentiated.
     """
     if not reflects(type(value), name):
         return False
     priority = LEAST_PRIORITY if is_scalar(tensor) else 0.0
     if tensor.weak or getattr(value, "__array_priority__", LEAST_PRIORITY) > priority:
         return True
-    if hasattr(value, "__array__") or isinstance(value, list | tuple):
+    if name in ("equal", "not_equal") or isinstance(value, list | tuple) or not hasattr(value, "__len__"):
         return False
     return any(type(x) is Tensor and x._trace is not None for x in value)
 
