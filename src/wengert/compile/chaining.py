@@ -193,9 +193,14 @@ class Chain:
 
 
 def require_alike(x: Variable, like: Variable) -> None:
-    """Raise Unchained if two values do not lie in memory alike."""
-    if x.dtype != like.dtype or x.shape != like.shape or axes_in_kernels(x) != axes_in_kernels(like):
+    """Raise Unchained if two values do not lie in memory alike, wherever axes of length one stand."""
+    if x.dtype != like.dtype or x.shape != like.shape or long_axes(x) != long_axes(like):
         raise Unchained
+
+
+def long_axes(variable: Variable) -> list[int]:
+    """Return the axes along which there is more than one element, in the order in which kernels have them."""
+    return [axis for axis in axes_in_kernels(variable) if variable.shape[axis] != 1]
 
 
 def bytes_of(variable: Variable) -> int:
