@@ -442,6 +442,22 @@ def test_rows_are_left_behind_in_a_chain(
     assert all(runs)
 
 
+def test_rows_that_lie_in_another_order_are_left_and_read() -> None:
+    def f(x: Any) -> Any:
+        value, rounds = np.outer(x, x), 0.0
+        while rounds < 3.0:
+            value = np.tanh(value.T @ np.diag(x) + value * 0.5).T * value
+            rounds = rounds + x[0] * 0.0 + 1.0
+        return np.sum(value**2)
+
+    x = np.array([0.7, 1.2])
+    for function in (wg.grad(f), wg.hessian(f), wg.grad(lambda x: np.sum(wg.grad(f)(x) ** 2))):
+        assert Compiled(trace(function)(x)).callee is not None
+        jitted = wg.jit(function)
+        for k in range(4):
+            np.testing.assert_allclose(jitted(x * (1 - k / 9)), function(x * (1 - k / 9)), rtol=1e-10, atol=1e-14)
+
+
 def test_rows_of_loops_inside_of_others_and_in_threads() -> None:
     def function(x: Any) -> Any:
         total = 0.0

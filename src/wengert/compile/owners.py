@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.compile.equations import distinct_variables
+from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.core.abstract import avals_and_strides
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.order import Joined, axes_without_gaps
 from wengert.primitives.conversion import copy
+from wengert.primitives.shapes import transpose
 
-__all__ = ["merged_results", "sharing_views", "with_own_results", "with_packed_results"]
+__all__ = ["merged_results", "reading_in_c_order", "sharing_views", "with_own_results", "with_packed_results"]
 
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
@@ -59,25 +61,53 @@ def with_packed_results(graph: Graph) -> Graph:
     return found
 
 
-def with_own_results(graph: Graph) -> Graph:
-    """Return a graph whose results have memory of their own each, for one who reads all and keeps none."""
+def reading_in_c_order(variable: Variable) -> list[Equation]:
+    """Return the equations that give a variable, which lies in another order, from one that lies in C order."""
+    axes = axes_in_kernels(variable)
+    given = Variable.of(variable.aval, "")
+    turned = viewing(given, axes)
+    copied = copying(turned.outputs[0], "C")
+    return [turned, copied, Equation(transpose, copied.outputs, {"axes": inverse(axes)}, (variable,))]
+
+
+def viewing(x: Variable, axes: tuple[int, ...]) -> Equation:
+    """Return the equation that transposes a value."""
+    params = {"axes": axes}
+    (aval,), strides = avals_and_strides(transpose, (x,), params)
+    return Equation(transpose, (x,), params, (Variable.of(aval, strides=None if strides is None else strides[0]),))
+
+
+def with_own_results(graph: Graph, ordered: range = range(0)) -> Graph:
+    """Return a graph whose results have memory of their own each, for one who reads all and keeps none.
+
+    Args:
+        graph: the graph.
+        ordered: the places of results that are to lie in C order.
+    """
     owner = owner_of(graph)
     equations, found, owners = list(graph.equations), dict[Variable, Variable](), set[Variable]()
-    for x in distinct_variables(graph.outputs):
+    outputs = list(graph.outputs)
+    for i in ordered:
+        x = outputs[i]
+        if type(x) is Variable and has_elements(x) and x.strides is not None:
+            equations.append(copying(x, "C"))
+            outputs[i] = equations[-1].outputs[0]
+    for x in distinct_variables(outputs):
         own = owner(x)
         if own in owners and has_elements(x):
             equations.append(copying(x))
             found[x] = equations[-1].outputs[0]
         elif own is not None:
             owners.add(own)
-    outputs = [found.get(x, x) if type(x) is Variable else x for x in graph.outputs]
-    return Graph(graph.inputs, equations, outputs) if found else graph
+    outputs = [found.get(x, x) if type(x) is Variable else x for x in outputs]
+    return graph if len(equations) == len(graph.equations) else Graph(graph.inputs, equations, outputs)
 
 
-def copying(x: Variable) -> Equation:
-    """Return the equation that copies a value."""
-    (aval,), order = avals_and_strides(copy, (x,), {})
-    return Equation(copy, (x,), {}, (Variable.of(aval, strides=None if order is None else order[0]),))
+def copying(x: Variable, order: str = "K") -> Equation:
+    """Return the equation that copies a value, in its own order or another."""
+    params = {} if order == "K" else {"order": order}
+    (aval,), strides = avals_and_strides(copy, (x,), params)
+    return Equation(copy, (x,), params, (Variable.of(aval, strides=None if strides is None else strides[0]),))
 
 
 def has_elements(x: Variable) -> bool:

@@ -18,7 +18,7 @@ from wengert.compile.equations import distinct_variables
 from wengert.compile.inline import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
 from wengert.compile.natively import Compiler, Kernel
-from wengert.compile.owners import with_own_results
+from wengert.compile.owners import reading_in_c_order, with_own_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
 from wengert.control import chained_loop
@@ -68,14 +68,23 @@ def native_loop(params: Params, compiled: Compiler, otherwise: Evaluation) -> Ev
 
 
 def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
-    """Return a graph of the distinct results of an iteration, and all: those of the body, and whether to go on."""
+    """Return a graph of the distinct results of an iteration, and all: those of the body, and whether to go on.
+
+    Rows of which nobody knows how many there are lie in C order, whatever loop leaves and whatever loop reads them.
+    """
     spec, body, cond = params["spec"], params["body"], params["cond"]
-    equations: list[Equation] = list(body.equations)
-    outputs = body.outputs
+    inputs, equations, outputs = list(body.inputs), list[Equation](), body.outputs
+    has_length = spec.length is not None
+    for i in range(len(inputs) if has_length else spec.constants + spec.carried, len(inputs)):
+        if axes_in_kernels(inputs[i]) != tuple(range(len(inputs[i].shape))):
+            equations += reading_in_c_order(inputs[i])
+            inputs[i] = equations[-3].inputs[0]
+    equations += body.equations
     if cond is not None:
         given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])
         outputs = (*outputs, *spliced(cond, given, equations))
-    graph = with_own_results(inlined(Graph(body.inputs, equations, outputs)))
+    rows = range(spec.carried, spec.carried if has_length else len(body.outputs))
+    graph = with_own_results(inlined(Graph(inputs, equations, outputs)), rows)
     return Graph(graph.inputs, graph.equations, distinct_variables(graph.outputs)), graph.outputs
 
 
