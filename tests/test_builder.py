@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wengert.native import jobs
+from wengert.native import engine, jobs
 from wengert.native.builder import Builder
 from wengert.native.functions import Function, Table, external, native
 from wengert.native.loader import machine_code
@@ -426,6 +426,28 @@ def test_a_function_that_the_system_lacks_is_refused() -> None:
 
     with pytest.raises(AttributeError, match="no_such_function_anywhere"):
         machine_code(program(lost), ())
+
+
+@pytest.mark.parametrize("rounds", [10, engine.LONGEST])
+def test_many_instructions_without_a_jump_are_written_the_quick_way(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def machine(target: engine.Target, is_quick: bool = False) -> Any:
+        asked.append(is_quick)
+        return real(target, is_quick)
+
+    def chain(n: Any) -> Any:
+        for factor in range(rounds):
+            n = n + (n % (factor + 2))
+        return n
+
+    real = engine.machine
+    monkeypatch.setattr(engine, "machine", machine)
+    (function,) = compiled(Function(f"chain_{rounds}", Signature(I64, (I64,)), lambda b, n: b.give(chain(n))))
+    assert asked == [rounds == engine.LONGEST]
+    assert function(12345) == chain(12345)
 
 
 # -------------------------------------------------------------------------------------------------- the text

@@ -41,6 +41,10 @@ class Target(Record):
         self.rounds = bool(has & {"sse4.1", "avx2"}) or not self.is_x86
 
 
+LONGEST = 6_000
+"""Instructions without a jump for which LLVM takes about half a second (ADR 0026); its time grows with their square."""
+
+
 @functools.cache
 def host() -> Target:
     """Return this processor, vectors of full width included.
@@ -56,16 +60,31 @@ def host() -> Target:
 
 
 @functools.cache
-def machine(target: Target) -> Any:
-    """Return LLVM's code generator for a processor; it keeps no state from one module to the next."""
+def machine(target: Target, is_quick: bool = False) -> Any:
+    """Return LLVM's code generator for a processor; it keeps no state from one module to the next.
+
+    Args:
+        target: the processor.
+        is_quick: whether to take little time, whatever the code will take.
+    """
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     made = llvm.Target.from_triple(target.triple)
     return made.create_target_machine(
-        cpu=target.processor, features=target.features, opt=2, reloc="pic", codemodel="small"
+        cpu=target.processor, features=target.features, opt=0 if is_quick else 2, reloc="pic", codemodel="small"
     )
+
+
+def is_long(text: str) -> bool:
+    """Tell whether a module has more than `LONGEST` instructions without a jump, as an unrolled loop of numbers has."""
+    length = 0
+    for line in text.splitlines():
+        length = length + 1 if line.startswith("  ") else 0
+        if length > LONGEST:
+            return True
+    return False
 
 
 def emit_object(text: str, target: Target) -> bytes:
@@ -83,7 +102,7 @@ def emit_object(text: str, target: Target) -> bytes:
 
         with llvm.parse_assembly(text) as module:  # whose release locks LLVM, too
             module.verify()
-            return bytes(machine(target).emit_object(module))
+            return bytes(machine(target, is_long(text)).emit_object(module))
 
 
 def emit_assembly(text: str, target: Target) -> str:
@@ -92,7 +111,7 @@ def emit_assembly(text: str, target: Target) -> str:
         import llvmlite.binding as llvm
 
         with llvm.parse_assembly(text) as module:
-            return str(machine(target).emit_assembly(module))
+            return str(machine(target, is_long(text)).emit_assembly(module))
 
 
 def linked(image: bytes) -> bytes:
