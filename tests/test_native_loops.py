@@ -485,3 +485,71 @@ def test_rows_of_loops_inside_of_others_and_in_threads() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def implicit(x: Any, end: Any) -> Any:
+    """Take implicit steps to a time, each by Newton's method: a `while` inside of another."""
+    value, time = x * 1.0, x * 0.0
+    while time < end:
+        guess, error = value * 1.0, 1.0
+        while np.abs(error) > 1e-12:
+            error = (guess - value + 0.1 * guess**3) / (1.0 + 0.3 * guess * guess)
+            guess = guess - error
+        value, time = guess, time + 0.25 * np.abs(np.cos(value))
+    return value
+
+
+def counted_down(x: Any, end: Any) -> Any:
+    """Have an inner loop of as many rounds as the outer one says, none at first."""
+    total, outer = x * 1.0, x * 0.0
+    while outer < end:
+        inner = outer * 1.0
+        while inner > 0.5:
+            inner, total = inner - 1.0, np.sin(total) * 1.1 + 0.1 * inner * x
+        outer = outer + 1.0
+    return total
+
+
+def of_rows(x: Any, end: Any) -> Any:
+    """Have a `while` in each step of a `scan`."""
+
+    def step(value: Any, row: Any) -> tuple[Any, Any]:
+        return stepped(value * row, end), value * row
+
+    total, rows = wg.scan(step, x * 1.0, np.array([0.5, 1.5, -0.7]))
+    return total + np.sum(rows**2)
+
+
+def three_deep(x: Any, end: Any) -> Any:
+    """Have such a `scan` in each round of a `while`."""
+    total, rounds = x * 1.0, 0.0
+    while rounds < end:
+        total, rounds = of_rows(total, end), rounds + 1.0
+    return total
+
+
+NESTED = (implicit, counted_down, of_rows)
+
+
+@pytest.mark.parametrize("function", NESTED)
+@pytest.mark.parametrize("transformed", [wg.grad, lambda f: wg.grad(wg.grad(f)), wg.hessian])
+def test_rows_of_rows_are_left_behind_in_a_chain(function: Any, transformed: Any, runs: list[bool]) -> None:
+    eager, jitted = transformed(function), wg.jit(transformed(function))
+    for _ in range(3):
+        jitted(0.7, 3.0)
+    runs.clear()
+    for end in (3.0, 2.0, 0.0, 1.0, 3.0, 4.0, 0.0, 3.0):
+        assert jitted(0.7, end) == pytest.approx(float(eager(0.7, end)), rel=1e-11)
+    assert not runs
+
+
+@pytest.mark.parametrize("function", [*NESTED, three_deep])
+@pytest.mark.parametrize("rows", [((4,), 64), ((64,), 2), ((4,), 2), ((4,), 8)])
+def test_rows_of_rows_that_there_is_no_room_for_are_pythons(
+    function: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaining, "ROWS", rows[0])
+    monkeypatch.setattr(chaining, "HANDED", rows[1])
+    eager, jitted = wg.grad(function), wg.jit(wg.grad(function))
+    for end in (3.0, 1.0, 3.0, 9.0, 3.0, 2.0, 7.0, 0.0):
+        assert jitted(0.7, end) == pytest.approx(float(eager(0.7, end)), rel=1e-11)

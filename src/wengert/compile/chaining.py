@@ -15,7 +15,7 @@ from wengert.compile.natively import Kernel, Natively, natively, with_operations
 from wengert.compile.programs import ABSENT, address_of, images, in_memory
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.aval import UNKNOWN
+from wengert.core.aval import UNKNOWN, Aval
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
 from wengert.native.chains import CHAIN, CHAINED, COPIED, COPYING, PLACE, STEP
@@ -31,8 +31,10 @@ MOST = 1 << 24
 """Bytes of an arena up to which it is worth while to keep them for the next call."""
 
 
-ROWS = 1024, 64
+ROWS = 1024, 256, 64
 """Rows that a chain has room for where nobody knows how many there will be; fewer if they would take too much."""
+HANDED = 128
+"""Such rows that there is room for where a loop leaves them behind in a round of another loop."""
 
 
 class Unchained(Exception):
@@ -72,7 +74,7 @@ class Chain:
 
     Attributes:
         places: of variables.
-        sequences: those of such rows, with what one is as.
+        sequences: those of such rows, with what one is as, and how many there is room for.
         unchanged: where inputs are to be that are outputs, too.
         size: bytes of the arena so far.
         contents: what it holds at first: places, and bytes.
@@ -90,7 +92,7 @@ class Chain:
         ends = {v: Place(i) for i, v in enumerate(graph.outputs, len(graph.inputs))}
         self.unchanged = {v: place for v, place in ends.items() if v in self.places}
         self.places = {**ends, **self.places}
-        self.sequences: dict[Variable, tuple[Place, Variable]] = {}
+        self.sequences = {v: (self.places[v], row_of(v), HANDED) for v in graph.inputs if UNKNOWN in v.shape}
         self.size, self.contents = CHAIN.size, list[tuple[int, bytes]]()
         self.steps: list[dict[str, int]] = []
         self.cycles = 0.0
@@ -118,17 +120,20 @@ class Chain:
         if type(x) is not Variable:
             return self.holding(as_array(like, x).tobytes())
         require_alike(x, like)
+        if UNKNOWN in x.shape:
+            raise Unchained
         if x not in self.places:
             self.places[x] = self.room(bytes_of(x))
         return self.places[x]
 
-    def place_of_rows(self, x: Any, like: Variable, is_made: bool) -> Place:
-        """Return the place of rows of which nobody knows how many there will be.
+    def place_of_rows(self, x: Any, like: Variable, is_made: bool, count: int | None) -> Place:
+        """Return the place of rows of which nobody knows how many there will be, or how many each of them will have.
 
         Args:
             x: all of them.
             like: what a part has as one of them.
             is_made: whether the part writes them.
+            count: how many there are; None if nobody knows.
 
         Raises:
             Unchained: no part has written them, or not as this one wants them.
@@ -136,9 +141,12 @@ class Chain:
         if type(x) is not Variable or (x in self.sequences) == is_made:
             raise Unchained
         if is_made:
-            self.sequences[x] = self.room(bytes_of(like) * self.rows), like
-        place, row = self.sequences[x]
+            most = HANDED if x in self.places else count or self.rows
+            self.sequences[x] = self.places.get(x) or self.room(bytes_of(like) * most), like, most
+        place, row, most = self.sequences[x]
         require_alike(row, like)
+        if count is not None and count > most:
+            raise Unchained
         return place
 
     def step(self, callee: Callee, places: Sequence[Place], **fields: int) -> None:
@@ -204,10 +212,18 @@ def long_axes(variable: Variable) -> list[int]:
 
 
 def bytes_of(variable: Variable) -> int:
-    """Return how many bytes a value takes."""
-    if UNKNOWN in variable.shape:
-        raise Unchained
-    return variable.dtype.itemsize * math.prod(variable.shape)
+    """Return how many bytes a value takes; a sequence of rows of which nobody knows how many there are, at most."""
+    return variable.dtype.itemsize * math.prod(lengths_of(variable))
+
+
+def lengths_of(variable: Variable) -> list[int]:
+    """Return the lengths of the axes of a value, and at most where nobody knows them."""
+    return [HANDED if n == UNKNOWN else n for n in variable.shape]
+
+
+def row_of(variable: Variable) -> Variable:
+    """Return what is as one of the rows that a sequence holds, of which nobody knows how many there are."""
+    return Variable.of(Aval(variable.shape[1:], variable.dtype), "")
 
 
 def is_variable(v: Any) -> bool:
@@ -229,33 +245,40 @@ def can_chain(graph: Graph) -> bool:
     return bool(found) and None not in map(joining, found)
 
 
-def in_a_chain(graph: Graph, native: Graph, outputs: Sequence[Any]) -> tuple[Segments[Executable], Kernel | None]:
+def in_a_chain(
+    graph: Graph, native: Graph, outputs: Sequence[Any], *, is_round: bool = False
+) -> tuple[Segments[Executable], Kernel | None]:
     """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
 
     Args:
         graph: the graph.
         native: the same with operations that run natively.
         outputs: what the chain is to give.
+        is_round: whether a loop runs it, which has room for the rows that loops inside leave behind.
     """
     if not can_chain(native):
         return Segments(graph, ()), None
     segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
-    return segments, chained(segments, outputs) if segments.parts else None
+    return segments, chained(segments, outputs, is_round) if segments.parts else None
 
 
-def chained(segments: Segments[Executable], outputs: Sequence[Any]) -> Kernel | None:
+def chained(segments: Segments[Executable], outputs: Sequence[Any], is_round: bool) -> Kernel | None:
     """Return a graph in segments as one kernel; None if that cannot be.
 
     Args:
         segments: of the graph: programs, and operations that can be steps.
         outputs: what it is to give.
+        is_round: whether a loop runs it.
     """
     graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
     written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}.union(graph.inputs)
-    if not all(type(x) is Variable and x in written and UNKNOWN not in x.shape for x in outputs):
+    if not all(type(x) is Variable and x in written for x in outputs):
+        return None
+    has_rows = any(UNKNOWN in x.shape for x in (*graph.inputs, *outputs))
+    if has_rows and not is_round:
         return None
     try:
-        chains = (laid_out(segments, Chain(graph, rows)) for rows in ROWS)
+        chains = (laid_out(segments, Chain(graph, rows)) for rows in ((HANDED,) if has_rows else ROWS))
         return next((chain.kernel() for chain in chains if chain.size <= MOST), None)
     except Unchained:
         return None
@@ -282,6 +305,6 @@ def kernel_of(graph: Graph) -> Kernel | None:
             whole = in_memory(images(Keeper(graph, "all of"))).whole
             if whole is not None:
                 return Kernel(whole.callee, whole.made, whole.image.cycles)
-        return in_a_chain(graph, natively(graph, kernel_of), graph.outputs)[1]
+        return in_a_chain(graph, natively(graph, kernel_of), graph.outputs, is_round=True)[1]
     except ABSENT:
         return None

@@ -12,7 +12,7 @@ from wengert.compile.chaining import Chain, Place, Unchained, bytes_of
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.passes import inlined
 from wengert.control.loop_operands import is_counted
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Variable
 from wengert.core.order import strides_of_stack
 from wengert.native.chains import COPY
@@ -62,6 +62,7 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
         **chain.listed("copies", "copy", COPY, copies(loop, chain)),
         **chain.listed("ends", "end", COPY, ends(loop, chain, equation.outputs)),
     )
+    give_repeated(loop, chain, equation.outputs[spec.carried :])
     chain.cycles += loop.kernel.cycles * (spec.length or min(times, USUAL))
 
 
@@ -91,14 +92,16 @@ def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[
         place_of_rows(chain, x, v, spec.length, False)
         for x, v in zip(given[second:], loop.inputs[second:], strict=True)
     ]
-    places += [chain.room(kind.dtype.itemsize * math.prod(kind.shape)) for kind in loop.kernel.made]
+    rows = {loop.places[v] for v in loop.left}
+    places += [
+        Place(-1) if i in rows else chain.room(kind.dtype.itemsize * math.prod(kind.shape))
+        for i, kind in enumerate(loop.kernel.made, len(loop.inputs))
+    ]
     made: dict[Variable, Variable] = {}
     for v, x in zip(loop.left, equation.outputs[spec.carried :], strict=True):
-        if v in made:
-            chain.sequences[x] = chain.sequences[made[v]]  # nobody writes to it again
-            continue
-        made[v] = x
-        places[loop.places[v]] = place_of_rows(chain, x, v, spec.length, True)
+        if v not in made:
+            made[v] = x
+            places[loop.places[v]] = place_of_rows(chain, x, v, spec.length, True)
     for v, x in zip(loop.inputs[spec.constants : second], loop.carried, strict=True):
         places.append(Place(-1) if type(x) is Variable else chain.place(x, v))
     flags = chain.holding(bytes([1, 0]))
@@ -113,9 +116,22 @@ def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[
 
 def place_of_rows(chain: Chain, x: Any, row: Variable, length: int | None, is_made: bool) -> Place:
     """Return where rows of a sequence lie one behind the other; raise Unchained if they do not."""
-    if length is None:
-        return chain.place_of_rows(x, row, is_made)
+    if length is None or UNKNOWN in row.shape:
+        return chain.place_of_rows(x, row, is_made, length)
     return chain.place(x, rows_in_order(row, length))
+
+
+def give_repeated(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -> None:
+    """Let sequences of the same rows be one, to which nobody writes again, and copies where the chain gives several."""
+    first: dict[Variable, Variable] = {}
+    for v, x in zip(loop.left, results, strict=True):
+        if first.setdefault(v, x) is x:
+            continue
+        place, row, most = chain.sequences[first[v]]
+        if x in chain.places:
+            chain.copy(place, chain.places[x], bytes_of(x))
+            place = chain.places[x]
+        chain.sequences[x] = place, row, most
 
 
 def copies(loop: NativeLoop, chain: Chain) -> list[tuple[int, ...]]:

@@ -58,7 +58,7 @@ def native_loop(params: Params, compiled: Compiler, otherwise: Evaluation) -> Ev
     spec = params["spec"]
     graph, outputs = iteration_of(params)
     rows = [*graph.inputs[spec.constants + spec.carried :], *outputs[spec.carried : len(params["body"].outputs)]]
-    if any(type(x) is not Variable or UNKNOWN in x.shape for x in rows):
+    if any(type(x) is not Variable for x in rows):
         return None
     carried = zip(graph.inputs[spec.constants :], outputs[: spec.carried], strict=False)
     if any(type(x) is Variable and axes_in_kernels(x) != axes_in_kernels(v) for v, x in carried):
@@ -113,6 +113,7 @@ class NativeLoop:
         places: among the addresses, of the variables that it gives; those of known values stand behind them.
         links: what is read next, in an order in which nothing is overwritten before it is read; and as a table.
         going, failing: the places of whether to go on, and of whether an iteration cannot be done.
+        is_inner: whether it reads or leaves rows of which nobody knows how long they are, as only chains can.
         is_once: whether it is known that there is one iteration if there are any.
         repeated: the variables that are several results.
         most: the iterations after which Python may look for signals.
@@ -141,6 +142,7 @@ class NativeLoop:
         flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
         self.going = self.places[going] if type(going) is Variable else flags
         self.failing = self.behind - 1 if len(kernel.made) > len(graph.outputs) else flags + 1
+        self.is_inner = any(UNKNOWN in x.shape for x in (*graph.inputs, *graph.outputs))
         given = [x for x in outputs[:total] if type(x) is Variable]
         self.repeated = {x for x in given if given.count(x) > 1}
         self.most = max(int(AT_ONCE / (kernel.cycles + CALLING)), 1)
@@ -171,7 +173,7 @@ class NativeLoop:
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Return the results of the loop."""
         given = parts(operands, self.params)
-        rounds = self.rounds(given)
+        rounds = 0 if self.is_inner else self.rounds(given)
         if rounds == 0:
             return self.otherwise(*operands)
         run = Run(self, given, rounds)
