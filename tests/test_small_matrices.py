@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,14 @@ ROUTINES: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
     "slogdet": (lambda a: tuple(np.linalg.slogdet(a)), matrices, False),
     "cholesky": (np.linalg.cholesky, positive, False),
     "cholesky, upper": (lambda a: np.linalg.cholesky(a, upper=True), positive, False),
+    "scipy solve": (linalg.solve, matrices, True),
+    "scipy solve, general": (lambda a, b: linalg.solve(a, b, assume_a="gen", check_finite=False), matrices, True),
+    "scipy solve, positive": (lambda a, b: linalg.solve(a, b, assume_a="pos"), positive, True),
+    "scipy solve, positive, lower": (lambda a, b: linalg.solve(a, b, lower=True, assume_a="pos"), positive, True),
+    "scipy inv": (linalg.inv, matrices, False),
+    "scipy cholesky": (linalg.cholesky, positive, False),
+    "scipy cholesky, lower": (lambda a: linalg.cholesky(a, lower=True), positive, False),
+    "cho_factor": (lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b), positive, True),
     "solve_triangular": (lambda a, b: linalg.solve_triangular(a, b, lower=True), matrices, True),
     "solve_triangular, upper": (linalg.solve_triangular, matrices, True),
     "solve_triangular, transposed": (lambda a, b: linalg.solve_triangular(a, b, trans=1), matrices, True),
@@ -188,6 +197,14 @@ SINGULAR: dict[str, tuple[Callable[..., Any], Any]] = {
     "solve_triangular": (lambda a: linalg.solve_triangular(a, a), np.diag([1.0, 0.0, 2.0])),
     "solve_triangular of NaN": (lambda a: linalg.solve_triangular(a, a), np.full((2, 2), np.nan)),
     "cho_solve of an infinity": (lambda a: linalg.cho_solve((a, True), a), np.diag([1.0, np.inf])),
+    "scipy solve": (lambda a: linalg.solve(a, a), np.zeros((2, 2))),
+    "scipy solve of NaN": (lambda a: linalg.solve(a, a), np.full((2, 2), np.nan)),
+    "scipy solve, positive": (lambda a: linalg.solve(a, a, assume_a="pos"), np.diag([1.0, -1.0])),
+    "scipy inv": (linalg.inv, np.zeros((3, 3))),
+    "scipy inv of an infinity": (linalg.inv, np.diag([1.0, np.inf])),
+    "scipy det of NaN": (linalg.det, np.full((2, 2), np.nan)),
+    "scipy cholesky": (linalg.cholesky, -np.eye(2)),
+    "scipy cholesky of NaN": (linalg.cholesky, np.full((2, 2), np.nan)),
     "newton": (lambda a: newton(a, np.zeros(2)), np.zeros((2, 2))),
 }
 
@@ -219,10 +236,52 @@ def test_nan_singular_and_extreme_matrices_are_as_numpy_has_them(function: Calla
 
 def test_determinants_of_singular_huge_and_tiny_matrices() -> None:
     run = wg.jit(lambda a: (np.linalg.det(a), *np.linalg.slogdet(a)))
+    by_scipy = wg.jit(linalg.det)
     for matrix in (np.ones((3, 3)), np.zeros((3, 3)), np.eye(3) * 1e-150, np.diag([1e-200, 1e-200, 1e300])):
         for _ in range(3):
             found = run(matrix)
             np.testing.assert_allclose(found, (np.linalg.det(matrix), *np.linalg.slogdet(matrix)), rtol=1e-12)
+            np.testing.assert_allclose(by_scipy(matrix), linalg.det(matrix), rtol=1e-12)
+
+
+NEARLY: dict[str, Callable[[Any], Any]] = {
+    "solve": lambda a: linalg.solve(a, a[0]),
+    "solve, general": lambda a: linalg.solve(a, a, assume_a="gen"),
+    "solve, positive": lambda a: linalg.solve(a, a[0], assume_a="pos"),
+    "inv": linalg.inv,
+}
+
+
+@pytest.mark.parametrize("case", NEARLY)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scipy_warns_of_nearly_singular_matrices(case: str, dtype: Any) -> None:
+    run, warned = wg.jit(NEARLY[case]), 0
+    for power in range(18):  # conditions from 1 to 1e17
+        basis = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+        a = (basis * np.array([1.0, 1.0, 10.0**-power]) @ basis.T).astype(dtype)
+        results = []
+        for function in (NEARLY[case], run, run):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                try:
+                    results.append((function(a), None, len(found)))
+                except np.linalg.LinAlgError as error:
+                    results.append((None, str(error), 0))
+        (want, *rest), *others = results
+        warned += rest != [None, 0]
+        for value, *other in others:
+            assert other == rest
+            if not any(rest):
+                tolerance = 20 * 10.0**power * np.finfo(dtype).eps
+                np.testing.assert_allclose(value, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
+    assert warned
+
+
+def test_one_triangle_of_what_is_said_to_be_positive_definite_is_read() -> None:
+    a, b = positive(3, 3), RNG.normal(size=(3, 2))
+    for lower in (False, True):
+        changed = a + (np.triu if lower else np.tril)(RNG.normal(size=(3, 3)), 1 if lower else -1)
+        require_same(lambda a, b, lower=lower: linalg.solve(a, b, lower=lower, assume_a="pos"), changed, b)
 
 
 def test_large_matrices_and_other_dtypes_are_lapacks() -> None:

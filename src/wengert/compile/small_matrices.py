@@ -22,7 +22,7 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.memory import address, room
 from wengert.native.processor import LINE
-from wengert.primitives import linear_algebra, triangular
+from wengert.primitives import counterparts, linear_algebra, triangular
 
 if TYPE_CHECKING:
     from wengert.compile.chaining import Chain
@@ -53,30 +53,43 @@ class Call(NamedTuple):
     fields: Mapping[str, int] = {}
 
 
+def finite_in(params: Params) -> dict[str, int]:
+    """Return the field that says whether operands must be finite, as only SciPy asks."""
+    return {"finite": int(params.get("check_finite", False))}
+
+
 def plain(routine: str) -> Callable[[Params], Call]:
     """Return how a routine without options is called."""
-    return lambda params: Call(routine)
+    return lambda params: Call(routine, (), finite_in(params))
 
 
 def call_of_solve_triangular(params: Params) -> Call:
     """Return how `solve_triangular` is called: rows are columns of the transpose, whose other half is read."""
-    fields = {name: int(params[given]) for name, given in (("unit", "unit_diagonal"), ("finite", "check_finite"))}
-    transposed = bool(params["trans"])
+    transposed, unit = bool(params["trans"]), int(params["unit_diagonal"])
     backward = int(bool(params["lower"]) == transposed)
-    return Call("solve_triangular", (0,) if transposed else (), {**fields, "backward": backward})
+    fields = {**finite_in(params), "unit": unit, "backward": backward}
+    return Call("solve_triangular", (0,) if transposed else (), fields)
 
 
 def call_of_cho_solve(params: Params) -> Call:
     """Return how `cho_solve` is called, with the lower factor."""
-    return Call("cho_solve", (0,) if params["upper"] else (), {"finite": int(params["check_finite"])})
+    return Call("cho_solve", (0,) if params["upper"] else (), finite_in(params))
 
 
 def call_of_cholesky(params: Params) -> Call:
     """Return how `cholesky` is called: the upper factor is the transpose of that of the transpose."""
-    return Call("cholesky", (0, 1) if params["upper"] else ())
+    return Call("cholesky", (0, 1) if params["upper"] else (), finite_in(params))
 
 
-CALLS: dict[Primitive, Callable[[Params], Call]] = {
+def call_of_scipy_solve(params: Params) -> Call | None:
+    """Return how SciPy's `solve` is called, which reads one triangle of what is said to be positive definite."""
+    structure = params.get("assume_a")
+    if structure in ("pos", "positive definite"):
+        return Call("solve_positive", () if params.get("lower") else (0,), finite_in(params))
+    return Call("solve_conditioned", (), finite_in(params)) if structure in (None, "gen", "general") else None
+
+
+CALLS: dict[Primitive, Callable[[Params], Call | None]] = {
     linear_algebra.solve: plain("solve"),
     linear_algebra.inv: plain("inv"),
     linear_algebra.det: plain("det"),
@@ -84,6 +97,10 @@ CALLS: dict[Primitive, Callable[[Params], Call]] = {
     triangular.solve_triangular: call_of_solve_triangular,
     triangular.cho_solve: call_of_cho_solve,
     triangular.cholesky: call_of_cholesky,
+    triangular.scipy_cholesky: call_of_cholesky,
+    counterparts.solve: call_of_scipy_solve,
+    counterparts.inv: plain("inv_conditioned"),
+    counterparts.det: plain("det"),
 }
 
 
@@ -141,6 +158,8 @@ def small_matrices(equation: Equation) -> SmallMatrices | None:
     if described is None or not all(type(x) is Variable for x in equation.outputs):
         return None
     call, arrays = described(equation.params), [*map(as_variable, equation.inputs), *equation.outputs]
+    if call is None:
+        return None
     dtype, size = arrays[0].dtype, arrays[0].shape[-1]
     alike = all(x.dtype == dtype and UNKNOWN not in x.shape and 0 not in x.shape for x in arrays)
     if dtype.name not in SCALARS or not alike or size > LARGEST:
@@ -158,8 +177,8 @@ def small_matrices(equation: Equation) -> SmallMatrices | None:
         fields |= {f"row_{i}": row, f"column_{i}": column, f"step_{i}": step}
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}
-    work = size * (size + columns)
-    cycles = fields["count"] * (CALL + CYCLE * work * (size + columns))
+    work = size * (2 * size + columns)
+    cycles = fields["count"] * (CALL + CYCLE * size * (size + columns) ** 2)
     return SmallMatrices(equation, f"{SMALL}.{call.routine}.{dtype.name}", fields, work * dtype.itemsize, cycles)
 
 

@@ -58,6 +58,14 @@ class Matrix(NamedTuple):
         """Return the address of an element."""
         return self.first.at(i * self.row + j * self.column)
 
+    def after(self, columns: Value) -> Matrix:
+        """Return what is behind so many columns."""
+        return self._replace(first=self.first.at(columns * self.column))
+
+    def transposed(self) -> Matrix:
+        """Return the transpose."""
+        return self._replace(row=self.column, column=self.row)
+
 
 class Problem:
     """Be one of the problems that a kernel solves.
@@ -70,12 +78,14 @@ class Problem:
         size: the rows and columns of the matrix.
         columns: those of the right side.
         zero, one: these numbers.
+        yes, no: truth values.
     """
 
     def __init__(self, b: Builder, kind: Float, fields: Value, matrices: list[Matrix], failed: Value) -> None:
         self.b, self.kind, self.fields, self.matrices, self.failed = b, kind, fields, matrices, failed
         self.size, self.columns = fields.get("size"), fields.get("columns")
         self.zero, self.one = b.constant(I64, 0), b.constant(I64, 1)
+        self.yes, self.no = self.one.differs(0), self.one.equals(0)
 
     def fail_if(self, condition: Value) -> None:
         """Leave all to Python if a condition holds."""
@@ -119,6 +129,35 @@ def require_finite(p: Problem, matrix: Matrix, columns: Value) -> None:
         p.fail_if((x - x).differs(0))
 
 
+def put_identity(p: Problem, target: Matrix) -> None:
+    """Write the identity."""
+    with p.b.loop(p.size) as rows, p.b.loop(p.size) as cells:
+        one = p.b.select(rows.index.equals(cells.index), p.number(1.0), 0.0)
+        target.at(rows.index, cells.index).store(one)
+
+
+def require_conditioned(p: Problem, at: Callable[[Value, Value], Value], inverse: Matrix) -> None:
+    """Leave all to Python if it is to warn of a matrix that is nearly singular, by its condition in the 1-norm.
+
+    LAPACK's estimates of the condition are at most that (N. Higham, Accuracy and Stability of Numerical Algorithms,
+    2002, section 15.3), so of what is left SciPy does not warn.
+    """
+    condition = one_norm(p, at) * one_norm(p, inverse.at)
+    p.fail_if(p.b.compare("uge", condition, 2.0**51 if p.kind is F64 else 2.0**22))
+
+
+def one_norm(p: Problem, at: Callable[[Value, Value], Value]) -> Value:
+    """Return the largest sum of the absolute values in a column; what is not finite is left to Python."""
+    b = p.b
+    with b.loop(p.size, carry=[p.number(0.0)], certain=True) as columns:
+        with b.loop(p.size, carry=[p.number(0.0)], certain=True) as rows:
+            rows.next(rows.values[0] + p.magnitude(at(rows.index, columns.index).load()))
+        total, largest = rows.results[0], columns.values[0]
+        p.fail_if((total - total).differs(0))
+        columns.next(b.select(total > largest, total, largest))
+    return columns.results[0]
+
+
 def subtract(p: Problem, target: Value, source: Value, factor: Value, count: Value) -> None:
     """Subtract a multiple of some elements that lie side by side from others."""
     b, kind = p.b, vector_of(p.kind, VECTOR * 8 // p.kind.bits)
@@ -156,7 +195,7 @@ def eliminate(p: Problem, work: Matrix, width: Value) -> Value:
     return steps.results[0]
 
 
-def substitute(p: Problem, triangle: Matrix, x: Matrix, backward: Value, unit: Value) -> None:
+def substitute(p: Problem, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
     """Solve a triangular system in place, whose right sides lie row by row."""
     b, n = p.b, p.size
 
@@ -168,10 +207,10 @@ def substitute(p: Problem, triangle: Matrix, x: Matrix, backward: Value, unit: V
         row = x.at(k, p.zero)
         with b.loop(steps.index) as known:
             j = place(known.index)
-            subtract(p, row, x.at(j, p.zero), triangle.at(k, j).load(), p.columns)
+            subtract(p, row, x.at(j, p.zero), triangle.at(k, j).load(), columns)
         pivot = b.select(unit, p.number(1.0), triangle.at(k, k).load())
         p.fail_if(pivot.equals(0))
-        with b.loop(p.columns) as cells:
+        with b.loop(columns) as cells:
             cell = row.at(cells.index)
             cell.store(cell.load() / pivot)
 
@@ -179,38 +218,79 @@ def substitute(p: Problem, triangle: Matrix, x: Matrix, backward: Value, unit: V
 # Solvers
 
 
-def solve_beside(p: Problem, a: Matrix, x: Matrix, put: Callable[[Matrix], None]) -> None:
-    """Solve a system whose right sides are put beside the matrix."""
-    width = p.size + p.columns
+def solved_beside(p: Problem, a: Matrix, columns: Value, put: Callable[[Matrix], None]) -> Matrix:
+    """Return the solutions of a system whose right sides are put beside the matrix."""
+    width = p.size + columns
     work = p.work(width)
-    right = work._replace(first=work.first.at(p.size))
+    right = work.after(p.size)
     copy(p, work, a, p.size)
     put(right)
     eliminate(p, work, width)
-    substitute(p, work, right, p.one.differs(0), p.one.equals(0))
-    copy(p, x, right, p.columns)
+    substitute(p, work, right, columns, p.yes, p.no)
+    return right
 
 
 def solve(p: Problem) -> None:
     """Solve A X = B."""
     a, right, x = p.matrices
-    solve_beside(p, a, x, lambda place: copy(p, place, right, p.columns))
+    found = solved_beside(p, a, p.columns, lambda place: copy(p, place, right, p.columns))
+    copy(p, x, found, p.columns)
 
 
 def invert(p: Problem) -> None:
     """Solve A X = I."""
-
-    def put(place: Matrix) -> None:
-        with p.b.loop(p.size) as rows, p.b.loop(p.size) as cells:
-            one = p.b.select(rows.index.equals(cells.index), p.number(1.0), 0.0)
-            place.at(rows.index, cells.index).store(one)
-
     a, x = p.matrices
-    solve_beside(p, a, x, put)
+    copy(p, x, solved_beside(p, a, p.columns, lambda place: put_identity(p, place)), p.columns)
+
+
+def put_beside(p: Problem, place: Matrix) -> None:
+    """Put down the right sides, which must be finite, and beside them those whose solution is the inverse."""
+    a, right, _ = p.matrices
+    require_finite(p, a, p.size)
+    require_finite(p, right, p.columns)
+    copy(p, place, right, p.columns)
+    put_identity(p, place.after(p.columns))
+
+
+def solve_conditioned(p: Problem) -> None:
+    """Solve A X = B for an A that is not nearly singular."""
+    a, _, x = p.matrices
+    found = solved_beside(p, a, p.columns + p.size, lambda place: put_beside(p, place))
+    require_conditioned(p, a.at, found.after(p.columns))
+    copy(p, x, found, p.columns)
+
+
+def solve_positive(p: Problem) -> None:
+    """Solve A X = B for a positive definite A by Cholesky's factor of its lower triangle."""
+    a, _, x = p.matrices
+    columns = p.columns + p.size
+    work = p.work(p.size + columns)
+    found = work.after(p.size)
+    put_beside(p, found)
+    factorise(p, a, work)
+    substitute(p, work, found, columns, p.no, p.no)
+    substitute(p, work.transposed(), found, columns, p.yes, p.no)
+
+    def at(i: Value, j: Value) -> Value:
+        is_below = j < i
+        return a.at(p.b.select(is_below, i, j), p.b.select(is_below, j, i))
+
+    require_conditioned(p, at, found.after(p.columns))
+    copy(p, x, found, p.columns)
+
+
+def invert_conditioned(p: Problem) -> None:
+    """Solve A X = I for an A that is not nearly singular."""
+    a, x = p.matrices
+    require_finite(p, a, p.size)
+    found = solved_beside(p, a, p.columns, lambda place: put_identity(p, place))
+    require_conditioned(p, a.at, found)
+    copy(p, x, found, p.columns)
 
 
 def eliminated(p: Problem) -> tuple[Matrix, Value]:
     """Return a matrix in triangular form, and the sign of the exchange of rows."""
+    require_finite(p, p.matrices[0], p.size)
     work = p.work(p.size)
     copy(p, work, p.matrices[0], p.size)
     return work, eliminate(p, work, p.size)
@@ -249,17 +329,22 @@ def substituted(p: Problem, times: int) -> None:
     work = p.work(p.columns)
     copy(p, work, right, p.columns)
     backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
-    substitute(p, triangle, work, backward, unit)
+    substitute(p, triangle, work, p.columns, backward, unit)
     if times == 2:
-        transposed = triangle._replace(row=triangle.column, column=triangle.row)
-        substitute(p, transposed, work, b.select(backward, p.one.equals(0), p.one.differs(0)), unit)
+        substitute(p, triangle.transposed(), work, p.columns, b.select(backward, p.no, p.yes), unit)
     copy(p, x, work, p.columns)
 
 
 def factor(p: Problem) -> None:
+    """Compute Cholesky's factor."""
+    a, factor = p.matrices
+    require_finite(p, a, p.size)
+    factorise(p, a, factor)
+
+
+def factorise(p: Problem, a: Matrix, factor: Matrix) -> None:
     """Compute Cholesky's factor L of A = L L^T from the lower triangle of A."""
     b, n = p.b, p.size
-    a, factor = p.matrices
 
     def rest(i: Value, j: Value) -> Value:
         with b.loop(j, carry=[a.at(i, j).load()]) as terms:
@@ -280,7 +365,10 @@ def factor(p: Problem) -> None:
 
 SOLVERS: dict[str, tuple[Solver, int]] = {
     "solve": (solve, 3),
+    "solve_conditioned": (solve_conditioned, 3),
+    "solve_positive": (solve_positive, 3),
     "inv": (invert, 2),
+    "inv_conditioned": (invert_conditioned, 2),
     "det": (determinant, 2),
     "slogdet": (logarithm, 3),
     "solve_triangular": (lambda p: substituted(p, 1), 3),
