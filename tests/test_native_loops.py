@@ -17,7 +17,7 @@ from wengert.compile.executable import Compiled
 from wengert.compile.layouts import as_array, as_value
 from wengert.compile.natively import Natively
 from wengert.compile.segments import without_numbers
-from wengert.control import native_loop
+from wengert.control import loop, native_loop
 from wengert.core.graph import Graph, Variable, subgraphs
 from wengert.transforms.tracing import trace
 
@@ -553,3 +553,17 @@ def test_rows_of_rows_that_there_is_no_room_for_are_pythons(
     eager, jitted = wg.grad(function), wg.jit(wg.grad(function))
     for end in (3.0, 1.0, 3.0, 9.0, 3.0, 2.0, 7.0, 0.0):
         assert jitted(0.7, end) == pytest.approx(float(eager(0.7, end)), rel=1e-11)
+
+
+def test_rounds_that_are_pythons_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chaining, "HANDED", 2)
+    prepared: list[Graph] = []
+    natively = loop.natively
+    monkeypatch.setattr(loop, "natively", lambda graph, compiled: prepared.append(graph) or natively(graph, compiled))
+    jitted = wg.jit(wg.grad(implicit))
+    for _ in range(4):
+        jitted(0.7, 3.0)
+    count = len(prepared)
+    for _ in range(4):
+        assert jitted(0.7, 3.0) == pytest.approx(wg.grad(implicit)(0.7, 3.0))
+    assert count == len(prepared) > 0

@@ -15,6 +15,7 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import chain, count
 from typing import Any
 
@@ -146,8 +147,12 @@ class Loop(Structured):
     def natively(self, params: Params, compiled: Compiler) -> Callable[..., tuple[Any, ...]] | None:
         """Return the loop of machine code if one kernel does all that is done in an iteration."""
 
+        @cache
+        def body() -> Graph:
+            return natively(params["body"], compiled)
+
         def otherwise(*operands: Any) -> tuple[Any, ...]:
-            return self.repeat(*operands, **{**params, "body": natively(params["body"], compiled)})
+            return self.repeat(*operands, **{**params, "body": body()})
 
         return native_loop(params, compiled, otherwise)
 
