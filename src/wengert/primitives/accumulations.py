@@ -20,6 +20,7 @@ from wengert.core.dispatch import apply, at_once
 from wengert.core.form import Scan
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import Routine
+from wengert.core.ufunc_loops import compute_into
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence", "reduceat"]
 
@@ -65,8 +66,9 @@ def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
         return np.concatenate([edge, ct], axis=axis) - np.concatenate([ct, edge], axis=axis)
     out = np.empty(aval.shape, ct.dtype)
     first, last = slice_along(axis, None, 1), slice_along(axis, -1, None)
-    np.negative(ct[first], out=out[first])
-    np.subtract(ct[slice_along(axis, None, -1)], ct[slice_along(axis, 1, None)], out=out[slice_along(axis, 1, -1)])
+    compute_into(out[first], np.negative, ct[first])
+    before, after = ct[slice_along(axis, None, -1)], ct[slice_along(axis, 1, None)]
+    compute_into(out[slice_along(axis, 1, -1)], np.subtract, before, after)
     out[last] = ct[last]
     return out
 
@@ -152,7 +154,7 @@ def solve_long(a: Any, b: Any) -> Any:
     from scipy.linalg.blas import get_blas_funcs
 
     band = np.empty((2, len(b)), b.dtype, order="F")
-    np.negative(a, band[0, 1:])
+    compute_into(band[0, 1:], np.negative, a)
     return get_blas_funcs("tbsv", dtype=b.dtype)(1, band, b, trans=1, diag=1)
 
 
