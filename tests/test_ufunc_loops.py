@@ -52,7 +52,7 @@ def laid(values: np.ndarray, stride: int) -> np.ndarray:
 
 
 def numbers(kind: str, n: int) -> np.ndarray:
-    """Return numbers that differ, where a dtype has as many, in the domain of most functions, and some that are special."""
+    """Return numbers that differ, where a dtype has as many, in the domain of most functions, and special ones."""
     generator = np.random.default_rng(n)
     if kind == "?":
         return generator.random(n) < 0.5
