@@ -29,7 +29,7 @@ from wengert.kernel.tiling import scheduled
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder
-from wengert.native.callee import Callee
+from wengert.native.callee import LARGE, Callee
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
 from wengert.native.engine import emit_object, host, linked
 from wengert.native.functions import Function, external, native
@@ -420,15 +420,31 @@ def test_arenas_begin_with_their_constants_in_whole_lines(way: tuple[Any, Any]) 
         x, y, constants = data.at(0).load().to(F64), data.at(1).load().to(F64), arena.to(F64)
         y.store(x.load() * constants.load() + constants.at(1).load())
 
-    arena = room(16)
-    arena[:16] = np.array([3.0, 4.0]).view(np.uint8)
-    variant = way[1]([NumberKind(float)], NumberKind(float), kernel(write), arena=arena)
+    contents = [(0, np.array([3.0, 4.0]).tobytes())]
+    variant = way[1]([NumberKind(float)], NumberKind(float), kernel(write), size=16, contents=contents)
     assert made(way, variant)(2.0) == 10.0
     for size in (0, 1, 128, 1000):
         memory = room(size)
         assert memory.ctypes.data % 128 == 0
         assert memory.nbytes % 128 == 0
         assert memory.nbytes >= max(size, 1)
+
+
+@pytest.mark.parametrize("size", [LARGE, LARGE + 1])
+def test_large_arenas_are_of_one_call(size: int, way: tuple[Any, Any]) -> None:
+    def write(b: Builder, data: Value, arena: Value) -> None:
+        x, y, constants = data.at(0).load().to(F64), data.at(1).load().to(F64), arena.to(F64)
+        y.store(x.load() * constants.at(1).load() + constants.at(20_000).load())
+
+    contents = [(160_000, np.array([4.0]).tobytes()), (0, np.array([0.0, 3.0]).tobytes())]
+    callee = Callee(kernel(write), size=size, contents=contents)
+    assert (callee.arena is None) == (size > LARGE)
+    assert sum(memory.nbytes for _, _, memory in callee.pieces()) == (size if size <= LARGE else 24)
+    function = made(way, way[1].args[0]([NumberKind(float)], NumberKind(float), callee))
+    assert [function(x) for x in (2.0, 3.0)] == [10.0, 13.0]
+    given = np.array(2.0), np.zeros(()), np.zeros((), bool)
+    callee.call_apart([x.ctypes.data for x in given])
+    assert given[1] == 10.0
 
 
 def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
@@ -708,7 +724,7 @@ class Held:
 
 
 def test_arenas_are_for_one_call_at_a_time(way: tuple[Any, Any]) -> None:
-    variant = way[1]([FLAG, TEN], TEN, kernel(waiting), arena=room(40), releases=True)
+    variant = way[1]([FLAG, TEN], TEN, kernel(waiting), size=40, releases=True)
     function = made(way, variant)
     held = [Held(function, numbers + i) for i in range(4)]
     assert [same(x.release(), numbers + i) for i, x in enumerate(held)] == [True] * 4
@@ -717,11 +733,24 @@ def test_arenas_are_for_one_call_at_a_time(way: tuple[Any, Any]) -> None:
 
 
 def test_variants_share_an_arena(way: tuple[Any, Any]) -> None:
-    callee = Callee(kernel(waiting), arena=room(40), releases=True)
+    callee = Callee(kernel(waiting), size=40, releases=True)
     cls = way[1].args[0]
     function = made(way, cls([FLAG, TEN], TEN, callee), cls([FLAG, TEN], TEN, callee, ("x",)))
     held = [Held(function, numbers), Held(lambda flag, x: function(flag, x=x), numbers + 1)]
     assert [same(x.release(), numbers + i) for i, x in enumerate(held)] == [True] * 2
+
+
+def test_an_arena_is_free_in_a_process_that_is_forked_while_it_is_used(way: tuple[Any, Any]) -> None:
+    callee = Callee(kernel(waiting), size=40, releases=True)
+    function = made(way, way[1].args[0]([FLAG, TEN], TEN, callee))
+    held = Held(function, numbers)
+    child = os.fork()
+    if child == 0:
+        right = same(function(np.array([1, 0]), numbers + 1), numbers + 1)
+        os._exit(0 if right and callee.busy.value == 0 and callee.lock.acquire(blocking=False) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert same(held.release(), numbers)
+    assert callee.busy.value == 0
 
 
 def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, Any]) -> None:

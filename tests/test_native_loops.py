@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -258,15 +261,100 @@ def test_a_chain_fails_where_python_is_to_raise(runs: list[bool]) -> None:
     assert runs[-2:] == [False, False]
 
 
-def test_a_chain_that_takes_long_is_pythons(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
-    monkeypatch.setattr(native_loop, "AT_ONCE", 1 << 16)
-    jitted = wg.jit(lambda n: wg.while_loop(lambda c: c < n, lambda c: c + 1.0, 0.0))
+def nested(kinds: str) -> Callable[[Any, Any], Any]:
+    """Return loops inside of each other: a while of n rounds, a fori of n rounds, a scan of three rows."""
+
+    def function(x: Any, n: Any) -> Any:
+        def inner(c: Any, rest: str) -> Any:
+            if not rest:
+                return np.sin(c) * 0.5 + 0.3
+            if rest[0] == "w":
+                return wg.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, inner(s[1], rest[1:])), (0, c))[1]
+            if rest[0] == "f":
+                return wg.fori_loop(0, n, lambda i, s: inner(s, rest[1:]), c)
+            return wg.scan(lambda s, row: (inner(s, rest[1:]) + row, s), c, np.zeros(3))[0]
+
+        return inner(x, kinds)
+
+    return function
+
+
+@contextlib.contextmanager
+def alarm(handler: Callable[..., Any], after: float, every: float = 0.0) -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, after, every)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupt(*_: Any) -> None:
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("kinds", ["w", "f", "ww", "wf", "fw", "ff", "sw", "ws", "wsf", "www"])
+def test_loops_inside_of_others_answer_signals(kinds: str, runs: list[bool]) -> None:
+    jitted = wg.jit(nested(kinds))
     for _ in range(4):
-        assert jitted(3.0) == 3.0
-    before = len(runs)
-    assert jitted(1e5) == 1e5
-    assert jitted(3.0) == 3.0
-    assert len(runs) == before + 2
+        assert jitted(0.5, 3) == pytest.approx(nested(kinds)(0.5, 3))
+    before, start = len(runs), time.process_time()
+    with alarm(interrupt, 0.02), pytest.raises(TimeoutError):
+        jitted(0.5, 10**9)
+    assert time.process_time() - start < 0.1
+    assert jitted(0.5, 3) == pytest.approx(nested(kinds)(0.5, 3))
+    assert len(runs) == before  # a chain is never left to Python for taking long
+
+
+def test_gradients_of_loops_inside_of_others_answer_signals() -> None:
+    jitted = wg.jit(wg.grad(nested("fw")))
+    for _ in range(4):
+        assert jitted(0.5, 3) == pytest.approx(wg.grad(nested("fw"))(0.5, 3))
+    with alarm(interrupt, 0.02), pytest.raises(TimeoutError):
+        jitted(0.5, 100_000)
+    assert jitted(0.5, 3) == pytest.approx(wg.grad(nested("fw"))(0.5, 3))
+
+
+def test_handlers_of_signals_that_return_leave_results_as_they_are() -> None:
+    jitted = wg.jit(nested("wf"))
+    want = [jitted(0.5, 3) for _ in range(4)]
+    alone, found = jitted(0.5, 2000), list[Any]()
+    with alarm(lambda *_: found.append(jitted(0.5, 3)), 0.005, 0.005):  # in the arena of another call
+        assert jitted(0.5, 2000) == alone
+    assert found
+    assert set(found) == set(want)
+
+
+def test_a_chain_that_is_called_through_ctypes_answers_signals() -> None:
+    compiled = Compiled(trace(nested("wf"))(0.5, 3))
+    assert compiled.callee is not None
+    given = [np.array(0.5), np.array(10**9), np.zeros(()), np.zeros((), bool)]
+    with alarm(interrupt, 0.02), pytest.raises(TimeoutError):
+        compiled.callee.call([x.ctypes.data for x in given])
+    given[1][...] = 3
+    compiled.callee.call([x.ctypes.data for x in given])
+    assert given[2] == pytest.approx(nested("wf")(0.5, 3))
+
+
+@pytest.mark.parametrize("kinds", ["w", "wf"])
+def test_other_threads_run_while_a_loop_does(kinds: str) -> None:
+    jitted = wg.jit(nested(kinds))
+    for _ in range(4):
+        jitted(0.5, 3)
+    rounds = 10_000_000 if kinds == "w" else 3_000
+    thread = threading.Thread(target=jitted, args=(0.5, rounds))
+    switched, turns = sys.getswitchinterval(), 0
+    sys.setswitchinterval(1e-4)
+    try:
+        thread.start()
+        while thread.is_alive():
+            time.sleep(0)
+            turns += 1
+    finally:
+        sys.setswitchinterval(switched)
+        thread.join()
+    assert turns > 20
 
 
 def test_loops_inside_of_others_are_one_kernel(runs: list[bool]) -> None:
@@ -380,18 +468,8 @@ def test_an_endless_loop_can_be_interrupted() -> None:
     jitted = wg.jit(lambda x: wg.while_loop(lambda c: c < 2.0, lambda c: c * 0.5 + 0.1, x))
     for _ in range(4):
         assert jitted(2.5) == 2.5
-
-    def interrupt(*_: Any) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(TimeoutError):
-            jitted(0.5)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with alarm(interrupt, 0.02), pytest.raises(TimeoutError):
+        jitted(0.5)
 
 
 def test_results_share_no_memory() -> None:

@@ -20,8 +20,8 @@ from wengert.core.graph import Equation, Graph, Variable
 from wengert.native.callee import Callee
 from wengert.native.chains import CHAIN, CHAINED, COPIED, COPYING, PLACE, STEP
 from wengert.native.executable import LONG, Executable
+from wengert.native.interrupts import OFTEN
 from wengert.native.kinds import ArrayKind
-from wengert.native.memory import address, room
 from wengert.native.processor import LINE
 
 __all__ = ["Chain", "Joining", "Place", "Unchained", "bytes_of", "in_a_chain", "kernel_of"]
@@ -80,6 +80,7 @@ class Chain:
         contents: what it holds at first: places, and bytes.
         steps: their fields.
         cycles: about how long they take.
+        unseen: how long those do that follow the last one that looks up.
         owners: what must live as long as the chain.
         team: where the address of a team's memory stands, if some program wants one.
     """
@@ -95,7 +96,7 @@ class Chain:
         self.sequences = {v: (self.places[v], row_of(v), HANDED) for v in graph.inputs if UNKNOWN in v.shape}
         self.size, self.contents = CHAIN.size, list[tuple[int, bytes]]()
         self.steps: list[dict[str, int]] = []
-        self.cycles = 0.0
+        self.cycles = self.unseen = 0.0
         self.owners: list[Any] = []
         self.team: ctypes.c_void_p | None = None
 
@@ -149,15 +150,21 @@ class Chain:
             raise Unchained
         return place
 
-    def step(self, callee: Callee, places: Sequence[Place], **fields: int) -> None:
-        """Add a step that calls a kernel with what is at some places."""
-        memory = self.holding(callee.arena.tobytes())
+    def step(self, callee: Callee, places: Sequence[Place], cycles: float, **fields: int) -> None:
+        """Add a step that calls a kernel with what is at some places, which takes about so many cycles."""
+        self.cycles += cycles
+        self.unseen += cycles
+        looks = self.unseen > OFTEN
+        self.unseen = 0.0 if looks else self.unseen
+        memory = self.room(callee.size)
+        self.contents += [(memory.offset + place, contents) for place, contents in callee.contents]
         self.steps.append(
             {
                 "run": callee.address,
                 "memory": memory.offset,
                 "table": self.room(ctypes.sizeof(ctypes.c_void_p) * len(places)).offset,
                 **self.listed("places", "place", PLACE, places),
+                "looks": int(looks),
                 **fields,
             }
         )
@@ -174,14 +181,13 @@ class Chain:
         program = part.program
         assert program is not None
         places = [self.place(v, v) for v in (*part.graph.inputs, *part.graph.outputs) if is_variable(v)]
-        self.step(program.callee, [*places, self.holding(bytes(1))], failing=len(places))
-        self.cycles += program.image.cycles
+        self.step(program.callee, [*places, self.holding(bytes(1))], program.image.cycles, failing=len(places))
 
     def copy(self, source: Place, target: Place, size: int) -> None:
         """Add a step that copies so many bytes."""
-        arena = room(COPYING.size)
-        COPYING.view(address(arena)).size = size
-        self.step(Callee(address_of(COPIED), arena=arena), [source, target, self.holding(bytes(1))], failing=2)
+        fields = bytes(COPYING.ctype(size=size))
+        callee = Callee(address_of(COPIED), size=COPYING.size, contents=[(0, fields)])
+        self.step(callee, [source, target, self.holding(bytes(1))], size / LINE, failing=2)
 
     def kernel(self) -> Kernel:
         """Return the chain."""
@@ -192,11 +198,15 @@ class Chain:
         head = CHAIN.ctype(
             steps=len(self.steps), step=at.offset, failed=len(self.graph.inputs) + len(self.graph.outputs)
         )
-        arena = room(self.size)
-        for start, contents in [(0, bytes(head)), *self.contents]:
-            arena[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
-        releases = self.cycles > LONG
-        callee = Callee(address_of(CHAINED), arena=arena, team=self.team, releases=releases, owner=self.owners)
+        callee = Callee(
+            address_of(CHAINED),
+            size=self.size,
+            contents=[(0, bytes(head)), *self.contents],
+            team=self.team,
+            releases=self.cycles > LONG,
+            looks=True,
+            owner=self.owners,
+        )
         return Kernel(callee, [*map(array_kind, self.graph.outputs), ArrayKind(np.dtype(bool), ())], self.cycles)
 
 

@@ -20,7 +20,6 @@ from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
 from wengert.native.kinds import ArrayKind
 from wengert.native.matrices import MATRICES, SCALARS, SMALL
-from wengert.native.memory import address, room
 from wengert.native.processor import LINE
 from wengert.primitives import counterparts, linear_algebra, triangular
 
@@ -125,17 +124,13 @@ class SmallMatrices:
     def join(self, chain: Chain, equation: Equation) -> None:
         """Add the routine to a chain."""
         places = [*map(chain.place, equation.inputs, self.inputs), *map(chain.place, equation.outputs, self.outputs)]
-        chain.step(self.callee(), [*places, chain.holding(bytes(1))], failing=len(places))
-        chain.cycles += self.cycles
+        chain.step(self.callee(), [*places, chain.holding(bytes(1))], self.cycles, failing=len(places))
 
     def callee(self) -> Callee:
         """Return the kernel with what it is to know."""
         start = -(-MATRICES.size // LINE) * LINE
-        arena = room(start + self.work)
-        view = MATRICES.view(address(arena))
-        for name, value in (*self.fields.items(), ("work", start)):
-            setattr(view, name, value)
-        return Callee(address_of(self.name), arena=arena)
+        fields = bytes(MATRICES.ctype(**self.fields, work=start))
+        return Callee(address_of(self.name), size=start + self.work, contents=[(0, fields)])
 
     @cached
     def entry(self) -> OfArrays:

@@ -21,10 +21,12 @@ from wengert.native.repeating import LINK, MOVE
 if TYPE_CHECKING:
     from wengert.control.native_loop import NativeLoop
 
-__all__ = ["USUAL", "behind", "join", "sequence_of"]
+__all__ = ["ENDLESS", "USUAL", "behind", "join", "sequence_of"]
 
 USUAL = 128
 """Iterations of a loop of which nobody knows how many there are."""
+ENDLESS = 1 << 62
+"""As many at most."""
 
 
 def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
@@ -51,8 +53,10 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
     chain.step(
         loop.kernel.callee,
         places,
+        loop.kernel.cycles * (spec.length or min(times, USUAL)),
         most=times,
         counted=counted,
+        often=loop.often,
         sure=int(has_length or loop.is_once),
         starting=starting,
         going=loop.going,
@@ -63,7 +67,6 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
         **chain.listed("ends", "end", COPY, ends(loop, chain, equation.outputs)),
     )
     give_repeated(loop, chain, equation.outputs[spec.carried :])
-    chain.cycles += loop.kernel.cycles * (spec.length or min(times, USUAL))
 
 
 def times_of(loop: NativeLoop, chain: Chain) -> int:
@@ -71,7 +74,7 @@ def times_of(loop: NativeLoop, chain: Chain) -> int:
     if loop.params["cond"] is not None and loop.is_once:
         return 1
     has_rows = len(loop.left) + len(loop.inputs) > loop.spec.constants + loop.spec.carried
-    return loop.spec.length or (min(loop.most, chain.rows) if has_rows else loop.most)
+    return loop.spec.length or (chain.rows if has_rows else ENDLESS)
 
 
 def count_of(chain: Chain, limit: Any) -> Place:
@@ -155,7 +158,7 @@ def tested(loop: NativeLoop, chain: Chain, places: Sequence[Place]) -> Place:
     if kernel is None:
         raise Unchained
     result = chain.room(1)
-    chain.step(kernel.callee, [*places, result, chain.holding(bytes(1))], failing=len(places) + 1)
+    chain.step(kernel.callee, [*places, result, chain.holding(bytes(1))], kernel.cycles, failing=len(places) + 1)
     return result
 
 

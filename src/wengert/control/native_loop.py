@@ -22,14 +22,15 @@ from wengert.compile.owners import reading_in_c_order, with_own_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import address_of
 from wengert.control import chained_loop
-from wengert.control.chained_loop import behind, sequence_of
+from wengert.control.chained_loop import ENDLESS, behind, sequence_of
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
 from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example, lie_alike
 from wengert.core.tensor import raw
-from wengert.native.memory import address, room
+from wengert.native.interrupts import OFTEN
+from wengert.native.memory import address
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 
 __all__ = ["NativeLoop", "native_loop"]
@@ -38,13 +39,11 @@ Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]
 Evaluation = Callable[..., tuple[Any, ...]]
 
-AT_ONCE = 1 << 26
-"""Cycles after which Python may look for signals: some 20 milliseconds."""
 CALLING = 64
 """Cycles of an iteration around those of its program."""
 FIRST_ROOM = 64
 """Rows that there is room for at first, where nobody knows how many iterations there will be."""
-REPEATING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+REPEATING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)  # releases the lock itself
 
 
 def native_loop(params: Params, compiled: Compiler, otherwise: Evaluation) -> Evaluation | None:
@@ -116,7 +115,7 @@ class NativeLoop:
         is_inner: whether it reads or leaves rows of which nobody knows how long they are, as only chains can.
         is_once: whether it is known that there is one iteration if there are any.
         repeated: the variables that are several results.
-        most: the iterations after which Python may look for signals.
+        often: the iterations after which to look up, see `wengert.native.interrupts`.
     """
 
     def __init__(
@@ -145,16 +144,16 @@ class NativeLoop:
         self.is_inner = any(UNKNOWN in x.shape for x in (*graph.inputs, *graph.outputs))
         given = [x for x in outputs[:total] if type(x) is Variable]
         self.repeated = {x for x in given if given.count(x) > 1}
-        self.most = max(int(AT_ONCE / (kernel.cycles + CALLING)), 1)
+        self.often = max(int(OFTEN / (kernel.cycles + CALLING)), 1)
 
     @property
     def can_join(self) -> bool:
-        """Whether a chain can run it: no result is an array twice, and it does not take long."""
+        """Whether a chain can run it: no result is an array twice."""
         if self.params["cond"] is not None:
             return bool(len(self.inputs) == self.spec.constants + self.spec.carried)
         if self.spec.length is None:
             return True
-        return 0 < self.spec.length <= self.most and len(set(self.left)) == len(self.left)
+        return self.spec.length > 0 and len(set(self.left)) == len(self.left)
 
     def join(self, chain: Chain, equation: Equation) -> None:
         """Add the loop to a chain; see `wengert.compile.chaining.Joining`."""
@@ -237,8 +236,7 @@ class Run:
     def succeeds(self) -> bool:
         """Run all iterations; return whether that was possible."""
         loop, callee = self.loop, self.loop.kernel.callee
-        arena = room(callee.arena.nbytes)
-        arena[:] = callee.arena
+        arena = callee.new_arena()
         state = REPETITION.ctype(
             run=callee.address,
             addresses=ctypes.addressof(self.table),
@@ -250,14 +248,15 @@ class Run:
             link=ctypes.addressof(loop.table),
             moves=len(self.moves),
             move=ctypes.addressof(moves := (MOVE.ctype * len(self.moves))(*self.moves)),
+            often=loop.often,
         )
         kept = [self.made]
         while state.state != ENDED and self.done != self.rounds:
             if self.done == self.room and self.rows:
                 self.grow()
                 kept.append(self.made)
-            end = self.rounds if self.rounds is not None else self.room if self.rows else self.done + loop.most
-            self.done += loop.repeat(ctypes.byref(state), min(end - self.done, loop.most))
+            end = self.rounds if self.rounds is not None else self.room if self.rows else ENDLESS
+            self.done += loop.repeat(ctypes.byref(state), end - self.done)
             if state.state == FAILED:
                 return False
         del moves, kept

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.native.memory import room
+from wengert.native.memory import address, room
+from wengert.native.processor import LINE
 
-__all__ = ["Callee"]
+__all__ = ["GENERATION", "LARGE", "Callee"]
 
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+LARGE = 1 << 18
+"""Bytes of an arena from which each call takes memory of its own, and gives it back: it takes 0.2 microseconds, and
+the kernel at least ten. What is smaller is kept for the next call."""
+NEAR = 1 << 12
+"""Bytes between two constants up to which they are copied together."""
+GENERATION = ctypes.c_int64(1)
+"""How many processes were forked from each other to this one: what other threads were at when it was forked never ends
+here, so what they held is free."""
+
+
+def begin_anew() -> None:
+    """Be another process, which has none of the threads of the one that it was forked from."""
+    GENERATION.value += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=begin_anew)
 
 
 class Callee:
@@ -23,32 +42,62 @@ class Callee:
         address: of a tables.KERNEL, which gets the addresses of the arrays and numbers of the arguments, then of the
             result, each in the order in which `kinds.leaves` has them, and that of a byte, which is zero: if it makes
             that one, there is no result, and Python does what is to be done.
-        arena: memory for the kernel, as `memory.room` gives it, with its constants. One call at a time uses it;
-            others get a copy, in which nothing but the constants is as it was.
+        size: bytes of its arena, memory in whole cache lines in which one call at a time works.
+        contents: what the arena holds at first, and at each call if it is there that the kernel does not write: places,
+            and bytes. All else is undefined.
         team: where the address of a team's memory stands, for the kernel; none for no team.
         releases: whether other threads may run Python meanwhile, which is worth while above 5 microseconds of work.
+        looks: whether it looks up itself when it takes long, see `interrupts`.
         owner: what the kernel's code belongs to.
 
     Attributes:
-        busy: 1 while a call without the interpreter lock uses the arena; native calls alone look here.
+        arena: the memory for the next call; none if each one has its own.
+        busy: the GENERATION of the process while a call uses the arena, else 0; native calls alone look here.
     """
 
     def __init__(
         self,
         address: int,
         *,
-        arena: np.ndarray[Any, Any] | None = None,
+        size: int = 0,
+        contents: Sequence[tuple[int, bytes]] = (),
         team: ctypes.c_void_p | None = None,
         releases: bool = False,
+        looks: bool = False,
         owner: Any = None,
     ) -> None:
-        self.address, self.arena = address, room(0) if arena is None else arena
-        self.team, self.releases, self.owner = team, releases, owner
-        self.busy, self.lock = ctypes.c_int64(), threading.Lock()
+        self.address, self.contents = address, tuple(contents)
+        self.size = max(-(-size // LINE), 1) * LINE
+        self.team, self.releases, self.looks, self.owner = team, releases, looks, owner
+        self.arena = self.new_arena() if self.size <= LARGE else None
+        self.busy = ctypes.c_int64() if self.size <= LARGE else GENERATION
+        self.generation, self.lock = GENERATION.value, threading.Lock()
+
+    def new_arena(self) -> np.ndarray[Any, Any]:
+        """Return an arena for one call."""
+        memory = room(self.size)
+        for place, content in self.contents:
+            memory[place : place + len(content)] = np.frombuffer(content, np.uint8)
+        return memory
+
+    def pieces(self) -> list[tuple[int, int, np.ndarray[Any, Any]]]:
+        """Return what an arena of one's own is made of: places, sizes, and memory to be copied there."""
+        if self.arena is not None:
+            return [(0, self.size, self.arena)]
+        found: list[tuple[int, bytearray]] = []
+        for place, content in sorted(self.contents):
+            if not found or place - found[-1][0] - len(found[-1][1]) > NEAR:
+                found.append((place, bytearray()))
+            start, before = found[-1]
+            before += bytes(max(place - start - len(before), 0))
+            before[place - start : place - start + len(content)] = content
+        return [(place, len(content), np.frombuffer(bytes(content), np.uint8)) for place, content in found]
 
     def call(self, addresses: Sequence[int]) -> None:
         """Call the kernel through ctypes where nothing calls it natively; apart if another thread has the arena."""
-        if not self.lock.acquire(blocking=False):  # a thread that a forked process has not may hold it for ever
+        if self.generation != GENERATION.value:
+            self.generation, self.lock = GENERATION.value, threading.Lock()
+        if self.arena is None or not self.lock.acquire(blocking=False):
             self.call_apart(addresses)
             return
         try:
@@ -57,13 +106,12 @@ class Callee:
             self.lock.release()
 
     def call_apart(self, addresses: Sequence[int]) -> None:
-        """Call the kernel through ctypes in a copy of the arena, which native calls may be using."""
-        arena = room(self.arena.nbytes)
-        arena[:] = self.arena
-        self.call_in(arena, addresses)
+        """Call the kernel through ctypes in an arena of its own, since native calls may be using the other."""
+        self.call_in(self.new_arena(), addresses)
 
     def call_in(self, arena: np.ndarray[Any, Any], addresses: Sequence[int]) -> None:
         """Call the kernel through ctypes."""
-        function = (ctypes.CFUNCTYPE if self.releases else ctypes.PYFUNCTYPE)(None, *WORDS)(self.address)
+        releases = self.releases and not self.looks  # what looks releases the lock itself, and errors come from there
+        function = (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(None, *WORDS)(self.address)
         team = None if self.team is None else self.team.value
-        function((ctypes.c_void_p * max(len(addresses), 1))(*addresses), arena.ctypes.data, team)
+        function((ctypes.c_void_p * max(len(addresses), 1))(*addresses), address(arena), team)

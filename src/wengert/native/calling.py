@@ -13,7 +13,7 @@ from wengert.native.functions import external, native
 from wengert.native.objects import ARRAY, DTYPE, OBJECT
 from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Pointer
-from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Way
+from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, PIECE, VARIANT, Way
 from wengert.native.values import Value
 
 __all__ = ["call", "insert"]
@@ -28,6 +28,7 @@ vectorcall = external("PyObject_Vectorcall", POINTER, POINTER, POINTER, I64, POI
 bound = external("PyMethod_New", POINTER, POINTER, POINTER)
 save_thread = external("PyEval_SaveThread", POINTER)
 restore_thread = external("PyEval_RestoreThread", VOID, POINTER)
+met_error = external("PyErr_Occurred", POINTER)
 no_memory = external("PyErr_NoMemory", POINTER)
 misused = external("PyErr_BadInternalCall", VOID)
 tuple_size = external("PyTuple_Size", I64, POINTER)
@@ -250,7 +251,8 @@ def contains(b: Builder, node: Value, thing: Value, frame: Value) -> None:
 def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
     """Run a variant on the arguments that a frame has; leave the result, or nothing after an error.
 
-    Return whether that is all: not if the kernel says that it failed, and Python is to do it.
+    Return whether that is all: not if the kernel says that it failed, and Python is to do it. It also fails where an
+    error of a handler of signals is to go on.
     """
     b.do(hold, variant)
     inputs, outputs = variant.get("inputs"), variant.get("outputs")
@@ -277,7 +279,9 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
     with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
         b.do(drop, objects.at(each.index).load())
     b.do(drop, variant)
-    b.give(failed.load().equals(0))
+    with b.when(failed.load().equals(0)):
+        b.give(True)
+    b.give(b.call(met_error).differs(None))
 
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))
@@ -312,31 +316,53 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))
 def compute(b: Builder, variant: Value, frame: Value) -> None:
-    """Run the kernel, without the interpreter lock if that is worth while; return whether there was memory."""
-    addresses, arena, size = frame.field("addresses"), variant.get("arena"), variant.get("size")
-    team = b.stack(POINTER)
+    """Run the kernel, without the interpreter lock if that is worth while; return whether there was memory.
+
+    Kernels that take long look up, so that signals are answered and other threads run, all of which may call this; so
+    the arena belongs to one call, whether or not it releases the lock, and nobody asks for it without.
+    """
+    addresses, arena = frame.field("addresses"), variant.get("arena")
+    team, busy, generation = b.stack(POINTER), variant.get("busy"), variant.get("generation").load()
     team.store(None)
     with b.when(variant.get("team").differs(None)):
         team.store(variant.get("team").load())
-    with b.when(variant.get("releases").equals(0)):
-        b.do(variant.get("kernel"), addresses, arena, team.load())
-        b.give(True)
     copied = b.stack(POINTER)
     copied.store(None)
-    own = variant.get("busy").compare_exchange(0, 1, "acquire")
-    with b.when(own.equals(False)):  # another thread has the arena
-        memory = b.call(allocate, LINE, size)
+    own = busy.load("acquire").differs(generation)
+    with b.when(own) as otherwise:
+        busy.store(generation)
+    with otherwise:  # another thread has the arena, or it is so large that each call has one
+        memory = b.call(own_arena, variant)
         with b.when(memory.equals(None)):
-            b.do(no_memory)
             b.give(False)
-        copied.store(b.call(copy, memory, arena, size))
-    thread = b.call(save_thread)
-    b.do(variant.get("kernel"), addresses, b.select(own, arena, copied.load()), team.load())
-    b.do(free, copied.load())
-    with b.when(own):
-        variant.get("busy").store(0, "release")
-    b.do(restore_thread, thread)  # does not come back in a daemon's thread where Python has ended
+        copied.store(memory)
+    used = b.select(own, arena, copied.load())
+    with b.when(variant.get("releases").equals(0)) as otherwise:
+        b.do(variant.get("kernel"), addresses, used, team.load())
+        with b.when(own):
+            busy.store(0)
+    with otherwise:
+        thread = b.call(save_thread)
+        b.do(variant.get("kernel"), addresses, used, team.load())
+        with b.when(own):
+            busy.store(0, "release")
+        b.do(restore_thread, thread)  # does not come back in a daemon's thread where Python has ended
+    with b.when(copied.load().differs(None)):
+        b.do(free, copied.load())
     b.give(True)
+
+
+@native(POINTER, Pointer(VARIANT))
+def own_arena(b: Builder, variant: Value) -> None:
+    """Return an arena for one call; none if there is no memory."""
+    memory = b.call(allocate, LINE, variant.get("size"))
+    with b.when(memory.equals(None)):
+        b.do(no_memory)
+        b.give(None)
+    with b.loop(variant.get("count")) as each:
+        piece = variant.get("pieces").to(PIECE).at(each.index)
+        b.do(copy, memory.to(I8).at(piece.get("place")).as_address(), piece.get("source"), piece.get("size"))
+    b.give(memory)
 
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wengert.native.builder import Builder
 from wengert.native.functions import Function, external
+from wengert.native.interrupts import give_back, is_stopped, looking
 from wengert.native.repeating import ENDED, LINK, MOVE, REPETITION, repeat
 from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
@@ -23,7 +24,6 @@ CHAIN = Struct(
     steps=I64,
     step=I64,  # where STEPs stand
     failed=I64,  # which argument is the byte that says that Python is to do it
-    long=I64,  # 1 once a loop has taken so long that it is Python's to look for signals meanwhile
 )
 """What stands at the beginning of the arena."""
 
@@ -49,8 +49,10 @@ STEP = Struct(
     places=I64,
     place=I64,
     failing=I64,  # the index of whether it cannot do what is to be done
+    looks=I64,  # whether to look up before, see `interrupts`
     most=I64,  # how often it runs; 0 for a program that is no loop
     counted=I64,  # the index of how often it runs, at most as often as that; -1 if it is as often
+    often=I64,  # rounds after which to look up
     sure=I64,  # whether it runs as often as that, or until it says that it ends
     starting=I64,  # the index of whether there is a first time
     going=I64,
@@ -71,17 +73,22 @@ move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
 
 
 def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
-    """Run all steps."""
+    """Run all steps; where one fails, or an error of Python's is to go on, say that the chain failed."""
     memory = arena.to(I8)
     whole = arena.to(CHAIN)
     failed = addresses.at(whole.get("failed")).load().to(I8)
     failed.store(0)
-    repetition = b.stack(REPETITION)
-    with b.when(whole.get("long").differs(0)):
+    repetition, look = b.stack(REPETITION), looking(b)
+
+    def fail() -> None:
         failed.store(1)
+        give_back(b, look)
         b.give()
+
     with b.loop(whole.get("steps")) as each:
         step = memory.at(whole.get("step")).to(STEP).at(each.index)
+        with b.when(step.get("looks").differs(0)), b.when(is_stopped(b, look)):
+            fail()
         table = memory.at(step.get("table")).to(POINTER)
         with b.loop(step.get("places")) as places:
             place = memory.at(step.get("place")).to(PLACE).at(places.index)
@@ -89,8 +96,7 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
         with b.when(step.get("most").equals(0)) as otherwise:
             b.do(step.get("run"), table, memory.at(step.get("memory")).as_address(), team)
             with b.when(table.at(step.get("failing")).load().to(I8).load().differs(0)):
-                failed.store(1)
-                b.give()
+                fail()
         with otherwise:
             with b.loop(step.get("copies")) as copies:
                 copy = memory.at(step.get("copy")).to(COPY).at(copies.index)
@@ -100,12 +106,11 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
                 source.store(target)
             times = rounds(b, step, table)
             with b.when(step.get("most") < times):
-                failed.store(1)
-                b.give()
+                fail()
             going = table.at(step.get("starting")).load().to(I8).load().differs(0)
             with b.when(going & (b.constant(I64, 0) < times)):
                 begin_with_the_last(b, memory, step, table, times)
-                for name in ("run", "going", "failing", "links", "moves"):
+                for name in ("run", "going", "failing", "links", "moves", "often"):
                     repetition.set(name, step.get(name))
                 repetition.set("addresses", table)
                 repetition.set("memory", memory.at(step.get("memory")).as_address())
@@ -113,17 +118,17 @@ def run_chain(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
                 repetition.set("link", memory.at(step.get("link")).to(LINK))
                 repetition.set("move", memory.at(step.get("move")).to(MOVE))
                 repetition.set("state", 0)
-                b.do(repeat, repetition, times)
+                run = b.call(repeat, repetition, times)
+                with b.when(step.get("often") < run), b.when(is_stopped(b, look)):
+                    fail()
                 state = repetition.get("state")
                 with b.when(state.differs(b.select(step.get("sure").differs(0), b.constant(I64, 0), ENDED))):
-                    took_long = state.equals(0) & step.get("moves").equals(0)  # and is not out of rows
-                    whole.set("long", b.select(took_long, b.constant(I64, 1), 0))
-                    failed.store(1)
-                    b.give()
+                    fail()
             with b.loop(step.get("ends")) as ends:
                 end = memory.at(step.get("end")).to(COPY).at(ends.index)
                 target = found(b, addresses, memory, end)
                 b.do(move_bytes, target, table.at(end.get("index")).load(), end.get("size"))
+    give_back(b, look)
     b.give()
 
 

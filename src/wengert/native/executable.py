@@ -16,7 +16,6 @@ from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
-from wengert.native.memory import room
 
 __all__ = ["Executable", "Image", "OfArrays"]
 
@@ -73,7 +72,9 @@ class Executable:
         if "share" in image.outside and team is SHARING.place:
             SHARING.want()
         releases = image.cycles > LONG
-        self.callee = Callee(code.addresses["run"], arena=arena_of(image), team=team, releases=releases, owner=code)
+        self.callee = Callee(
+            code.addresses["run"], size=image.size, contents=image.constants, team=team, releases=releases, owner=code
+        )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
 
@@ -108,14 +109,6 @@ class OfArrays(Entry):
         made = [np.empty(kind.shape, kind.dtype) for kind in self.made]
         self.callee.call_apart([array.ctypes.data for array in (*arrays, *made)])
         return made
-
-
-def arena_of(image: Image) -> Any:
-    """Return the memory that a program works in, with its constants."""
-    memory = room(image.size)
-    for place, contents in image.constants:
-        memory[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
-    return memory
 
 
 def checked(array: Any, kind: ArrayKind) -> Any:

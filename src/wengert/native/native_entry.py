@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert._unstopped import UNSTOPPED
-from wengert.native.callee import Callee
+from wengert.native.callee import GENERATION, Callee
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
 from wengert.native.like_function import LikeFunction
 from wengert.native.objects import OBJECT, TYPE, check_layout
@@ -128,7 +128,10 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.result, view.made = tables.result(result)
         view.arguments, view.positional = len(arguments), len(arguments) - len(names)
         view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
-        view.arena, view.size, view.busy = callee.arena.ctypes.data, callee.arena.nbytes, ctypes.addressof(callee.busy)
+        view.arena = None if callee.arena is None else callee.arena.ctypes.data
+        pieces = callee.pieces()
+        view.size, view.pieces, view.count = callee.size, tables.pieces(pieces), len(pieces)
+        view.busy, view.generation = ctypes.addressof(callee.busy), ctypes.addressof(GENERATION)
         view.team, view.releases = None if callee.team is None else ctypes.addressof(callee.team), callee.releases
         view.copied, view.copies = tables.words(tables.copied), len(tables.copied)
         view.holds = bool(tables.copied) or any(isinstance(kind, ContainerKind) for kind in arguments)

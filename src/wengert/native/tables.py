@@ -14,7 +14,7 @@ from wengert.native.kinds import MANY_LEAVES, AnyKind, ArrayKind, ContainerKind,
 from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
 from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
-__all__ = ["ENTRY", "FRAME", "KERNEL", "MANY_VARIANTS", "NODE", "VARIANT", "Tables", "Way"]
+__all__ = ["ENTRY", "FRAME", "KERNEL", "MANY_VARIANTS", "NODE", "PIECE", "VARIANT", "Tables", "Way"]
 
 MANY_VARIANTS = 64
 """How many variants an entry keeps: 64 comparisons take less than a microsecond."""
@@ -73,7 +73,10 @@ VARIANT = Struct(
     outputs=I64,
     arena=POINTER,
     size=I64,  # of the arena
-    busy=Pointer(I64),  # to 1 while a thread uses the arena without the interpreter lock
+    pieces=POINTER,  # PIECEs of which an arena of one's own is made
+    count=I64,  # how many these are
+    busy=Pointer(I64),  # to the generation of the process while a thread uses the arena
+    generation=Pointer(I64),  # see `callee.GENERATION`
     team=Pointer(POINTER),  # where the address of the team's memory stands; none for no team
     releases=I64,  # 1 if the interpreter lock is released
     copied=Pointer(I64),  # the places of arguments of which the kernel gets copies
@@ -84,6 +87,14 @@ VARIANT = Struct(
     plan=POINTER,
 )
 """A way to call a kernel."""
+
+PIECE = Struct(
+    "Piece",
+    place=I64,
+    size=I64,
+    source=POINTER,
+)
+"""A part of an arena that must hold something, and what: the rest may hold anything."""
 
 ENTRY = Struct(
     "Entry",
@@ -170,6 +181,13 @@ class Tables:
         node.rank, node.shape = len(kind.shape), self.words(kind.shape)
         node.flags = ALIGNED | (CONTIGUOUS if kind.strides is None else 0)
         node.strides = None if kind.strides is None else self.words(kind.strides)
+
+    def pieces(self, pieces: Sequence[tuple[int, int, np.ndarray[Any, Any]]]) -> int:
+        """Write PIECEs side by side; return their address."""
+        rows = [(place, size, source.ctypes.data) for place, size, source in pieces]
+        table = (PIECE.ctype * max(len(rows), 1))(*rows)
+        self.kept += [table, pieces]
+        return ctypes.addressof(table)
 
     def address(self, value: Any) -> int:
         """Return the address of an object, and keep it."""
