@@ -114,6 +114,20 @@ def test_values_and_derivatives_are_those_of_mpmath(row: Row) -> None:
         assert error <= row.bounds[order], (row.ranges, operand, order, point, error)
 
 
+@together("name, sign", [("struve", -1.0), ("modstruve", 1.0)])
+def test_derivatives_of_struves_functions_near_zero(name: str, sign: float) -> None:
+    function, scale = getattr(sp, name), 2 / np.pi  # H_0(x) = (2 / pi) (x - x^3 / 9 + ...), H_1(x) = (2 / pi) x^2 / 3
+    orders = {0.0: (scale, 0.0, sign * 2 / 3 * scale), 1.0: (0.0, 2 / 3 * scale, 0.0), 2.0: (0.0, 0.0, 0.4 * scale)}
+    for v, wanted in orders.items():
+        slope = lambda x, v=v: function(v, x)
+        for want in wanted:
+            slope = wg.grad(slope)
+            assert slope(0.0) == pytest.approx(want, rel=1e-14)
+    second = wg.grad(wg.grad(lambda x: function(0, x)))
+    for x in (1e-100, 1e-5, -1e-5):
+        assert second(x) == pytest.approx(sign * 2 / 3 * scale * x, rel=1e-9)  # neighbours in the order cancelled
+
+
 HUGE = 1e8 + 1e7j
 
 

@@ -102,6 +102,16 @@ def test_extremes_with_shapes_of_either_sign_and_zero(name: str) -> None:
     assert np.all(np.isfinite(wg.grad(lambda c: np.sum(distribution.cdf(np.array([[-9.0], [9.0]]), c)))(c)))
 
 
+def test_python_numbers_are_told_apart_from_their_truths_as_arrays_are() -> None:
+    for argnums, point in (((1, 2), (-9.5, -10.0, -9.0)), ((0, 1, 2), (0.3, -0.5, 1.5))):
+        slope = wg.value_and_grad(ws.truncnorm.logpdf, argnums=argnums)
+        np.testing.assert_array_equal(slope(*point)[0], slope(*map(np.array, point))[0])
+        np.testing.assert_allclose(slope(*point)[1], slope(*map(np.array, point))[1], rtol=1e-15)
+    value, slopes = wg.value_and_grad(ws.truncnorm.logpdf, argnums=(1, 2))(-9.5, -10.0, -9.0)
+    assert value == pytest.approx(-2.41572190092385, rel=1e-14)  # it was infinite
+    np.testing.assert_allclose(slopes, (0.000681835657256489, -9.10913812366967), rtol=1e-12)
+
+
 def test_entropies_of_inverse_gaussian_numbers_of_any_mean() -> None:
     mu = np.array([1e-4, 0.03, 0.039, 0.041, 0.05, 1.0, 50.0])
     require_same("invgauss", "entropy", mu)

@@ -341,8 +341,12 @@ BESSEL = [
     *(Row(f"k{v}e", lambda x, v=v: mp.besselk(v, x) * mp.exp(x), [(1e-2, 1e6)]) for v in (0, 1)),
     Row("spherical_jn", lambda x: mp.sqrt(mp.pi / 2 / x) * mp.besselj(2.5, x), [(0.1, 20)], fixed=(2,), second=1e-10),
     Row("spherical_kn", lambda x: mp.sqrt(mp.pi / 2 / x) * mp.besselk(2.5, x), [(0.1, 20)], fixed=(2,)),
-    Row("struve", lambda x: mp.struveh(1.5, x), [(0.1, 20)], fixed=(1.5,), first=1e-11, second=1e-9),
-    Row("modstruve", lambda x: mp.struvel(1.5, x), [(0.1, 20)], fixed=(1.5,), value=1e-11, first=1e-10, second=1e-9),
+    *(
+        Row(name, lambda x, exact=exact, v=v: exact(v, x), [span], 1e-11, fixed=(v,), slow=v > 2)
+        for name, exact in (("struve", mp.struveh), ("modstruve", mp.struvel))
+        for v in (0.0, 1.5, -0.5, 8.0)
+        for span in ((1e-5, 1e-1), (0.1, 100.0))
+    ),
     *(
         Row(name, lambda x, exact=exact: exact(2, x), [(1e-2, 60)], 1e-11, 1e-10, (2,), slow=name != "jn")
         for name, exact in (("jn", mp.besselj), ("yn", mp.bessely), ("kn", mp.besselk))

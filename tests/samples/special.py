@@ -126,6 +126,7 @@ BESSEL = [
         for ufunc in (sp.hankel1, sp.hankel2)
     ),
     derivative("scaled_bessel", 1.5, [0.6, 40.0], kind="k", order=1),
+    derivative("struve_derivative", 1.5, [0.6, 14.0], modified=False, order=1),
     *(derivative(name, 2, [0.6, 2.3], derivative=False) for name in SPHERICAL),
 ]
 INTEGRALS = [

@@ -16,7 +16,7 @@ import scipy.special as sp
 
 from wengert import random
 from wengert._otherwise import telling
-from wengert.core.dispatch import as_tensor
+from wengert.core.dispatch import as_tensor, strengthened
 from wengert.core.requirements import require_real
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
@@ -63,9 +63,9 @@ LEAST = 2.0**-54
 
 
 def numbers(name: str, *values: Any) -> list[Any]:
-    """Return arguments as arrays or Tensors of float64, as SciPy has them."""
+    """Return arguments as arrays or Tensors of float64, as SciPy has them: none stands for a Python number."""
     found = [operand(name, x) for x in values]
-    return [x if getattr(x, "dtype", None) == np.float64 else as_double(name, x) for x in found]
+    return [strengthened(x) if getattr(x, "dtype", None) == np.float64 else as_double(name, x) for x in found]
 
 
 def as_double(name: str, x: Any) -> Any:

@@ -142,16 +142,59 @@ def airy_vjp(cts: Any, out: Any, x: Any) -> Any:
 OF_SCIPY[sp.airy] = opaque("airy", sp.airy, vjp=airy_vjp, outputs=4)
 
 
-# Struve's functions
+# Struve's functions, whose neighbours in the order cancel for small x: there their power series is differentiated
 
 
-def struve_rest(v: Any, x: Any) -> Any:
-    """Return the term that the recurrences of Struve's functions have beside those of Bessel's."""
-    return (x / 2) ** v / (np.sqrt(np.pi) * sp.gamma(v + 1.5))
+def by_lower_orders(function: Any, v: Any, x: Any, order: int) -> Any:
+    """Return a derivative of a function with f_v' = f_(v-1) - v f_v / x, as Struve's are (Abramowitz & Stegun 12.1.11).
+
+    It is the sum over j of c_j x^(j - order) f_(v-j).
+    """
+    factors: list[Any] = [1.0]
+    for n in range(order):
+        same = [-(n + v - 2 * j) * factor for j, factor in enumerate(factors)]
+        factors = [a + b for a, b in zip([*same, 0.0], [0.0, *factors], strict=True)]
+    return sum(factor * function(v - j, x) * x ** (j - float(order)) for j, factor in enumerate(factors))
 
 
-by_order(sp.struve, lambda v, x, _out: (sp.struve(v - 1, x) - sp.struve(v + 1, x) + struve_rest(v, x)) / 2)
-by_order(sp.modstruve, lambda v, x, _out: (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + struve_rest(v, x)) / 2)
+STEPS = np.arange(40.0)
+"""The terms of the power series, which are exact to |x| = 12, and for small orders lose no digit to |x| = 3."""
+
+
+def struve_series(v: Any, x: Any, sign: int, order: int) -> Any:
+    """Return a derivative of the sum over k of sign^k (x / 2)^(2k + v + 1) / gamma(k + 3/2) / gamma(k + v + 3/2)."""
+    power = 2 * STEPS + v + 1
+    factor = 0.5**power * float(sign) ** STEPS * sp.rgamma(STEPS + 1.5) * sp.rgamma(STEPS + v + 1.5)
+    for n in range(order):
+        factor = factor * (power - n)
+    with np.errstate(all="ignore"):
+        terms = np.where(factor == 0, 0.0, factor * x ** (power - order))
+    return np.sum(terms, axis=-1)
+
+
+def struve_derivative_value(v: Any, x: Any, *, modified: bool, order: int) -> Any:
+    """Evaluate a derivative of H_v, or of the modified function L_v."""
+    dtype, (v, x) = flat(v, x)
+    near = np.abs(x) < (12.0 if modified else np.sqrt(6 * np.maximum(v + 1.5, 1.0)))
+    series = struve_series(v, np.where(near, x, 1.0), 1 if modified else -1, order)
+    v, x, near = v[..., 0], x[..., 0], near[..., 0]
+    rest = by_lower_orders(sp.modstruve if modified else sp.struve, v, np.where(near, 12.0, x), order)
+    return np.where(near, series, rest).astype(dtype)[()]
+
+
+struve_derivative: Elementwise = elementwise(
+    "struve_derivative",
+    struve_derivative_value,
+    d=(
+        refusing("struve", "the order v"),
+        lambda t, _out, v, x, *, modified, order: (
+            t * at_once(struve_derivative, v, x, modified=modified, order=order + 1)
+        ),
+    ),
+    singular=True,
+)
+by_order(sp.struve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=False, order=1))
+by_order(sp.modstruve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=True, order=1))
 
 
 # Spherical Bessel functions
