@@ -733,3 +733,119 @@ def test_what_a_branch_or_body_computes_of_captured_values_is_computed_where_it_
         if case == "while never" and i < 5:
             continue
         np.testing.assert_array_equal(call(x, np.int64(i)), want(x, np.int64(i)))
+
+
+# Batches of batches
+
+
+def halved_below(x, limit):
+    """Choose, with operands of which one belongs to each batch."""
+    return wg.cond(x > limit, lambda x: x * 2.0, lambda x: x - 1.0, x)
+
+
+def shared_operand(x, limit):
+    """Choose by what one batch has alone, with an operand that both have."""
+    return wg.cond(limit > 1.5, lambda y: y[0] * 2.0, lambda y: y[1] - 1.0, np.stack([x * limit, x]))
+
+
+def switched(x, limit):
+    return wg.switch(np.floor(limit).astype(int), [np.sin, lambda x: x * x, np.cos], x)
+
+
+def within_bounds(x, limit):
+    """Read at a place that is within bounds only for those who take this branch."""
+    place = np.floor(limit * 2).astype(int)
+    return wg.cond(place < 3, lambda i: wnp.array([1.0, 2.0, 3.0])[i] * x, lambda i: x, place)
+
+
+def ending(x, limit):
+    """Repeat what ends only for those who take this branch."""
+    return wg.cond(
+        limit < 1.5, lambda y: wg.while_loop(lambda y: y < 9.0, lambda y: y * 2.0, y), np.sin, x * (1.5 - limit)
+    )
+
+
+def counted_by_both(x, limit):
+    steps = np.floor(limit * 2).astype(int)
+    return wg.fori_loop(steps - 2, steps + (x > 1.0), lambda i, y: np.sin(y) + i, x)
+
+
+def written_by_some(x, limit):
+    """Write to what is carried, which is the same for all lanes at first."""
+
+    def body(carried):
+        y, i = carried
+        y[i % 2] += 0.5
+        return np.stack([x, x]), i + 1
+
+    return wg.while_loop(lambda c: c[1] < limit * 2, body, (np.zeros(2), 0))[0][1]
+
+
+def scanned(x, limit):
+    rows = np.array([0.2, 0.4])
+    return wg.scan(lambda y, row: (halved_below(y, limit) + row, y), x, rows)[0]
+
+
+OF_BOTH = (halved_below, shared_operand, switched, within_bounds, ending, counted_by_both, written_by_some, scanned)
+IN_BATCHES = {
+    "one each": lambda f: wg.vmap(wg.vmap(f, (0, None)), (None, 0)),
+    "the other way": lambda f: wg.vmap(wg.vmap(f, (None, 0), out_axes=-1), (0, None), out_axes=1),
+    "both": lambda f: lambda x, y: wg.vmap(wg.vmap(f, (0, None)), (1, 0))(np.stack([x] * len(y), 1), y),
+    "jitted inside": lambda f: wg.vmap(wg.vmap(wg.jit(f), (0, None)), (None, 0)),
+    "jitted between": lambda f: wg.vmap(wg.jit(wg.vmap(f, (0, None))), (None, 0)),
+    "jitted": lambda f: wg.jit(wg.vmap(wg.vmap(f, (0, None)), (None, 0))),
+}
+
+
+@together("function", OF_BOTH)
+@together("way", IN_BATCHES)
+def test_batches_of_batches_are_loops_over_calls(function, way):
+    x, limits = np.array([0.5, 1.4, 1.7]), np.array([1.1, 2.0])
+    one_by_one = np.array([[float(function(a, b)) for a in x] for b in limits])
+    slopes = np.array([[wg.grad(function)(a, b) for a in x] for b in limits])
+    run = IN_BATCHES[way](function)
+    np.testing.assert_allclose(run(x, limits), one_by_one, rtol=1e-12)
+    np.testing.assert_allclose(wg.grad(lambda x: np.sum(run(x, limits)))(x), slopes.sum(0), rtol=1e-12)
+    np.testing.assert_allclose(wg.jvp(lambda x: run(x, limits), (x,), (np.ones(3),))[1], slopes, rtol=1e-12)
+
+
+# Writes stay where they belong
+
+
+@pytest.mark.parametrize("made", [np.zeros, wnp.zeros], ids=["ndarray", "Tensor"])
+def test_a_body_does_not_write_to_what_it_returned(made):
+    kept = made(2)
+
+    def add(i, value):
+        value[0] += 1.0
+        return kept
+
+    loops = (
+        lambda: wg.fori_loop(0, 3, add, np.ones(2)),
+        lambda: wg.while_loop(lambda c: c[1] < 3, lambda c: (add(c[1], c[0]), c[1] + 1), (np.ones(2), 0))[0],
+        lambda: wg.scan(lambda c, _: (add(0, c), None), np.ones(2), length=3)[0],
+    )
+    for run in loops:
+        np.testing.assert_array_equal(run(), [0.0, 0.0])
+        np.testing.assert_array_equal(kept, [0.0, 0.0])
+
+
+def test_branches_and_bodies_in_lanes_do_not_write_to_what_others_receive():
+    def one(y):
+        y[0] = 5.0
+        return y
+
+    def step(c):
+        c[0][0] += 1.0
+        return np.full(2, 7.0), c[1] + 1
+
+    def chosen(x):
+        return wg.cond(x > 0, one, lambda y: y * 2.0, np.ones(2))
+
+    def repeated(x):
+        return wg.while_loop(lambda c: c[1] < x, step, (np.ones(2), 0))[0]
+
+    x = np.array([1.0, -1.0])
+    for function, wanted in ((chosen, [[5.0, 1.0], [2.0, 2.0]]), (repeated, [[7.0, 7.0], [1.0, 1.0]])):
+        np.testing.assert_array_equal(wg.vmap(function)(x), wanted)
+        np.testing.assert_array_equal(wg.jit(wg.vmap(function))(x), wanted)

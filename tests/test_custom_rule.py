@@ -650,6 +650,10 @@ UNDECIDED = {
     "a norm": lambda x, ct: ct * np.cos(x) / (1 + np.linalg.norm(ct)),
     "sorted": lambda x, ct: np.sort(ct) * np.cos(x),
     "a loop": lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c * np.tanh(c), ct) * np.cos(x),
+    "as often as it says": lambda x, ct: wg.while_loop(lambda c: np.sum(c) > 0.1, lambda c: c * 0.5, ct) * np.cos(x),
+    "a constant in a loop": lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c + 1.0, ct) * np.cos(x),
+    "a branch": lambda x, ct: wg.cond(np.sum(ct) > 0.1, lambda c: c, lambda c: c * 0.5, ct) * np.cos(x),
+    "a constant in a branch": lambda x, ct: wg.cond(x[0] > 9.0, lambda c: c, lambda c: x * 1.0, ct) * np.cos(x),
     "looked at": lambda x, ct: ct * np.cos(x) if np.max(abs(ct)) < 1 else np.cos(x),
 }
 WITHOUT_NUMBERS = {
@@ -672,9 +676,11 @@ def test_rules_are_tried_where_what_they_keep_is_traced_or_differs_between_lanes
     "backward",
     [
         lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c * 1.0, ct) * np.cos(x),
+        lambda x, ct: wg.while_loop(lambda c: c[1] < x[0], lambda c: (c[0] * x, c[1] + 1), (ct, 0))[0] * np.cos(x) / x,
+        lambda x, ct: wg.cond(x[0] < 1, lambda c: c * np.cos(x), lambda c: c * 0.0, ct),
         lambda x, ct: np.linalg.solve(np.diag(x), np.cumsum(ct * x) - (np.cumsum(ct * x) - ct * x)) * np.cos(x),
     ],
-    ids=["a loop", "opaque operations"],
+    ids=["a loop", "a loop that looks", "a branch", "opaque operations"],
 )
 def test_linear_rules_pass_there(backward, run):
     x = np.array([0.5, 0.6])

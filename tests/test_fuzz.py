@@ -4,6 +4,7 @@ import pytest
 
 from tests.cases import OPTIONS
 from tools.fuzz.command import examined
+from tools.fuzz.lane_modes import LANE_MODES
 from tools.fuzz.modes import MODES
 from tools.fuzz.statements import FEATURES
 
@@ -19,3 +20,13 @@ def test_programs_agree_in_every_mode(chunk):
     failures = [report.failure for report in reports if report.failure]
     assert not failures, "\n\n".join(failures)
     assert sum(not report.rejected for report in reports) > 0.7 * CHUNK, "few programs can be compared"
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_batches_of_batches_agree_with_loops_over_calls(chunk):
+    if chunk and not OPTIONS.every:
+        return
+    numbers, modes = range(chunk * CHUNK, chunk * CHUNK + (CHUNK if OPTIONS.every else FEW)), tuple(LANE_MODES)
+    reports = [examined(i, 8, FEATURES, modes, shrink=True, name="lanes") for i in numbers]
+    failures = [report.failure for report in reports if report.failure]
+    assert not failures, "\n\n".join(failures)

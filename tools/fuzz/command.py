@@ -13,8 +13,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tools.fuzz.modes import MODES, Outcome, Rejected, outcomes
-from tools.fuzz.programs import Program, random_program
+from tools.fuzz.kinds import KINDS, Kind, outcomes
+from tools.fuzz.modes import Outcome, Rejected
+from tools.fuzz.programs import Program
 from tools.fuzz.shrinking import pruned, shrunk
 from tools.fuzz.statements import FEATURES
 
@@ -34,36 +35,39 @@ class Report:
     failure: str = ""
 
 
-def fails_alike(mode: str, way: str, program: Program) -> bool:
+def fails_alike(kind: Kind, mode: str, way: str, program: Program) -> bool:
     """Tell whether a program disagrees in a mode in a given way."""
     try:
-        found = outcomes(program, (mode,))[mode]
+        found = outcomes(kind, program, (mode,))[mode]
     except (Rejected, SyntaxError):
         return False
     return found.verdict == "disagreed" and found.way == way
 
 
-def examined(index: int, seed: int, features: frozenset[str], modes: tuple[str, ...], shrink: bool) -> Report:
-    """Generate one program, run it in every mode, and describe what disagreed."""
-    program = random_program(seed, index, features)
+def examined(
+    index: int, seed: int, features: frozenset[str], modes: tuple[str, ...], shrink: bool, name: str = "programs"
+) -> Report:
+    """Generate one program of a kind, run it in every mode, and describe what disagreed."""
+    kind = KINDS[name]
+    program = kind.make(seed, index, features)
     try:
-        found = outcomes(program, modes)
+        found = outcomes(kind, program, kind.chosen(program, modes))
     except Rejected as rejected:
         return Report(index, rejected=str(rejected))
     report = Report(index, outcomes=found)
     wrong = {mode: result for mode, result in found.items() if result.verdict == "disagreed"}
     if wrong:
-        report.failure = described(program, wrong, shrink)
+        report.failure = described(kind, program, wrong, shrink)
     return report
 
 
-def described(program: Program, wrong: dict[str, Outcome], shrink: bool) -> str:
+def described(kind: Kind, program: Program, wrong: dict[str, Outcome], shrink: bool) -> str:
     """Return a failing program, made as small as it fails in the first mode, with that mode and both results."""
     mode, result = next(iter(wrong.items()))
     title = f"# {program.name}: {mode} disagrees ({result.way}); in all: {', '.join(wrong)}"
     if shrink and result.way != "endless":
-        program = shrunk(program, functools.partial(fails_alike, mode, result.way))
-        result = outcomes(program, (mode,))[mode]
+        program = shrunk(program, functools.partial(fails_alike, kind, mode, result.way))
+        result = outcomes(kind, program, (mode,))[mode]
     comment = "\n".join("# " + line for line in result.text.splitlines())
     return f"{title}\n{comment}\n{pruned(program).text}"
 
@@ -82,7 +86,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", type=int, action="append", help="run only the program of this number")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
     parser.add_argument("--without", default="", help=f"features to leave out, of {', '.join(sorted(FEATURES))}")
-    parser.add_argument("--modes", default=",".join(MODES), help="modes to run, separated by commas")
+    parser.add_argument("--kind", default="programs", choices=sorted(KINDS), help="lanes: batches of batches")
+    parser.add_argument("--modes", default="", help="modes to run, separated by commas (default: all)")
     parser.add_argument("--show", type=int, default=20, help="how many failures to print (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they were generated")
     parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
@@ -97,8 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         examined,
         seed=options.seed,
         features=features,
-        modes=tuple(options.modes.split(",")),
+        modes=tuple(filter(None, options.modes.split(","))) or tuple(KINDS[options.kind].modes),
         shrink=not options.no_shrink,
+        name=options.kind,
     )
     start = time.perf_counter()
     indices = options.only or range(options.programs)

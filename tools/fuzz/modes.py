@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
-from tools.fuzz.programs import Program, loaded, released
+from tools.fuzz.programs import Program, copies, loaded
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
 from wengert.core.stores import called
@@ -99,11 +99,6 @@ class Subject:
         if name not in self.traced:
             self.traced[name] = wg.jit(getattr(self.module, name))
         return self.traced[name]
-
-
-def copies(point: Point) -> Point:
-    """Return copies of arguments, so that nothing can write into them."""
-    return tuple(np.copy(x)[()] for x in point)
 
 
 # What is right
@@ -426,20 +421,22 @@ MODES: dict[str, Callable[[Subject], None]] = {
 # Running them
 
 
-def outcome(mode: str, this: Subject) -> Outcome:
-    """Return how a mode compares."""
+def outcome(run: Callable[[Any], None], this: Any) -> Outcome:
+    """Return how a mode compares; `this` is a Subject, or one of another kind, with the module of a program."""
     with quiet():
         try:
             with limited(SECONDS["mode"]):
-                MODES[mode](this)
+                run(this)
         except Disagreement as found:
             return Outcome("disagreed", str(found).partition(":")[0].split(" ")[0], str(found))
+        except Rejected as rejected:
+            return Outcome("left out", "", str(rejected))
         except Endless:
             return Outcome("disagreed", "endless", f"it did not end within {SECONDS['mode']} seconds")
         except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
             refusal = refused(error) or unbound(error, this)
             if refusal is None:
-                return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
+                return Outcome("disagreed", f"{type(error).__name__} {error}"[:60], traceback.format_exc(limit=-6))
             return Outcome("refused", type(refusal).__name__, str(refusal), users_line(error, this))
     return Outcome("agreed")
 
@@ -454,13 +451,13 @@ def refused(error: BaseException | None) -> WengertError | None:
     return error
 
 
-def unbound(error: Exception, this: Subject) -> NameError | None:
+def unbound(error: Exception, this: Any) -> NameError | None:
     """Return the error of a program that reads an unbound name in a branch, which plain Python may leave out."""
     innermost = traceback.extract_tb(error.__traceback__)[-1]
     return error if isinstance(error, NameError) and this.module.__name__ in innermost.filename else None
 
 
-def users_line(error: BaseException, this: Subject) -> str:
+def users_line(error: BaseException, this: Any) -> str:
     """Return the innermost line of the program that an error passed."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.line or "" for frame in reversed(frames) if this.module.__name__ in frame.filename), "")
@@ -488,16 +485,3 @@ def limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-def outcomes(program: Program, modes: tuple[str, ...]) -> dict[str, Outcome]:
-    """Return how modes compare.
-
-    Raises:
-        Rejected: the program cannot be compared.
-    """
-    try:
-        this = subject(program)
-        return {mode: outcome(mode, this) for mode in modes}
-    finally:
-        released(program)

@@ -18,7 +18,7 @@ import numpy as np
 from tools.fuzz.flow import program
 from tools.fuzz.statements import FEATURES
 
-__all__ = ["LANES", "Program", "loaded", "random_program", "released", "total"]
+__all__ = ["LANES", "Program", "copies", "loaded", "random_program", "released", "total"]
 
 LANES = 3
 HEAD = (
@@ -36,6 +36,8 @@ WEIGHTS = np.array([0.5, -1.25, 2.0])
 MASK = np.array([True, False, True])
 MASK3 = np.array([[False, False, False], [True, True, True], [False, False, False]])
 ORDER = np.array([2, 0, 1])
+LOW = 0.25
+HIGH = 1.75
 TALL = np.linspace(0.5, 1.5, 70_000)
 PLAIN = wg.tensor([0.75, -0.5])
 FROZEN = wg.tensor([0.5, 1.25], requires_grad=True).requires_grad_(False)
@@ -112,6 +114,52 @@ def captured(t, u):
             return ct * np.sum(u)
 
     return Capturing.apply(t)
+
+
+def turned(t):
+    return wg.cond(np.sum(t) > 0.3, np.sin, lambda t: t * 0.5 + 0.1, t)
+
+
+def shrunk(t, times):
+    return wg.fori_loop(0, times, lambda i, t: np.tanh(t) + 0.25, t)
+
+
+def turned_back(t, ct):
+    return (wg.cond(np.sum(t) > 0.3, lambda t, ct: ct * np.cos(t), lambda t, ct: ct * 0.5, t, ct),)
+
+
+def turned_on(primals, tangents):
+    (t,), (dt,) = primals, tangents
+    found = wg.cond(np.sum(t) > 0.3, lambda t, dt: dt * np.cos(t), lambda t, dt: dt * 0.5, t, dt)
+    return turned(t), found
+
+
+chosen = ruled(turned, vjp=(lambda t: (turned(t), t), turned_back))
+bent = ruled(turned, jvp=turned_on)
+repeated = ruled(lambda t: wg.while_loop(lambda u: np.sum(u * u) > 0.5, lambda u: u * 0.5, t))
+
+
+class Chosen(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        ctx.save_for_backward(t)
+        return turned(t)
+
+    @staticmethod
+    def backward(ctx, ct):
+        return turned_back(*ctx.saved_tensors, ct)[0]
+
+
+class Repeated(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, times):
+        ctx.save_for_backward(t, times)
+        return shrunk(t, times)
+
+    @staticmethod
+    def backward(ctx, ct):
+        t, times = ctx.saved_tensors
+        return wg.vjp(lambda t: shrunk(t, times), t)[1](ct)[0], None
 
 
 class Box:
@@ -259,6 +307,11 @@ class Program:
     def text(self) -> str:
         """The program as a file that runs."""
         return self.source + f"\n\nnp.set_printoptions(precision=12)\nprint(loss(*{written(self.points[0])}))\n"
+
+
+def copies(point: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return copies of arguments, so that nothing can write into them."""
+    return tuple(np.copy(x)[()] for x in point)
 
 
 def written(point: tuple[Any, ...]) -> str:

@@ -12,7 +12,7 @@ from tools.fuzz.programs import Program
 
 __all__ = ["pruned", "shrunk"]
 
-NEEDED = ("program", "loss")
+NEEDED = ("program", "loss", "nested")
 SECONDS = 30
 SIMPLE = ("x", "y", "s", "0.5")
 NO_EXPRESSIONS = (ast.Slice, ast.Starred, ast.FormattedValue)

@@ -30,7 +30,7 @@ DType = np.dtype[Any]
 BY_PARTS = frozenset(
     {
         *("where", "copy", "number", "stop_gradient", "overwritten", "sum", "mean", "getitem", "assign", "trace"),
-        *("difference", "triangle", "cumsum", "add", "subtract", "negative", "positive"),
+        *("stand_in", "difference", "triangle", "cumsum", "add", "subtract", "negative", "positive"),
     }
 )
 """Primitives that do to each part what they do to real numbers."""

@@ -38,7 +38,7 @@ BOOLEAN = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and", "n
 WHOLE = frozenset({"floor", "ceil", "trunc", "rint", "round"})
 """What leaves whole numbers as they are."""
 
-COPIES = frozenset({"copy", "stop_gradient", "number", "real", "read_only", "conjugate", "positive"})
+COPIES = frozenset({"copy", "stop_gradient", "stand_in", "number", "real", "read_only", "conjugate", "positive"})
 """The value of the operand, for real numbers; the conjugate of a truth is a number."""
 
 

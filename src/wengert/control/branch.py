@@ -6,6 +6,7 @@ Operands are the index and what every branch receives. Parameter `branches`: gra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from itertools import chain
 from typing import Any
 
@@ -36,6 +37,7 @@ from wengert.core.form import Region
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
+from wengert.traces.linearity import Moves, NotLinear, joined
 
 __all__ = ["Branch", "branch", "chosen_lanes"]
 
@@ -105,6 +107,13 @@ class Branch(Structured):
             return None
         branches = tuple(narrowed(graph, needed, used) for graph in params["branches"])
         return [True, *needed], used, {**params, "branches": branches}
+
+    def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
+        """Follow through every branch; the index must be the same whatever moves."""
+        if moves[0] is Moves.LINEAR:
+            raise NotLinear
+        columns = zip(*(followed(graph, moves[1:]) for graph in params["branches"]), strict=True)
+        return [reduce(joined, column) for column in columns]
 
     def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Let branches return values and tangents."""

@@ -38,6 +38,7 @@ from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
+from wengert.traces.linearity import Moves
 from wengert.traces.staging import Staging
 
 __all__ = ["Call", "call"]
@@ -66,6 +67,10 @@ class Call(Structured):
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands."""
         return dependent(params["graph"], flags, smooth=smooth)
+
+    def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
+        """Follow through the graph."""
+        return followed(params["graph"], moves)
 
     def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Call the graph of values and tangents."""

@@ -145,7 +145,7 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     ]
     if is_staged(index) or any_staged(leaves):
         return chosen_graph(name, index, flat, names, leaves)
-    results = chosen_lanes(compared(name, flat, names), index, started(leaves))
+    results = chosen_lanes(compared(name, flat, names), index, leaves)
     return unflatten(flat[0].structure, results)
 
 
@@ -181,7 +181,7 @@ def compared(name: str, functions: Sequence[Flat], names: Sequence[str]) -> list
 
     def checking(own: str, function: Flat) -> Callable[..., list[Any]]:
         def call(*xs: Any) -> list[Any]:
-            results = function(*xs)
+            results = function(*started(xs))
             known.append((own, function.structure, results))
             other, structure, found = known[0]
             check_alike(name, (other, own), (structure, function.structure), (found, results))

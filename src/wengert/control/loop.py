@@ -52,6 +52,7 @@ from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
+from wengert.traces.linearity import Moves, NotLinear, joined
 
 __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
@@ -223,6 +224,21 @@ class Loop(Structured):
             "spec": params["spec"].holding(sum(inner[:own]), sum(carried)),
         }
         return [*[True] * int(is_counted(params)), *inner], results, {**params, **changed}
+
+    def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
+        """Follow through iterations until nothing changes; when the loop ends must be the same whatever moves."""
+        given = parts(moves, params)
+        carried = list(given.carried)
+        while True:
+            found = followed(params["body"], [*given.constants, *carried, *given.sequences])
+            grown = list(map(joined, carried, found[: len(carried)]))
+            if grown == carried:
+                break
+            carried = grown
+        ends = given.limit if params["cond"] is None else followed(params["cond"], [*given.constants, *carried])
+        if Moves.LINEAR in ends or Moves.STEP in ends:
+            raise NotLinear
+        return [*carried, *found[len(carried) :]]
 
     # Forward mode
 

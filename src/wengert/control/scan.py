@@ -145,7 +145,7 @@ def carried_out(
         if i == places[0]:
             same = (step.structure, step.structure)
             check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=weakness(leaves))
-        carried = found[: len(leaves)]
+        carried = started(found[: len(leaves)])
         left.append([share(y) if type(y) is Tensor else np.array(y) for y in found[len(leaves) :]])
     if reverse:
         left.reverse()

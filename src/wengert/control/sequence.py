@@ -17,6 +17,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import Region
 from wengert.core.order import example, strides_of
 from wengert.core.primitive import Structured, register
+from wengert.traces.linearity import Moves
 
 __all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros", "zeros_as"]
 
@@ -97,6 +98,10 @@ class ZeroSequence(Structured):
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Depend on nothing."""
         return [False]
+
+    def following(self, _moves: Sequence[Any], _params: Mapping[str, Any], _followed: Any) -> list[Moves]:
+        """Be zero."""
+        return [Moves.ZERO]
 
     def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
         """Have no tangent."""

@@ -33,7 +33,7 @@ Function = Callable[..., Any]
 
 def any_staged(leaves: Sequence[Any]) -> bool:
     """Tell whether some of the leaves have no elements yet."""
-    return any(map(is_staged, leaves))
+    return True in map(is_staged, leaves)
 
 
 def started(leaves: Sequence[Any]) -> list[Any]:

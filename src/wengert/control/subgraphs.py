@@ -18,16 +18,16 @@ from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, as_tensor
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.order import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, unwrapped
-from wengert.core.trace import Trace, next_level
+from wengert.core.tensor import Tensor, is_staged, make_tensor, unwrapped
+from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.core.watch import Watch
-from wengert.primitives.barriers import barrier
+from wengert.primitives.barriers import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
@@ -264,30 +264,45 @@ def filled(value: Any, active: Any) -> Any:
     """Return a value in which lanes that are not active hold that of one that is.
 
     What they compute then is finite wherever that of the active lanes is, so the zero cotangents that they receive
-    stay zero; and indices are within bounds.
+    stay zero; and indices are within bounds. A batch without an active lane, among those of a batch around it, holds
+    the values of a batch that has one.
 
     Args:
         value: anything.
         active: a boolean in each lane, of which at least one is true.
     """
     mask = current_value(active)
-    part = batched_part(value, mask._trace)
-    if part is None or not mask._trace.size:
-        return value
-    lane = np.argmax(raw(mask._value) if is_concrete(mask._value) else mask._value, axis=0)
-    example = part._value[lane]
-    return select(mask, value, apply(barrier, example) if type(example) is Tensor else example)
+    while type(mask) is Tensor and isinstance(mask._trace, Batch) and mask._trace.size:
+        lane = current_value(np.argmax(mask._value, axis=0))
+        example = one_lane(value, mask._trace, lane)
+        if example is not None:
+            value = select(mask, value, example)
+        mask = current_value(np.any(mask._value, axis=0))
+    return value
 
 
-def batched_part(value: Any, batch: Trace) -> Any:
-    """Return what is batched by a trace in a value that newer traces may differentiate; None if nothing is."""
+def one_lane(value: Any, batch: Batch, lane: Any) -> Any:
+    """Return what a value is in one lane of a batch, in the lanes of newer batches, without derivatives.
+
+    Args:
+        value: the value; newer traces may differentiate it, or have batches of it.
+        batch: the batch.
+        lane: which of its lanes; older batches may each have another.
+
+    Returns:
+        The value; None if it is the same in all lanes of the batch.
+    """
     found = current_value(value)
-    while type(found) is Tensor and found._trace is not batch:
-        trace = found._trace
-        if trace is None or trace.staged:
-            return None
-        found = current_value(trace.below(found))
-    return found if type(found) is Tensor and UNKNOWN not in found.shape else None
+    trace = found._trace if type(found) is Tensor else None
+    if trace is None or trace.staged or UNKNOWN in aval_of(found).shape:
+        return None
+    if trace is batch:
+        example = (as_tensor(found._value) if type(lane) is Tensor else found._value)[lane]
+        return apply(stand_in, example) if type(example) is Tensor else example
+    example = one_lane(trace.below(found), batch, lane)
+    if example is None or not isinstance(trace, Batch):
+        return example
+    return make_tensor(example, trace, found._node)
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:

@@ -88,7 +88,7 @@ def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -
         return [checked_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
-        active = None if any_staged(carried) else cond(*carried)[0]
+        active = None if any_staged(carried) else cond(*started(carried))[0]
         if active is None or is_staged(active):
             return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):
@@ -96,11 +96,11 @@ def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -
         found = (
             body(*carried)
             if is_concrete(active)
-            else loop.masked(lambda xs: body(*xs), active, carried, slice(0, len(carried)))
+            else loop.masked(lambda xs: body(*started(xs)), active, carried, slice(0, len(carried)))
         )
         if first or body.structure != structure:
             check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
-        carried, first = found, False
+        carried, first = started(found), False
 
 
 def carried_leaves(name: str, init_val: Any) -> tuple[list[Any], Any]:
@@ -270,13 +270,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
     body = Flat("fori_loop", body_fun, structure, leading=1)
+    if first < last and any_staged(carried):
+        return counted_loop(first, last, body_fun, init_val)
     for i in range(first, last):
-        found = None if any_staged(carried) else body(i, *carried)
-        if found is None or any_staged(found):
+        found = body(i, *carried)
+        if any_staged(found):
             return counted_loop(first, last, body_fun, init_val)
         if i == first or body.structure != structure:
             check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
-        carried = found
+        carried = started(found)
     return finished(structure, carried, leaves)
 
 

@@ -295,6 +295,20 @@ class Structured(Primitive):
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
         raise NotImplementedError
 
+    def following(
+        self, _moves: Sequence[Any], _params: Mapping[str, Any], _followed: Callable[[Any, Sequence[Any]], Any]
+    ) -> Sequence[Any] | None:
+        """Return how the results follow what a rule carries, linearly or not.
+
+        None if that is not known.
+
+        Args:
+            _moves: how the operands do, each a `wengert.traces.linearity.Moves`.
+            _params: the parameters of the operation.
+            _followed: gives how the outputs of a graph do, from how its inputs do.
+        """
+        return None
+
     def tangent(
         self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:

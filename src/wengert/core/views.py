@@ -321,10 +321,14 @@ def detached_buffer(tensor: Tensor) -> Tensor:
 
 def share(tensor: Tensor) -> Tensor:
     """Return another handle of the same value; a write to either copies first."""
-    keep(tensor)
-    found = current(tensor)
+    if tensor._trace is None:
+        tensor._kept = tensor._kept or True
+        found = owner = tensor
+    else:
+        keep(tensor)
+        found, owner = current(tensor), base_and_path(tensor)[0]
     other = make_tensor(found._value, found._trace, found._node)
-    other._kept = base_and_path(tensor)[0]._kept
+    other._kept = owner._kept
     if hasattr(found, "_array"):
         other._array = found._array
     return other

@@ -17,6 +17,9 @@ def own_copy(x: Any) -> Any:
 
 barrier = constant("stop_gradient", own_copy, form=Pointwise())
 
+stand_in = constant("stand_in", own_copy, form=Pointwise())
+"""What stands where nobody reads results, such as in lanes that take another branch; for linearity it is as zeros."""
+
 
 def replaced(old: Any, new: Any) -> Any:
     """Return the second value in memory of its own, for every lane that the first has."""

@@ -1,35 +1,38 @@
 """Whether a rule that a user gave is linear in what it carries: only then does the other mode follow from it.
 
-The rule is traced to a graph, and the kinds of the primitives decide. What the kinds leave open, opaque operations and
-loops, is tried with numbers, in the place of what it captures too where that has none yet or differs from lane to lane;
-so is a rule that looks at values, and cannot be traced.
+The rule is traced to a graph, and the kinds of the primitives decide, also those in loops and branches. What the kinds
+leave open, opaque operations, is tried with numbers, in the place of what it captures too where that has none yet or
+differs from lane to lane; so is a rule that looks at values, and cannot be traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.core.aval import Aval, aval_of, is_differentiable
+from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.identity import registered_name
 from wengert.core.kinds import Elementwise, Linear, Multilinear
-from wengert.core.primitive import Primitive
+from wengert.core.primitive import Primitive, Structured
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.traces.staging import staged
 
-__all__ = ["require_linear"]
+__all__ = ["Moves", "NotLinear", "joined", "require_linear"]
 
 TERMS = frozenset({"add", "subtract", "where"})
 """Elementwise operations that are linear in all of their array operands together."""
 FACTORS = frozenset({"multiply", "complex_product"})
 SCALED = frozenset({"negative", "positive", "conjugate", "divide", "ldexp", "deg2rad", "rad2deg", "radians", "degrees"})
 """Those that are linear in the first."""
+GUARDS = frozenset({"guarded"})
+"""Those that give the first operand; the others tell where it is 0 in place of NaN, which is where they are linear."""
 
 Rule = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -65,6 +68,8 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
         linear = tried(rule, avals)
     else:
         known = linear_by_kinds(graph, len(avals))
+        if known is None and any(UNKNOWN in aval_of(x).shape for x in captured):
+            known = False  # numbers in the place of sequences would have to fit each other
         linear = tried(with_numbers(graph, captured), avals) if known is None else known
     if not linear:
         raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
@@ -91,79 +96,110 @@ def with_numbers(graph: Graph, captured: Sequence[Tensor]) -> Rule:
     return lambda cts: evaluate(graph, [*cts, *numbers])
 
 
-def linear_by_kinds(graph: Graph, count: int) -> bool | None:
-    """Return whether the kinds of what a graph does make it linear in its first inputs; None if they do not tell."""
-    return Walk().graph(graph, [i < count for i in range(len(graph.inputs))])
+class Moves(Enum):
+    """Say how a value follows what a rule carries, its cotangents or tangents.
 
-
-class Walk:
-    """Follow the cotangents, or tangents, through a graph.
-
-    Attributes:
-        linear: the variables that are linear in them.
-        zeros: those that are zero.
-        steps: those that are constant where they are smooth: comparisons of cotangents.
+    A step is constant where it is smooth: a comparison of them.
     """
 
-    def __init__(self) -> None:
-        self.linear: set[Variable] = set()
-        self.zeros: set[Variable] = set()
-        self.steps: set[Variable] = set()
-
-    def graph(self, graph: Graph, flags: Sequence[bool]) -> bool | None:
-        """Return whether all outputs are linear in the flagged inputs; None if that is not known."""
-        self.linear.update(v for v, flag in zip(graph.inputs, flags, strict=True) if flag)
-        for equation in graph.equations:
-            if not self.follow(equation):
-                return self.answer
-        return all(map(self.fits, graph.outputs))
-
-    answer: bool | None = False
-
-    def follow(self, equation: Equation) -> bool:
-        """Take in an equation; return False, with `answer` set, if it is not linear or that is not known."""
-        inputs = equation.inputs
-        if any(type(x) is Variable and x in self.steps for x in inputs):
-            self.answer = False
-            return False
-        moving = [type(x) is Variable and x in self.linear for x in inputs]
-        primitive, name = equation.primitive, registered_name(equation.primitive)
-        if not any(moving):
-            if isinstance(primitive, Linear) and all(map(self.is_zero, arguments_of(primitive, inputs))):
-                self.zeros.update(equation.outputs)
-            return True
-        if primitive.kind == "constant":
-            self.steps.update(equation.outputs)
-            return True
-        if isinstance(primitive, Linear):
-            count = len(arguments_of(primitive, inputs))
-            good = not any(moving[count:]) and all(map(self.fits, inputs[:count]))
-        elif isinstance(primitive, Multilinear) or name in FACTORS:
-            good = sum(moving) == 1
-        elif name in TERMS:
-            first = int(name == "where")
-            good = not any(moving[:first]) and all(map(self.fits, inputs[first:]))
-        elif name in SCALED:
-            good = not any(moving[1:])
-        else:
-            self.answer = False if isinstance(primitive, Elementwise) and name else None
-            return False
-        self.answer = False
-        self.linear.update(equation.outputs)
-        return good
-
-    def fits(self, value: Any) -> bool:
-        """Tell whether a value is linear in the cotangents: zero is."""
-        return (type(value) is Variable and value in self.linear) or self.is_zero(value)
-
-    def is_zero(self, value: Any) -> bool:
-        """Tell whether a value is known to be zero."""
-        return value in self.zeros if type(value) is Variable else not np.any(value)
+    CONSTANT = auto()
+    ZERO = auto()
+    LINEAR = auto()
+    STEP = auto()
 
 
-def arguments_of(primitive: Linear, inputs: Sequence[Any]) -> Sequence[Any]:
-    """Return the operands in which an operation is linear."""
-    return inputs if primitive.variadic else inputs[: len(primitive.transposes)]
+class NotLinear(Exception):
+    """Say that an operation is not linear; `known` is False where its kind does not tell."""
+
+    def __init__(self, known: bool = True) -> None:
+        super().__init__()
+        self.known = known
+
+
+def joined(one: Moves, other: Moves) -> Moves:
+    """Return how a value follows that is either of two.
+
+    Raises:
+        NotLinear: it is linear, or a constant.
+
+    >>> joined(Moves.ZERO, Moves.LINEAR)
+    <Moves.LINEAR: 3>
+    """
+    if one is other or other is Moves.ZERO:
+        return one
+    if one is Moves.ZERO:
+        return other
+    raise NotLinear
+
+
+def linear_by_kinds(graph: Graph, count: int) -> bool | None:
+    """Return whether the kinds of what a graph does make it linear in its first inputs; None if they do not tell."""
+    given = [Moves.LINEAR if i < count else Moves.CONSTANT for i in range(len(graph.inputs))]
+    try:
+        return all(moves in (Moves.LINEAR, Moves.ZERO) for moves in followed(graph, given))
+    except NotLinear as error:
+        return False if error.known else None
+
+
+def followed(graph: Graph, given: Sequence[Moves]) -> list[Moves]:
+    """Return how the outputs of a graph follow, from how its inputs do.
+
+    Raises:
+        NotLinear: something in it is not linear, or that is not known.
+    """
+    known = dict(zip(graph.inputs, given, strict=True))
+
+    def of(value: Any) -> Moves:
+        if type(value) is Variable:
+            return known[value]
+        return Moves.CONSTANT if np.any(value) else Moves.ZERO
+
+    for equation in graph.equations:
+        moves = [of(x) for x in equation.inputs]
+        known.update(zip(equation.outputs, results_of(equation, moves), strict=True))
+    return list(map(of, graph.outputs))
+
+
+def results_of(equation: Equation, moves: Sequence[Moves]) -> Sequence[Moves]:
+    """Return how the results of an equation follow."""
+    primitive = equation.primitive
+    if Moves.STEP in moves:
+        raise NotLinear
+    if isinstance(primitive, Structured) and {Moves.LINEAR, Moves.ZERO}.intersection(moves):
+        found: Sequence[Moves] | None = primitive.following(moves, equation.params, followed)
+        if found is None:
+            raise NotLinear(known=False)
+        return found
+    return [result_of(primitive, moves)] * len(equation.outputs)
+
+
+def result_of(primitive: Primitive, moves: Sequence[Moves]) -> Moves:
+    """Return how each result of an operation follows."""
+    count = 0
+    if isinstance(primitive, Linear):  # in its first operands, or all
+        count = len(moves) if primitive.variadic else len(primitive.transposes)
+    if Moves.LINEAR not in moves:
+        is_zero = isinstance(primitive, Linear) and all(x is Moves.ZERO for x in moves[:count])
+        return Moves.ZERO if is_zero else Moves.CONSTANT
+    name = registered_name(primitive)
+    if primitive.kind == "constant":
+        return Moves.ZERO if name == "stand_in" else Moves.STEP
+    if name in GUARDS:
+        return moves[0]
+    if isinstance(primitive, Linear):
+        good = Moves.LINEAR not in moves[count:] and Moves.CONSTANT not in moves[:count]
+    elif isinstance(primitive, Multilinear) or name in FACTORS:
+        good = moves.count(Moves.LINEAR) == 1
+    elif name in TERMS:
+        first = int(name == "where")
+        good = Moves.LINEAR not in moves[:first] and Moves.CONSTANT not in moves[first:]
+    elif name in SCALED:
+        good = Moves.LINEAR not in moves[1:]
+    else:
+        raise NotLinear(known=isinstance(primitive, Elementwise) and bool(name))
+    if not good:
+        raise NotLinear
+    return Moves.LINEAR
 
 
 def tried(rule: Rule, avals: Sequence[Aval]) -> bool:
