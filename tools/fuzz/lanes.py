@@ -309,7 +309,7 @@ def random_lanes(seed: int, index: int, features: frozenset[str] = FEATURES) -> 
         levels.append(
             f"    f = between(wg.vmap(f, in_axes={axes_text(choice, axes)}, out_axes=out_axes[{level}]), {level + 1})"
         )
-    tail = TAIL.replace("AS", choice.choice(("wg.asarray", "wg.asarray", "wg.asarray", "")))
+    tail = TAIL.replace("AS", choice.choice(("wg.asarray", "wg.asarray", "wg.asarray", "(lambda v: v)")))
     tail = tail.replace("OUT_AXES", repr(tuple(outs))).replace("LEVELS", "\n".join(levels))
     source = with_definitions(ast.unparse(ast.parse(text + tail)) + "\n")
     return LaneProgram(f"lanes_{seed}_{index}", source, (random_arguments(choice, shapes),), ())
