@@ -452,3 +452,37 @@ def test_values_that_escape() -> None:
     )
     with pytest.raises(EscapedValueError, match=text):
         kept[0] * 2
+
+
+POWERS = {
+    "a fraction": lambda v: v**2.5,
+    "whole": lambda v: v ** np.array(3),
+    "negative": lambda v: v**-2,
+    "itself": lambda v: v**v,
+    "np.power": lambda v: np.power(v, np.sin(v)),
+    "np.float_power": lambda v: np.float_power(v, 0.5 * v + 1.0),
+    "in a loop": lambda v: wg.fori_loop(0, 2, lambda _, y: y**1.5 + 0.1, v),
+    "in a branch": lambda v: wg.cond(v > 1.0, lambda y: y**2.5, lambda y: y**y, v),
+}
+
+
+@pytest.mark.parametrize("function", POWERS.values(), ids=list(POWERS))
+def test_powers_of_traced_values_have_the_series_of_those_at_hand(function):
+    def series(x):
+        return wg.taylor(function, (x,), (1.0,), 2)
+
+    points, traced = np.array([0.5, 2.0]), wg.jit(series)
+    wanted = np.array([wg.taylor(function, (x,), (1.0,), 3) for x in points])
+    np.testing.assert_allclose([traced(x) for x in points], wanted[:, :3], rtol=1e-12)
+    np.testing.assert_allclose(wg.jit(wg.vmap(series))(points), wanted[:, :3].T, rtol=1e-12)
+    np.testing.assert_allclose(wg.taylor(wg.jit(function), (2.0,), (1.0,), 2), wanted[1, :3], rtol=1e-12)
+    last = wg.jit(wg.grad(lambda x: series(x)[2]))(2.0)
+    np.testing.assert_allclose(last, 3 * wanted[1, 3], rtol=1e-9, atol=1e-12)
+
+
+def test_a_power_that_varies_has_the_series_of_each_element():
+    point, direction = np.array([1.0, 2.0, -1.0]), np.ones(3)
+    found = wg.taylor(lambda v: v**v, (point,), (direction,), 4)
+    alone = [wg.taylor(lambda v: v**v, (x,), (1.0,), 4) for x in (1.0, 2.0)]
+    np.testing.assert_allclose(np.array(found)[:, :2], np.transpose(alone), rtol=1e-12)
+    np.testing.assert_allclose(np.array(found)[:, 0], [1.0, 1.0, 1.0, 0.5, 1 / 3], rtol=1e-12)

@@ -29,7 +29,7 @@ from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.modes import stopped
@@ -254,15 +254,15 @@ class Jet(Transient):
         """Raise a series to a power: x y' = r y x' for a constant exponent, y = exp(r log x) for a varying one."""
         x, r = operands
         base = self.series_of(x)
-        if base is None or self.series_of(r) is not None:
-            if base is None or not logarithm_exists(raw(self.value_below(x))):
-                return self.derived(primitive, operands, params, out)
-            smooth = np.exp(r * np.log(x))
-            return self.result(out, lambda k: smooth._node[k])
+        if base is None:
+            return self.derived(primitive, operands, params, out)
+        if self.series_of(r) is not None:
+            return self.varying_power(primitive, operands, params, out)
         if isinstance(r, int | float) and r == int(r) and 0 <= r <= 64:
             return self.integer_power(x, int(r), out)
         r = self.value_below(r)
-        at_zero = self.power_at_zero(x, base, r, out) if np.any(raw(base[0]) == 0) else None
+        may_be_zero = is_staged(base[0]) or np.any(raw(base[0]) == 0)
+        at_zero = self.power_at_zero(x, base, r, out) if may_be_zero else None
 
         divisor = strong(base[0]) if is_number(out) else base[0]
 
@@ -275,13 +275,28 @@ class Jet(Transient):
         known: Series = result._node
         return result
 
+    def varying_power(
+        self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any
+    ) -> Tensor:
+        """Raise a series to a power that varies: exp(r log x); what the rule says where x has no logarithm."""
+        x, r = operands
+        value = self.value_below(x)
+        exists = value != 0 if aval_of(value).dtype.kind == "c" else value > 0
+        if not is_staged(exists) and np.all(raw(exists)):
+            smooth = np.exp(r * np.log(x))
+            return self.result(out, lambda k: smooth._node[k])
+        smooth = np.exp(r * np.log(np.where(exists, x, 1.0)))
+        derived = self.derived(primitive, operands, params, out)
+        return self.result(out, lambda k: np.where(exists, smooth._node[k], derived._node[k]))
+
     def power_at_zero(self, x: Any, base: Series, r: Any, out: Any) -> Callable[[int], Any]:
         """Return the coefficients of x**r, k > 0, for elements where x is 0 and the recurrence divides by it.
 
         With x = x_1 s + ..., coefficient k is 0 for k < r; for a whole r the power is a product; the others have
         binomial(r, k) 0**(r - k) x_1**k, which is infinite unless x_1 is 0.
         """
-        exponents = [int(e) for e in np.unique(raw(r).real if hasattr(r, "dtype") else r) if e in range(self.order + 1)]
+        known = range(self.order + 1) if is_staged(r) else np.unique(raw(r).real if hasattr(r, "dtype") else r)
+        exponents = [int(e) for e in known if e in range(self.order + 1)]
         whole = {e: self.integer_power(x, e, out) for e in exponents}
 
         def compute(k: int) -> Any:
@@ -420,12 +435,6 @@ def shares(k: int, most: tuple[float, ...]) -> list[tuple[int, ...]]:
 def zeros_like(like: Any) -> Callable[[int], Any]:
     """Return the further coefficients of a series that has no more: zeros of a shape and dtype."""
     return lambda _: zero_of(like)
-
-
-def logarithm_exists(value: Any) -> bool:
-    """Tell whether all elements of an array have a (real) logarithm."""
-    array = np.asarray(value)
-    return bool(np.all(array != 0) if array.dtype.kind == "c" else np.all(array > 0))
 
 
 def added(terms: Sequence[Any]) -> Any:
