@@ -36,7 +36,8 @@ GAUGES = {"eigh", "svd", "relative_eigh", "scipy_eigh", "scipy_qr", "scipy_svd"}
 """Primitives that have complex samples of their own, which do not depend on the phases of vectors."""
 OF_REAL_NUMBERS = {
     *("beta_density", "betainc_by_shapes", "gamma_density", "gammainc_by_shape", "zeta_derivative"),
-    *("polygamma_difference", "incomplete_elliptic_derivative", "logistic", "logsumexp_sign"),
+    *("polygamma_difference", "incomplete_elliptic_derivative", "logistic", "logistic_derivative"),
+    *("logsumexp_sign", "softsign"),
 }
 """Primitives that only functions of real numbers have in their rules."""
 REFUSED = {"ive", "jve", "kve", "riemann_zeta", "yve"}

@@ -938,3 +938,33 @@ def test_activations_and_losses_of_integers_are_those_of_floats(dtype: Any) -> N
         np.testing.assert_array_equal(function(numbers, target), function(numbers.astype(float), target))
         other = np.array([1, 0, 1], dtype)
         np.testing.assert_array_equal(function(numbers, other), function(numbers.astype(float), other.astype(float)))
+
+
+TAILS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = {
+    "sigmoid": (functional.sigmoid, lambda x: 1 / (1 + np.exp(-x)), -80.0),
+    "silu": (functional.silu, lambda x: x / (1 + np.exp(-x)), -80.0),
+    "glu": (
+        lambda x: functional.glu(np.stack([x * 0 + 3, x]), 0).reshape(x.shape),
+        lambda x: 3 / (1 + np.exp(-x)),
+        -80.0,
+    ),
+    "gelu": (functional.gelu, lambda x: x * scipy.special.ndtr(x), -12.0),
+    "gelu by tanh": (
+        lambda x: functional.gelu(x, "tanh"),
+        lambda x: x / (1 + np.exp(-np.sqrt(8 / np.pi) * (x + 0.044715 * x**3))),
+        -9.0,
+    ),
+}
+"""Functions that decay to the left, by formulas that keep their digits, down to where single precision has room."""
+
+
+@together("name", TAILS)
+def test_what_decays_keeps_its_digits(name: str) -> None:
+    f, formula, least = TAILS[name]
+    for dtype, most in ((np.float64, 1e-13), (np.float32, 3e-5)):
+        x = np.linspace(least, 20, 61).astype(dtype)
+        want = formula(x.astype(np.float64))
+        for way in (f, wg.jit(f), wg.vmap(lambda x: f(x.reshape(1))[0])):
+            found = np.asarray(way(x))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, want, rtol=most)

@@ -79,6 +79,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "digamma": exact(mpmath.digamma),
 }
 OF_DIGITS: dict[str, Callable[..., Any]] = {
+    "tanh_derivative": fused.tanh_derivative,
     "fmod": np.fmod,
     "frexp_mantissa": fused.mantissa,
     "frexp_exponent": fused.power,
@@ -159,6 +160,9 @@ def drawn(name: str, rng: np.random.Generator, count: int) -> list[Array]:
         return [np.r_[base, near, rng.uniform(0, 10, count)], np.r_[powers[0], powers[1], rng.uniform(-10, 10, count)]]
     if name == "ldexp":
         return [10.0 ** rng.uniform(-320, 308, 3 * count), np.rint(rng.uniform(-1500, 1500, 3 * count))]
+    if name == "tanh_derivative":
+        x = np.concatenate([draw(rng, count) for draw in HYPERBOLIC])
+        return [np.tanh(x), x]
     if name in ("arctan2", "hypot", "fmod", "nextafter"):
         size = rng.uniform(-300, 300, count)
         other = np.clip(size + rng.uniform(-3, 3, count), -305, 305)

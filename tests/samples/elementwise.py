@@ -156,6 +156,13 @@ CIRCULAR = [
     sample("tanh", np.tanh, COMPLEX),
 ]
 
+
+def slope_of_logistic(x: Any, base: int = 1) -> Any:
+    """Return the derivative of the logistic function from its value."""
+    y = apply(elementwise.logistic, x, base=base, sign=1)
+    return apply(elementwise.logistic_derivative, y, x, base=base)
+
+
 DERIVATIVES = [
     *unary(special("arcsin_derivative"), inside),
     *unary(special("arctan_derivative")),
@@ -165,8 +172,13 @@ DERIVATIVES = [
     *unary(special("arctanh_derivative"), inside),
     *(sample(f"{name}_derivative", special(f"{name}_derivative"), COMPLEX) for name in INVERSES),
     *(sample(name, getattr(np, name), COMPLEX) for name in INVERSES),
+    *unary(special("softsign"), off_zero),
     *unary(special("logistic", base=1, sign=1)),
     *unary(special("logistic", base=2, sign=-1)),
+    sample("logistic_derivative", lambda x: slope_of_logistic(3 * x), normal(5)),
+    sample("logistic_derivative", lambda x: slope_of_logistic(9 * x), normal(2, 3)),
+    sample("tanh_derivative", lambda x: apply(trigonometric.tanh_derivative, np.tanh(3 * x), 3 * x), normal(5)),
+    sample("tanh_derivative", lambda x: apply(trigonometric.tanh_derivative, np.tanh(x), x), COMPLEX),
     sample("angle_derivative", lambda x, y: apply(trigonometric.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
     sample("cosine", lambda x, y: apply(trigonometric.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
 ]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from wengert.compile.scalars import Scalar, operate, select
+from wengert.primitives.complements import LEAST
 
 __all__ = ["EXPRESSIONS"]
 
@@ -325,6 +326,17 @@ def of_each_part(name: str) -> Callable[[Parts], Scalar]:
     return told
 
 
+def slope_of_tanh(y: Parts, x: Parts) -> Parts:
+    """Return 1 / cosh(x)^2 for y = tanh(x): 1 - y^2, and where that cancels 4 p / (1 + p)^2, p = exp(-2 |x|)."""
+    slope = multiplied((1 - y[0], -y[1]), (1 + y[0], y[1]))
+    left = x[0] < 0
+    p = exponential((select(left, x[0], -x[0]) * 2, select(left, x[1], -x[1]) * 2))
+    q = inverted((1 + p[0], p[1]))
+    a, b = multiplied(multiplied(p, q), q)
+    tail = operate("hypot", *slope) < LEAST[x[0].dtype.char]
+    return select(tail, a * 4, slope[0]), select(tail, b * 4, slope[1])
+
+
 EXPRESSIONS: dict[str, Callable[..., Scalar | Parts | None]] = {
     "multiply": multiplied,
     "complex_product": multiplied,
@@ -344,6 +356,7 @@ EXPRESSIONS: dict[str, Callable[..., Scalar | Parts | None]] = {
     "sinh": hyperbolic(even=False),
     "cosh": hyperbolic(even=True),
     "tanh": tangent,
+    "tanh_derivative": slope_of_tanh,
     "sin": sine,
     "cos": cosine,
     "tan": turned(tangent),

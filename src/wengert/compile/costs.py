@@ -29,7 +29,7 @@ PASSING = 0.5e-3
 """Microseconds an element takes that is read from or written to memory."""
 CYCLE = 0.2e-3
 """Microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively."""
-COSTLY = {"pow": 90, "float_power": 90, "logistic": 40, "logaddexp": 70, "logaddexp2": 70}
+COSTLY = {"pow": 90, "float_power": 90, "logistic": 40, "logistic_derivative": 40, "logaddexp": 70, "logaddexp2": 70}
 COSTLY |= dict.fromkeys(("remainder", "fmod", "floor_divide"), 40)
 """Cycles of pointwise primitives that are several opcodes; what is not here takes about one."""
 AT_ONCE = 8

@@ -228,6 +228,12 @@ def logistic(x: Scalar, *, base: int, sign: int) -> Scalar:
     return select(x >= 0, 1, power) / (1 + power)
 
 
+def logistic_derivative(_y: Scalar, x: Scalar, *, base: int) -> Scalar:
+    """Return y (1 - y) for the logistic function y of x, by the argument, so that no tail loses accuracy."""
+    power = operate("exp2" if base == 2 else "exp", -operate("absolute", x))
+    return power / (1 + power) / (1 + power)
+
+
 def sinc(x: Scalar) -> Scalar:
     """Return sin(pi x) / (pi x), and 1 at zero."""
     y = x * math.pi
@@ -363,6 +369,9 @@ EXPRESSIONS: dict[str, Expression] = {
     "float_power": lambda x, y: raised(x, y, by_root=False),
     "complex_size": lambda x: operate("absolute", x),
     "logistic": logistic,
+    "logistic_derivative": logistic_derivative,
+    "tanh_derivative": lambda y, x: operate("tanh_derivative", y, x),
+    "softsign": lambda x: x / (1 + operate("absolute", x)),
     "sinc": sinc,
     "logaddexp": added_exponents("exp", 1),
     "logaddexp2": added_exponents("exp2", LN2),

@@ -1,5 +1,7 @@
 """Parts of floating-point numbers and the fused multiply-add, in NumPy: what some processors have as instructions.
 
+And functions that are opcodes, and none of NumPy's.
+
 The fused multiply-add follows S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
 using rounding to odd, IEEE Transactions on Computers 57 (2008): what is lost in the sum is rounded to odd, so that the
 last addition rounds as one that is exact.
@@ -14,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["exponent", "fraction", "fused", "guarded", "mantissa", "power", "scaled"]
+__all__ = ["exponent", "fraction", "fused", "guarded", "mantissa", "power", "scaled", "tanh_derivative"]
 
 Array = Any  # arrays and scalars of NumPy
 
@@ -138,3 +140,12 @@ def scaled(x: Array, n: Array) -> Array:
     with np.errstate(all="ignore"):
         limited = np.clip(np.nan_to_num(n), -5000, 5000)
         return np.where(np.isnan(n), n, np.ldexp(x, limited.astype(np.int32)))[()]
+
+
+def tanh_derivative(y: Array, x: Array) -> Array:
+    """Return 1 / cosh(x)**2 for y = tanh(x): 1 - y**2, unless that has too few digits."""
+    with np.errstate(all="ignore"):
+        power, size = np.exp(-2 * np.absolute(x)), np.absolute(y)
+        slope = (1 - size) * (1 + size)
+        least = 2.0**-8 if slope.dtype == np.float32 else 2.0**-9
+        return np.where(slope < least, 4 * power / (1 + power) / (1 + power), slope)[()]

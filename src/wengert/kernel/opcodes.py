@@ -119,6 +119,7 @@ OPCODES = table(
     Opcode("sinh", 1, np.sinh, cost=30),
     Opcode("cosh", 1, np.cosh, cost=30),
     Opcode("tanh", 1, np.tanh, cost=30),
+    Opcode("tanh_derivative", 2, fused.tanh_derivative, cost=5),
     Opcode("arcsinh", 1, np.arcsinh, cost=40),
     Opcode("arccosh", 1, np.arccosh, cost=40),
     Opcode("arctanh", 1, np.arctanh, cost=40),

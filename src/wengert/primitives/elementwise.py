@@ -19,6 +19,7 @@ from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
 from wengert.core.tensor import seen, unwrapped
 from wengert.native.elementwise import shared
+from wengert.primitives.complements import one_less
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
@@ -133,13 +134,43 @@ def logistic_value(x: Any, *, base: int, sign: int) -> Any:
     return np.maximum(power, sign * x >= 0) / (1 + power)  # `where` takes ten times as long on an unpredictable mask
 
 
+def logistic_derivative_value(y: Any, x: Any, *, base: int) -> Any:
+    """Evaluate y (1 - y) for y = 1 / (1 + b**(+-x)); where the difference has no digits, by x."""
+    rest, tail = one_less(y)
+    if tail is not None:
+        rest = np.asarray(rest)
+        rest[tail] = logistic_value(np.abs(np.broadcast_to(x, rest.shape)[tail]), base=base, sign=-1)
+    return rest * y
+
+
+def scaled(t: Any, base: int, sign: int) -> Any:
+    """Return t times the logarithm of the base, with a sign."""
+    return t * (sign * LN2) if base == 2 else t if sign == 1 else -t
+
+
 def logistic_rule(t: Any, out: Any, x: Any, *, base: int, sign: int) -> Any:
-    """Differentiate the logistic function: out (1 - out), without the difference."""
-    slope = t * (out * apply(logistic, x, base=base, sign=-sign))
-    return slope * (sign * LN2 if base == 2 else sign)
+    """Differentiate the logistic function: out (1 - out)."""
+    return scaled(t * at_once(logistic_derivative, out, x, base=base), base, sign)
 
 
+def logistic_curvature(t: Any, out: Any, _y: Any, x: Any, *, base: int) -> Any:
+    """Differentiate y (1 - y) by x, of whose sign it does not depend: by y it is 1 - 2 y, which is -tanh(x / 2)."""
+    return scaled(t * (out * np.tanh(scaled(0.5 * x, base, 1))), base, -1)
+
+
+logistic_derivative: Elementwise = elementwise(
+    "logistic_derivative", logistic_derivative_value, d=(None, logistic_curvature)
+)
 logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
+
+
+def softsign_rule(t: Any, _out: Any, x: Any) -> Any:
+    """Differentiate x / (1 + |x|): 1 / (1 + |x|)^2, in two steps, for the square overflows."""
+    size = 1 + np.abs(x)
+    return t / size / size
+
+
+softsign = elementwise("softsign", lambda x: x / (1 + np.abs(x)), d=softsign_rule)
 
 
 def portion(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:

@@ -13,13 +13,44 @@ from wengert.core.cotangent import has_finite_square
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
+from wengert.primitives.complements import LEAST, ONE, less_square
+
+DOUBLE = np.dtype(np.float64)
+UNIT, ENOUGH = ONE["d"], LEAST["d"]
 
 sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x))
 cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x))
 tan = elementwise("tan", np.tan, d=lambda t, out, _x: t * (1 + out * out))
 sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
 cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
-tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
+
+
+def tanh_derivative_value(y: Any, x: Any) -> Any:
+    """Evaluate 1 / cosh(x)^2 for y = tanh(x): 1 - y^2, and where that cancels 4 p / (1 + p)^2, p = exp(-2 |x|)."""
+    slope, tail = less_square(y)
+    if tail is None:
+        return slope
+    x, slope = np.broadcast_to(x, slope.shape)[tail], np.asarray(slope)
+    power = np.exp(-2 * np.where(x.real < 0, -x, x))
+    slope[tail] = 4 * power / (1 + power) / (1 + power)
+    return slope[()]
+
+
+def tanh_rule(t: Any, out: Any, x: Any) -> Any:
+    """Differentiate tanh; what the primitive evaluates to where nothing cancels takes half as long without it."""
+    if type(out) is np.ndarray and out.dtype is DOUBLE and out.size:
+        slope = out * out
+        np.subtract(UNIT, slope, slope)
+        if slope.item(slope.argmin()) >= ENOUGH:
+            return t * slope
+    return t * at_once(tanh_derivative, out, x)
+
+
+tanh_derivative: Elementwise = elementwise(
+    "tanh_derivative", tanh_derivative_value, d=(None, lambda t, out, y, _x: t * (-2 * y * out))
+)
+tanh_derivative.evaluate_large = tanh_derivative_value  # which shares the work
+tanh = elementwise("tanh", np.tanh, d=tanh_rule)
 
 
 # Their inverses: derivatives are primitives whose own are products, of which none cancels, overflows or meets 0 times

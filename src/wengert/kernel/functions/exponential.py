@@ -11,13 +11,15 @@ import math
 from wengert.kernel.functions.coefficients import EXPM1, LN2
 from wengert.kernel.functions.expression import Builder, Term
 
-__all__ = ["cosh", "exp", "exp2", "expit", "expm1", "exponential_of_sum", "sinh", "tanh"]
+__all__ = ["cosh", "exp", "exp2", "expit", "expm1", "exponential_of_sum", "sinh", "tanh", "tanh_derivative"]
 
 LOG2_E = 1 / math.log(2)
 LIMITS = {"float64": (-746.0, 710.0), "float32": (-104.0, 89.0)}
 """Beyond, exp(x) is zero or infinite."""
 HYPERBOLIC = {"float64": 710.8, "float32": 89.7}
 """Beyond, sinh(x) and cosh(x) are infinite; exp(x) / 4 is not."""
+NEAR_ONE = {"float64": 2.0**-9, "float32": 2.0**-8}
+"""What tanh(x)**2 lacks of 1 where too few digits are left of the difference."""
 SATURATED = {"float64": 40.0, "float32": 20.0}
 """Beyond, exp(-x) is nothing beside 1."""
 
@@ -101,6 +103,19 @@ def tanh(b: Builder, x: Term) -> Term:
     high, low = expm1_part(b, b.select(size > limit, limit, size) * 2, 0)
     h = high + low
     return b.copysign(h / (h + 2), x)
+
+
+def tanh_derivative(b: Builder, y: Term, x: Term) -> Term:
+    """Return 1 / cosh(x)**2 for y = tanh(x): 1 - y**2, unless that has too few digits."""
+    slope = b.fma(-y, y, 1.0) if b.features.fma else (1 - y) * (y + 1)
+    b.rarely(slope < NEAR_ONE[x.dtype.name], inverse_square_of_cosh, x)
+    return slope
+
+
+def inverse_square_of_cosh(b: Builder, x: Term) -> Term:
+    """Return 4 p / (1 + p)**2, p = exp(-2 |x|)."""
+    p = exp(b, abs(x) * -2)
+    return p * 4 / (p + 1) / (p + 1)
 
 
 def sinh(b: Builder, x: Term) -> Term:

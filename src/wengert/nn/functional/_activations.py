@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import is_number
-from wengert.core.dispatch import as_tensor
+from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import positive
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import floats, real, slope
+from wengert.primitives import elementwise
 from wengert.scipy import _special, special
 
 __all__ = [
@@ -35,6 +36,9 @@ __all__ = [
     "softsign",
     "tanh",
 ]
+
+SATURATED = 32.0
+"""From there on the approximation of `gelu` is x or 0, whatever the cube of x is, which may overflow."""
 
 
 @elsewhere
@@ -175,8 +179,8 @@ def softsign(input: Any) -> Any:
     >>> softsign([-1.0, 3.0])
     tensor([-0.5 ,  0.75])
     """
-    x: Any = as_tensor(input)
-    return x / (1 + np.abs(x))
+    x: Any = floats(as_tensor(input))
+    return apply(elementwise.softsign, x) if x.dtype.kind == "f" else x / (1 + np.abs(x))
 
 
 @elsewhere
@@ -192,8 +196,8 @@ def sigmoid(input: Any) -> Any:
     >>> sigmoid(0.0)
     tensor(0.5)
     """
-    x: Any = as_tensor(input)
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    x: Any = floats(as_tensor(input))
+    return apply(elementwise.logistic, x, base=1, sign=1) if x.dtype.kind == "f" else 0.5 * (1 + np.tanh(0.5 * x))
 
 
 @elsewhere
@@ -311,11 +315,12 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     """
     x: Any = real("gelu", input)
     if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        near = np.clip(x, -SATURATED, SATURATED)
+        return x * sigmoid(math.sqrt(8 / math.pi) * near * (1 + 0.044715 * (near * near)))  # (1 + tanh) / 2 of half
     if approximate != "none":
         given = f"approximate={approximate!r}"
         raise UsageError(describe("gelu", given, "'none' or 'tanh' is needed", "Leave it out"))
-    return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
+    return 0.5 * x * special.erfc(x * -math.sqrt(0.5))
 
 
 def along(normalise: Callable[..., Any], general: Callable[..., Any], input: Any, axis: Any) -> Any:
