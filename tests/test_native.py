@@ -1,11 +1,13 @@
 """Jitted functions as native code: what they give is what NumPy gives but for rounding."""
 
+import math
 import threading
 
 import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert import _config
 from wengert.compile.costs import calls_before, is_worthwhile
 from wengert.compile.executable import Compiled, GraphFunction
@@ -143,3 +145,74 @@ def test_what_takes_long_is_compiled_at_once(monkeypatch):
     assert calls_before(large) == 0
     monkeypatch.setattr(_config, "AT_ONCE", True)
     assert GraphFunction(trace(rosenbrock)(X)).waiting == 0
+
+
+ROUNDINGS = {
+    "total": 28,
+    "rows": 28,
+    "mean": 29,
+    "columns": 260,
+    "middle": 70,
+    "squares": 70,
+    "products": 260,
+    "of rows": 48,
+}
+"""For each sum how many roundings of the sum of its terms' sizes its error may be, at every length."""
+
+
+def summed(name, x):
+    """Return sums of some kind of a matrix, and their terms, along the last axis, in double precision."""
+    wide = x.astype(float)
+    if name == "total":
+        return np.sum(x), wide.ravel()
+    if name == "mean":
+        return np.mean(x, axis=1), wide / x.shape[1]
+    if name == "columns":
+        return np.sum(x.T, axis=0), wide
+    if name == "middle":
+        return np.sum(np.reshape(x.T, (1, x.shape[1], -1)), axis=1)[0], wide
+    if name == "squares":
+        return np.sum((x[:, None] - 0 * x[None]) ** 2, axis=-1)[:, 0], (x**2).astype(float)
+    if name == "products":
+        return x @ x[0], wide * wide[0]
+    if name == "of rows":
+        return np.sum(np.sum(x, axis=1)), wide.ravel()
+    return np.sum(x, axis=1), wide
+
+
+@together("name", ROUNDINGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_are_as_accurate_as_those_of_numpy_at_every_length(name, dtype):
+    for n in (30, 100, 1000, 40_000):
+        rows = (n // 10, 10) if name == "of rows" else (3, n)
+        for x in (np.full(rows, 0.1, dtype), np.random.default_rng(n).random(rows).astype(dtype)):
+            own = np.ascontiguousarray(x.T).T if name in ("columns", "middle") else x
+            found = Compiled(trace(lambda x, name=name: summed(name, x)[0])(own))([own])[0]
+            expected, terms = summed(name, own)
+            exact = np.apply_along_axis(math.fsum, -1, terms)
+            rounding = np.finfo(dtype).eps / 2 * np.abs(terms).sum(-1)
+            assert (abs(found - exact) <= ROUNDINGS[name] * rounding).all()
+            assert (abs(found - exact) <= 2 * np.max(abs(expected - exact) / rounding) * rounding + 4 * rounding).all()
+
+
+HOSTILE = np.concatenate([np.array([1e308, -1e308, 0.0, -0.0]), np.linspace(-1, 1, 101) * 1e308])
+SUMS_OF = {
+    "multiples": lambda x: np.sum(10 * x),
+    "quotients": lambda x: np.sum(x / 0.1),
+    "products": lambda x: np.sum(x * (x * 0 + 10)),
+    "means": lambda x: np.mean(x * 4),
+    "rows of multiples": lambda x: np.sum(np.reshape(x, (3, 35)) * 16.0, axis=1),
+    "columns of multiples": lambda x: np.sum(np.reshape(x, (35, 3)) * 16.0, axis=0),
+    "squares": lambda x: np.sum((x * 1e-150) ** 2 * 1e160),
+    "negative numbers": lambda x: 1 / np.sum(-x[:4]),
+    "negative zeros": lambda x: 1 / np.sum(-np.abs(x[2:4])),
+    "cancelling": lambda x: 1 / (-np.sum(x[:2])),
+}
+
+
+@together("name", SUMS_OF)
+def test_no_factor_is_taken_out_of_a_sum_whose_terms_it_makes_infinite(name):
+    f = SUMS_OF[name]
+    with np.errstate(all="ignore"):
+        (found,), expected = Compiled(trace(f)(HOSTILE))([HOSTILE]), f(HOSTILE)
+    np.testing.assert_array_equal(found, expected)

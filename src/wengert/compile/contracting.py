@@ -10,7 +10,7 @@ from wengert.compile.index_maps import Index, identity_map, span
 from wengert.compile.joins import Part, added
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.compile.scalars import Scalar, select
+from wengert.compile.scalars import Scalar, operate, select
 from wengert.compile.sums import reduced
 from wengert.core.contraction import Contraction
 from wengert.core.form import form_of
@@ -39,8 +39,9 @@ def contraction(call: Call) -> Found:
         Scalar(call.nodes, read_by_labels(call, labels, i, names, space), space) for i in range(len(labels.operands))
     ]
     product = terms[0]
+    name = "product" if len(names) > len(kept) else "multiply"
     for term in terms[1:]:
-        product = product * term
+        product = operate(name, product, term)
     if bound is not None:
         product = within(product, bound, labels, names)
     found = reduced(call.nodes, "add", product.access, space, range(len(kept), len(names)))

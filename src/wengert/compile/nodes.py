@@ -211,9 +211,9 @@ class Nodes:
                 return self.constant(np.asarray(constants[0], args[0].node.dtype).astype(dtype), dtype)
         if dtype.kind != "f":
             return None
-        if name in ("multiply", "divide") and constants[-1] == 1.0:
+        if name in ("multiply", "product", "divide") and constants[-1] == 1.0:
             return args[0]
-        if name == "multiply" and constants[0] == 1.0:
+        if name in ("multiply", "product") and constants[0] == 1.0:
             return args[1]
         if name == "divide" and constants[1] is not None and is_power_of_two(constants[1], dtype):
             return self.point("multiply", dtype, shape, args[0], self.constant(1 / constants[1], dtype))

@@ -1,4 +1,4 @@
-"""Reductions of nodes; what is constant along a sum is taken out of it where no bit but roundings can change."""
+"""Reductions of nodes; what is constant along a sum is taken out of it where no bit can change."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[
 
 def combined(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[int, ...]) -> Access:
     """Return a reduction, behind which stand the factors that can be taken out of it."""
-    after: list[tuple[str, tuple[Access, ...]]] = []
-    while combine == "add" and (found := factored(x)) is not None:
+    after: list[tuple[str, Access]] = []
+    while combine == "add" and (found := factored(nodes, x)) is not None:
         name, x, factor = found
         after.append((name, factor))
     kept = tuple([n for k, n in enumerate(shape) if k not in axes])
@@ -67,32 +67,25 @@ def combined(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[in
     node = nodes.make("reduce", combine, kept, dtype, [x.through(identity_map(shape))], axes=axes, space=shape)
     value = Access(node, identity_map(kept))
     for name, factor in reversed(after):
-        value = nodes.point(name, dtype, kept, value, *factor)
+        value = nodes.point(name, dtype, kept, factor, value)
     return value
 
 
-def factored(x: Access) -> tuple[str, Access, tuple[Access, ...]] | None:
-    """Return an opcode, what it is done to, and with what, if it can as well be done to the sum; None if not."""
+def factored(nodes: Nodes, x: Access) -> tuple[str, Access, Access] | None:
+    """Return what a sum is as well: an opcode of a number and of another sum; None if there is none of the same bits.
+
+    A sum of negative numbers is 0 less their sum, which is never -0.0. Factors of whole numbers are taken out; those of
+    floats are not, for then a term may be finite that is infinite where it is multiplied first.
+    """
     if x.node.kind != "point" or x.node.name not in ("negative", "multiply"):
         return None
     operands = [a.through(x.map) for a in x.node.args]
     if x.node.name == "negative":
-        return "negative", operands[0], ()
+        return "subtract", operands[0], nodes.constant(0, x.node.dtype)
     for factor, other in (operands, operands[::-1]):
-        if is_safe_factor(factor):
-            return "multiply", other, (factor,)
+        if factor.node.kind == "constant" and factor.node.dtype.kind in "iu":
+            return "multiply", other, factor
     return None
-
-
-def is_safe_factor(x: Access) -> bool:
-    """Tell whether a sum of products with a factor may be the product of the sum.
-
-    Of whole numbers always. A float that is not smaller than one lets the sum overflow no earlier, and has no part in
-    making NaN; other factors and divisors, zero and infinity among them, would give other special values.
-    """
-    if x.node.kind != "constant":
-        return False
-    return x.node.dtype.kind in "iu" or (x.node.dtype.kind == "f" and 1 <= abs(x.node.value) < np.inf)
 
 
 def with_axes_restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:

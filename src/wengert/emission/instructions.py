@@ -282,6 +282,7 @@ INSTRUCTIONS: dict[str, Write] = {
     "add": arithmetic("add", "or"),
     "subtract": arithmetic("sub", "xor"),
     "multiply": arithmetic("mul", "and"),
+    "product": arithmetic("mul", "and"),
     "divide": arithmetic("div"),
     "negative": negative,
     "absolute": absolute,

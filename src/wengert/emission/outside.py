@@ -13,6 +13,7 @@ import numpy as np
 from wengert.emission.instructions import Case, in_memory, instructions_of, registered
 from wengert.emission.large import LOOP, inner_loop
 from wengert.emission.mathematics import Specialisation, is_rare, rare_of
+from wengert.emission.stages import added_exactly, corrected
 from wengert.native.builder import Builder
 from wengert.native.chains import CHAINED, COPIED, chain, copied
 from wengert.native.engine import Target, emit_object, host, linked
@@ -88,19 +89,34 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
     """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
 
     Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
-    parts lie apart, and where parts stop.
+    parts lie apart, and where parts stop. What the roundings of a sum lose is added in the end.
     """
     scalar = in_memory(dtype)
     kind = vector_of(scalar, target.vector_bytes // dtype.itemsize)
     case = Case(dtype, dtype, target)
 
-    def body(b: Builder, result: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
-        with b.loop(stop, apart) as others:
+    def merged(b: Builder, first: Value, apart: Value, stop: Value) -> Value:
+        start = registered(first.to(kind).load(), dtype)
+        with b.loop(stop, apart, [start, *lost_at_first(b, start)]) as others:
             others.step = apart
-            with b.loop(size, step=kind.count) as cells:
-                sums, more = (place.at(cells.index).to(kind) for place in (parts, parts.at(others.index)))
-                new = instructions_of(combine)(b, case, *(registered(x.load(), dtype) for x in (more, sums)))
-                sums.store(b.convert("zext", new, I8) if dtype.kind == "b" else new)
+            more = registered(first.at(others.index).to(kind).load(), dtype)
+            total, *lost = others.values
+            if lost:
+                new, error = added_exactly(total, more)
+                others.next(new, lost[0] + error)
+            else:
+                others.next(instructions_of(combine)(b, case, more, total))
+        total, *lost = others.results
+        return corrected(total, *lost) if lost else total
+
+    def lost_at_first(b: Builder, start: Value) -> list[Value]:
+        return [b.constant(start.type, 0)] if combine == "add" and dtype.kind == "f" else []
+
+    def body(b: Builder, result: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
+        with b.loop(size, step=kind.count) as cells:
+            first = parts.at(cells.index)
+            found = merged(b, first, apart, stop)
+            first.to(kind).store(b.convert("zext", found, I8) if dtype.kind == "b" else found)
         with b.loop(size) as cells:
             result.at(cells.index).store(parts.at(cells.index).load())
 

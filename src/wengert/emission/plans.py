@@ -9,12 +9,13 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from wengert._cached import cached
 from wengert.emission.arena import ROOM
-from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
+from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
@@ -44,8 +45,36 @@ MOST = 3
 HEAVY = 40
 """Cycles of a vector from which on there is enough to do at once in one."""
 
+TERMS = 16
+"""Terms that an accumulator adds up before it is added to a total, as many as in NumPy's pairwise sums."""
+
+SHORT = 256
+"""Terms, at most, of a sum in lanes of its own whose blocks are simply added up; and those of a block of a product of
+matrices, which BLAS adds up one by one, too."""
+
+LONG_BLOCK = 64
+"""Terms of a block of longer sums in lanes of their own that NumPy adds up one by one, since not their last axis is
+summed: each block costs as much as four terms."""
+
+NEVER_NEGATIVE = frozenset({"absolute", "sqrt", "exp", "exp2", "cosh", "expit", "hypot", "erfc"})
+"""Opcodes of no negative values."""
+
 LIGHT = 8
 """Cycles of a step up to which masks take some of the time even where masked loads and stores do not."""
+
+
+class Blocks(NamedTuple):
+    """Say how long sums are cut into blocks, each of which is added to a total.
+
+    Attributes:
+        depth: of the loop that is cut, in the nest.
+        size: of a block, in steps of one along the dimension of the loop.
+        exact: whether what the roundings of totals lose is kept beside them.
+    """
+
+    depth: int
+    size: int
+    exact: bool
 
 
 class Plan:
@@ -71,6 +100,8 @@ class Plan:
         pieces: the same, with another range of one dimension that is long enough for a body of its own.
         fused: products that are added to a sum at once.
         counted: conditions as numbers whose sum is one number: their bits are counted, lane by lane nothing is added.
+        blocks: how long sums are cut into blocks; none where no sum is that long.
+        blocked: the sums that are.
         twins, stored_twins: the loads and the stores of which there is another of what lies beside, as of the parts of
             complex numbers, by buffer and index map; each with its place among the two.
     """
@@ -94,6 +125,10 @@ class Plan:
         self.stored_twins = twins(stage, [(store.buffer, store.at) for store in stage.stores if not store.guard])
         self.spread = self.spread_operations()
         self.units = self.unrolled()
+        self.blocks = self.found_blocks()
+        self.blocked = {
+            n for n in range(len(stage.reductions)) if self.blocks and self.is_blocked(n, self.blocks.depth)
+        }
         self.masked_alone = target.masks and not self.clean and self.has_cheap_masks()
         self.live = {clean: self.reached(clean) for clean in (False, True)}
 
@@ -112,10 +147,24 @@ class Plan:
         return place if inner and set(self.nest[place:]) == set(inner) else None
 
     def is_product(self, n: int) -> bool:
-        """Whether an operation is a product of floating-point numbers that is used once, in the innermost loop."""
+        """Whether an operation is a product that may be rounded with its sum, and is used once, in the innermost loop.
+
+        Products that a user writes are rounded by themselves: one that is infinite, as in a sum of 10 * x, would not be
+        if the sum before is as large and of the other sign. Of terms of one sign, as squares are, no sum is.
+        """
         operation = self.stage.operations[n]
-        real = operation.name == "multiply" and operation.dtype.kind == "f"
-        return real and n in self.once and self.level[n] == len(self.nest)
+        if operation.dtype.kind != "f" or n not in self.once or self.level[n] != len(self.nest):
+            return False
+        return operation.name == "product" or (operation.name == "multiply" and self.signs[n] != 0)
+
+    @cached
+    def signs(self) -> list[int]:
+        """The sign of each operation where it is not 0 or NaN, if that is the same at all points, else 0."""
+        found: list[int] = []
+        for operation in self.stage.operations:
+            own = [found[k] for k in operation.operands]
+            found.append(sign_of(operation, own))
+        return found
 
     def is_count(self, reduction: Reduction) -> bool:
         """Whether a sum is the number of lanes where a condition holds, which nothing else needs as a number."""
@@ -153,6 +202,42 @@ class Plan:
         while units > 1 and self.stage.extents[self.lane] < units * self.width:
             units //= 2
         return max(units, 1)
+
+    def found_blocks(self) -> Blocks | None:
+        """Return how long sums are cut into blocks: in the innermost loop that adds up more terms than a block has."""
+        within = 1
+        for depth in reversed(range(len(self.nest))):
+            own = [n for n in range(len(self.stage.reductions)) if self.is_blocked(n, depth)]
+            extent = self.stage.extents[self.nest[depth]]
+            step = self.width * self.units if self.nest[depth] == self.lane else 1
+            steps = -(-extent // step)
+            if own:
+                terms, exact = self.terms_of_block(own, within * steps)
+                if terms < within * steps:
+                    return Blocks(depth, step * max(terms // within, 1), exact)
+            within *= steps
+        return None
+
+    def terms_of_block(self, sums: list[int], terms: int) -> tuple[int, bool]:
+        """Return how many terms a block of some sums has, and whether what roundings of totals lose is kept.
+
+        The more numbers a sum has in the lanes, the less blocks cost, whose numbers are added up first.
+        """
+        reductions = [self.stage.reductions[n] for n in sums]
+        if not self.lane or any(self.lane in r.over for r in reductions):
+            return TERMS, True
+        if all(self.stage.operations[r.value].name == "product" for r in reductions):
+            return SHORT, True
+        if terms > SHORT:
+            last = len(self.stage.extents) - 1
+            return (TERMS if any(last in r.over for r in reductions) else LONG_BLOCK), True
+        return (TERMS if terms > 2 * TERMS else terms), False
+
+    def is_blocked(self, n: int, depth: int) -> bool:
+        """Whether a sum has a total and is added to it in blocks, if it goes on around a loop."""
+        reduction, start = self.stage.reductions[n], self.starts[n]
+        real = reduction.combine == "add" and self.stage.operations[reduction.value].dtype.kind == "f"
+        return real and reduction.kind != "scan" and start is not None and start <= depth
 
     def has_cheap_masks(self) -> bool:
         """Return whether masks, of which each vector needs one, take little of the time.
@@ -206,6 +291,23 @@ class Plan:
             else:
                 waiting.extend(operation.operands)
         return found
+
+
+def sign_of(operation: Operation, signs: list[int]) -> int:
+    """Return the sign of an operation's value, of whose operands the signs are known or 0."""
+    if operation.dtype.kind == "b":
+        return 1
+    if operation.name == "constant":
+        return 1 if operation.value >= 0 else -1
+    if operation.name in ("multiply", "product", "divide"):
+        is_square = operation.name != "divide" and len(set(operation.operands)) == 1
+        return 1 if is_square else math.prod(signs)
+    if operation.name == "negative":
+        return -signs[0]
+    if operation.name in ("add", "select", "maximum", "minimum", "convert"):
+        alike = set(signs[operation.name == "select" :])
+        return alike.pop() if len(alike) == 1 else 0
+    return 1 if operation.name in NEVER_NEGATIVE else 0
 
 
 def is_far(buffer: Buffer) -> bool:

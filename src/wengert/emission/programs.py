@@ -107,13 +107,13 @@ class Emission:
         alone = self.uses[key] == 1
         if alone and step.parts == 1 and len(self.steps) <= FEW:
             return None
-        known = key, step.parts > 1
+        known = key, step.parts > 1, tuple(rows for rows, _ in step.blocks)
         if known not in self.functions:
             name = f"kernel{len(self.functions)}"
             if step.parts > 1:
                 self.functions[known] = kernel_job(name, step, self.module, order, self.found(step, order, alone))
             else:
-                self.functions[known] = kernel_function(name, step.kernel, self.module, order)
+                self.functions[known] = kernel_function(name, step, self.module, order)
         return self.functions[known]
 
     def found(self, step: Step, order: tuple[str, ...], alone: bool) -> Found:
@@ -142,18 +142,17 @@ class Emission:
     def step(self, b: Builder, number: int, place: Places, team: Value) -> None:
         """Write what runs one step."""
         step, function, (key, order) = self.steps[number], self.calls[number], self.kernels[number]
-        if function is None:
-            write_kernel(b, step.kernel, self.module, order, list(map(place, order)))
-            return
-        if step.parts == 1:
-            b.do(function, *map(place, order))
-            return
         own = [step.own.get(name, name) for name in order]
-        table = place.everything if self.uses[key] == 1 else table_of(b, list(map(place, own)))
-        b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
+        if function is None:
+            write_kernel(b, step, self.module, order, list(map(place, own)))
+        elif step.parts == 1:
+            b.do(function, *map(place, own))
+        else:
+            table = place.everything if self.uses[key] == 1 else table_of(b, list(map(place, own)))
+            b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
         for reduction in step.summed:
             source = self.buffers[step.own[reduction.into]]
-            size, apart = self.buffers[reduction.into].size, source.shape[1]
+            size, apart = self.buffers[reduction.into].size, source.shape[1] // step.numbers(reduction.into)
             merge = self.outside(f"merge.{reduction.combine}.{source.dtype.name}")
             b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from wengert.emission.ahead import brought_ahead
 from wengert.emission.arena import padded
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.plans import FEW
-from wengert.emission.sharing import Step
-from wengert.emission.stages import Span, neutral, write_stage
+from wengert.emission.sharing import WITH_TOTAL, Step
+from wengert.emission.stages import Span, added_exactly, neutral, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder
@@ -20,32 +21,34 @@ from wengert.native.values import Value
 
 __all__ = ["Found", "anonymous", "kernel_function", "kernel_job", "row_bytes", "write_kernel"]
 
+Blocks = Sequence[tuple[int, frozenset[str]]]
+"""The blocks of a step that stand one in the other."""
+
 Found = Callable[[Builder, Value], Sequence[Value]]
 """Write what finds the addresses of a job's buffers in the table that it is given."""
 
 
-def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str, ...]) -> Function:
+def kernel_function(name: str, step: Step, module: Module, order: tuple[str, ...]) -> Function:
     """Return the function of a kernel, which takes the addresses of its buffers.
 
     Args:
         name: of the function.
-        kernel: the kernel.
+        step: the kernel, of one part.
         module: what the program's kernels share.
         order: the names of its buffers.
     """
     kinds = kinds_of(module, order)
 
     def body(b: Builder, *addresses: Value) -> None:
-        write_kernel(b, kernel, module, order, addresses)
+        write_kernel(b, step, module, order, addresses)
 
     return Function(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
 
 
-def write_kernel(
-    b: Builder, kernel: Kernel, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
-) -> None:
+def write_kernel(b: Builder, step: Step, module: Module, order: tuple[str, ...], addresses: Sequence[Value]) -> None:
     """Write all of a kernel, whose buffers have some addresses."""
-    write_rows(frame_of(b, module, kernel, order, addresses), kernel, Span(0, kernel.rows, kernel.rows))
+    rows = step.kernel.rows
+    write_rows(frame_of(b, module, step.kernel, order, addresses), step, Span(0, rows, rows))
 
 
 def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
@@ -68,7 +71,7 @@ def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], fo
         end = start + step.each
         if step.extent % step.each:
             end = b.least(end, step.extent)
-        write_rows(frame_of(b, module, step.kernel, order, own), step.kernel, Span(start, end, step.each))
+        write_rows(frame_of(b, module, step.kernel, order, own), step, Span(start, end, step.each))
 
     return Function(name, JOB, body)
 
@@ -84,12 +87,41 @@ def frame_of(b: Builder, module: Module, kernel: Kernel, order: tuple[str, ...],
     return Frame(b, module, dict(zip(order, addresses, strict=True)), apart, brought_ahead(kernel, module.buffers))
 
 
-def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
-    """Write the loop over the rows: so many together, and one at a time what is left."""
-    for stage in kernel.stages:
-        for reduction in stage.reductions:
-            if reduction.kind in ("total", "column"):
-                clear(frame, stage, reduction, has_room=not isinstance(span.stop, int))
+def write_rows(frame: Frame, step: Step, span: Span) -> None:
+    """Write the loop over the rows of a part."""
+    for stage, reduction in shared_by_rows(step.kernel):
+        clear(frame, stage, reduction, reduction.into in step.own, room_of(frame, step, reduction.into))
+    write_blocks(frame, step, span, step.blocks)
+
+
+def shared_by_rows(kernel: Kernel) -> list[tuple[Stage, Reduction]]:
+    """Return what rows add to in memory, each with its stage."""
+    return [(s, r) for s in kernel.stages for r in s.reductions if r.kind in ("total", "column")]
+
+
+def write_blocks(frame: Frame, step: Step, span: Span, blocks: Blocks) -> None:
+    """Write the loop over some rows, in blocks after each of which sums are added to their totals."""
+    if not blocks:
+        write_range(frame, step.kernel, span)
+        return
+    ((rows, totals), *others), (first, stop, _), b = blocks, span, frame.b
+    is_whole = isinstance(stop, int) and stop % rows == 0
+    with b.loop(stop, first, step=rows, certain=True) as loop:
+        end = loop.index + rows
+        write_blocks(frame, step, Span(loop.index, end if is_whole else b.least(end, stop), rows), others)
+        for stage, reduction in shared_by_rows(step.kernel):
+            if reduction.into in totals:
+                add_to_totals(frame, stage, reduction, room_of(frame, step, reduction.into))
+
+
+def room_of(frame: Frame, step: Step, name: str) -> int:
+    """Return for how many elements each kind of numbers of a sum with totals has room; 0 for one without."""
+    numbers = step.numbers(name)
+    return frame.module.buffers[step.own[name]].shape[1] // numbers if numbers > 1 else 0
+
+
+def write_range(frame: Frame, kernel: Kernel, span: Span) -> None:
+    """Write the loop over some rows: so many together, and one at a time what is left."""
     if kernel.rows == 1:
         write_tile(frame, kernel, [0], None if isinstance(span.stop, int) else span)
         return
@@ -101,6 +133,35 @@ def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
     if last is not stop:
         with b.loop(stop, last) as loop:
             write_tile(frame, kernel, [loop.index])
+
+
+def add_to_totals(frame: Frame, stage: Stage, reduction: Reduction, room: int) -> None:
+    """Add what rows have added up to totals, beside which lies what their roundings lost; begin anew."""
+    dtype = stage.operations[reduction.value].dtype
+    scalar, size = in_memory(dtype), frame.module.buffers[reduction.into].size
+    width = frame.module.target.vector_bytes // dtype.itemsize
+    kind = scalar if size == 1 else vector_of(scalar, width)
+    infinite = frame.b.constant(kind, math.inf)
+
+    def add(place: Value) -> None:
+        part, total, lost = (place.at(n * room).to(kind) if n else place.to(kind) for n in range(WITH_TOTAL))
+        new, error = added_exactly(total.load(), part.load())
+        is_finite = frame.b.compare("olt", frame.b.intrinsic("fabs", kind, new), infinite)
+        total.store(new)
+        lost.store(lost.load() + frame.b.select(is_finite, error, frame.b.constant(kind, 0)))
+        part.store(frame.b.constant(kind, 0))
+
+    each_vector(frame, frame.bases[reduction.into], 1 if size == 1 else -(-size // width) * width, width, add)
+
+
+def each_vector(frame: Frame, place: Value, stop: int, width: int, write: Callable[[Value], None]) -> None:
+    """Write something for each vector of a buffer, or for its only number: one after the other if they are few."""
+    if stop <= FEW * width:
+        for first in range(0, stop, width):
+            write(place.at(first) if first else place)
+    else:
+        with frame.b.loop(stop, step=width) as cells:
+            write(place.at(cells.index))
 
 
 def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
@@ -122,24 +183,31 @@ def store_numbers(frame: Frame, buffer: str, at: Affine, first: Index, values: S
         own.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
 
 
-def clear(frame: Frame, stage: Stage, reduction: Reduction, has_room: bool) -> None:
-    """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors."""
+def clear(frame: Frame, stage: Stage, reduction: Reduction, is_own: bool, room: int) -> None:
+    """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors, and totals.
+
+    Args:
+        frame: of the kernel.
+        stage: of the reduction.
+        reduction: what rows are combined by.
+        is_own: whether the buffer belongs to a part.
+        room: how many elements the numbers of one kind have room for if there are totals, else none.
+    """
     dtype = stage.operations[reduction.value].dtype
     place = frame.bases[reduction.into]
     start = literal(dtype, neutral(reduction.combine, dtype))
     size = frame.module.buffers[reduction.into].size
     width = frame.module.target.vector_bytes // dtype.itemsize
+    starts = range(0, WITH_TOTAL * room, room) if room else (0,)
     if size == 1:
-        place.store(start)
+        for first in starts:
+            (place.at(first) if first else place).store(start)
         return
-    whole = -(-size // width) * width if has_room else size - size % width
+    whole = -(-size // width) * width if is_own else size - size % width
     kind = vector_of(in_memory(dtype), width)
-    if whole <= FEW * width:
-        for first in range(0, whole, width):
-            place.at(first).to(kind).store(start)
-    else:
-        with frame.b.loop(whole, step=width) as cells:
-            place.at(cells.index).to(kind).store(start)
+    for first in starts:
+        own = place.at(first) if first else place
+        each_vector(frame, own, whole, width, lambda vector: vector.to(kind).store(start))
     for cell in range(whole, size):
         place.at(cell).store(start)
 

@@ -2,7 +2,7 @@
 
 A kernel of more than some 20 microseconds is cut into parts, as many for one thread as for several. Each part has sums
 and buffers of the row of its own; a kernel that follows combines the sums in the order of the parts. So results have
-the same bits whoever does which part, and long sums have many beginnings, which makes them more accurate.
+the same bits whoever does which part. Sums of many rows have totals in such memory, too, also where there is one part.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wengert.emission.arena import LINE, padded
 from wengert.emission.in_place import in_place
-from wengert.emission.plans import nest_of_stage
+from wengert.emission.plans import TERMS, nest_of_stage
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -49,6 +49,13 @@ FILLING = 16
 MEMORY = 1 << 22
 """Bytes, at most, for what parts have of their own."""
 
+WITH_TOTAL = 3
+"""Numbers of a sum that has a total: what is being added up, the total, and what its roundings lost."""
+
+ROWS = 256
+"""Rows whose contributions to columns are added up before they are added to totals, which takes some per cent of the
+time of 64 rows: NumPy adds up all of them. Those to a number are `plans.TERMS`, as NumPy's are then."""
+
 GRAIN = 256
 """Lanes of a part are a multiple of it, so that parts consist of whole steps."""
 
@@ -64,6 +71,8 @@ class Step:
         each: how much of it a part has.
         own: the buffers of which each part has one of its own, and where those are instead.
         summed: the reductions of which each part gives a part.
+        blocks: how many rows are added up before which sums, by their buffers, are added to their totals, most rows
+            first. Beside what is being added up, in memory of their own, lie the totals and what their roundings lost.
     """
 
     number: int
@@ -72,11 +81,16 @@ class Step:
     each: int
     own: dict[str, str]
     summed: tuple[Reduction, ...] = ()
+    blocks: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
         return -(-self.extent // self.each)
+
+    def numbers(self, name: str) -> int:
+        """Return how many numbers a part has for each of a buffer."""
+        return WITH_TOTAL if any(name in totals for _, totals in self.blocks) else 1
 
 
 def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffer]]:
@@ -111,32 +125,38 @@ class Sharing:
 
     def add(self, number: int, kernel: Kernel) -> None:
         """Add a kernel, or what was separated of the one of this number, in parts if it takes long."""
+        extent, each = self.cut(kernel)
+        summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
+        blocks = tuple(blocks_of(kernel, summed, each))
+        if each == extent:
+            summed = [r for r in summed if any(r.into in totals for _, totals in blocks)]
+        own = {r.into for r in summed} | {b for b in names(kernel) if each < extent and self.is_own(b)}
+        step = Step(number, kernel, extent, each, {}, tuple(summed), blocks)
+        parts_of = {name: self.parts_of(name, step) for name in own}
+        self.steps.append(dataclasses.replace(step, own=parts_of))
+
+    def cut(self, kernel: Kernel) -> tuple[int, int]:
+        """Return how long is what is cut of a kernel, and how much of it a part has: all if it is not cut."""
+        whole = max(kernel.rows, 1), max(kernel.rows, 1)
         duration = cycles(kernel, self.lanes)
         if duration < LARGE:
-            self.steps.append(Step(number, kernel, 1, 1, {}))
-            return
+            return whole
         (first, *others) = kernel.stages
         grain, extent = kernel.tile, kernel.rows
         if kernel.rows == 1:
             nest = nest_of_stage(first, self.buffers)
             if others or not nest:
-                self.steps.append(Step(number, kernel, 1, 1, {}))
-                return
+                return whole
             if first.updates or any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
-                self.steps.append(Step(number, kernel, 1, 1, {}))
-                return
+                return whole
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
-        summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
-        own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}
+        own = {r.into for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")}
+        own |= {b for b in names(kernel) if self.is_own(b)}
         memory = max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
         parts = min(extent // grain, int(duration / max(PART, memory * FILLING)), max(MEMORY // memory, 1))
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
-        if -(-extent // each) < FEWEST:
-            self.steps.append(Step(number, kernel, 1, 1, {}))
-            return
-        parts_of = {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own}
-        self.steps.append(Step(number, kernel, extent, each, parts_of, tuple(summed)))
+        return (extent, each) if -(-extent // each) >= FEWEST else whole
 
     def is_own(self, name: str) -> bool:
         """Whether a buffer is one of the row."""
@@ -148,12 +168,12 @@ class Sharing:
         each = padded(buffer.size * buffer.dtype.itemsize)
         return each * (tile if buffer.kind == "row" else 1) + LINE
 
-    def parts_of(self, name: str, tile: int, parts: int) -> str:
-        """Add the memory that parts have instead of a buffer."""
+    def parts_of(self, name: str, step: Step) -> str:
+        """Add the memory that the parts of a step have instead of a buffer."""
         buffer = self.buffers[name]
-        size = self.bytes_of_one(name, tile) // buffer.dtype.itemsize
+        size = step.numbers(name) * self.bytes_of_one(name, step.kernel.tile) // buffer.dtype.itemsize
         found = f"{name}.parts{len(self.steps)}"
-        self.buffers[found] = Buffer(found, (parts, size), buffer.dtype, "temporary")
+        self.buffers[found] = Buffer(found, (step.parts, size), buffer.dtype, "temporary")
         return found
 
     def by_stages(self, kernel: Kernel) -> Iterator[Kernel]:
@@ -201,6 +221,21 @@ class Sharing:
         cell = self.buffers[self.cells[keep.number]]
         load = Operation("load", (), cell.dtype, cell.name, Affine(0, (0,)))
         return Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),))
+
+
+def blocks_of(kernel: Kernel, summed: list[Reduction], each: int) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yield how many rows are added up before which sums are added to totals, if a part has more rows."""
+    for kind, most in (("column", ROWS), ("total", TERMS)):
+        totals = frozenset([r.into for r in summed if r.kind == kind and is_rounded(r, kernel)])
+        rows = max(most // kernel.tile, 1) * kernel.tile
+        if totals and kernel.rows > 1 and rows < each:
+            yield rows, totals
+
+
+def is_rounded(reduction: Reduction, kernel: Kernel) -> bool:
+    """Tell whether a reduction is a sum of floating-point numbers."""
+    (stage,) = [stage for stage in kernel.stages if reduction in stage.reductions]
+    return reduction.combine == "add" and stage.operations[reduction.value].dtype.kind == "f"
 
 
 def lanes_of(target: Target) -> int:

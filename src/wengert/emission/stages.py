@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -51,7 +51,9 @@ class StageWriter(Values):
     ) -> None:
         super().__init__(frame, stage, rows, ahead)
         self.span = span
+        self.block: tuple[Index, Index] | None = None
         self.sums: dict[int, Sums] = {}
+        self.totals: dict[int, Sums] = {}
 
     def write_all(self) -> None:
         """Write the stage; what it may read in a loop must be in memory before."""
@@ -67,19 +69,77 @@ class StageWriter(Values):
         starting = [n for n, start in enumerate(plan.starts) if start == depth]
         outside = plan.lane in plan.nest[depth:]
         for n in starting:
-            one = self.start(self.stage.reductions[n])
-            self.sums[n] = [[one] * (plan.units if outside else self.lanes.units) for _ in self.rows]
-        if depth == len(plan.nest):
+            reduction = self.stage.reductions[n]
+            one, count = self.start(reduction), plan.units if outside else self.lanes.units
+            if n in plan.blocked:
+                self.totals[n] = [[one] * ((1 if outside else count) * self.numbers) for _ in self.rows]
+            else:
+                self.sums[n] = [[one] * count for _ in self.rows]
+        if plan.blocks is not None and plan.blocks.depth == depth:
+            self.in_blocks(depth, plan.blocks.size)
+        else:
+            self.loop_or_point(depth)
+        for n in starting:
+            reduction = self.stage.reductions[n]
+            sums = [list(self.corrected(row)) for row in self.totals.pop(n)] if n in plan.blocked else self.sums.pop(n)
+            if outside and reduction.kind != "scan":
+                sums = [[self.across(reduction, self.joined(reduction, row))] for row in sums]
+            self.finish(reduction, sums)
+
+    def loop_or_point(self, depth: int) -> None:
+        """Write one of the loops, or what is done within all of them."""
+        if depth == len(self.plan.nest):
             self.point()
-        elif plan.nest[depth] == plan.lane:
+        elif self.plan.nest[depth] == self.plan.lane:
             self.along_lanes(depth)
         else:
             self.counted(depth)
-        for n in starting:
-            sums = self.sums.pop(n)
-            if outside and self.stage.reductions[n].kind != "scan":
-                sums = [[self.joined(self.stage.reductions[n], row)] for row in sums]
-            self.finish(self.stage.reductions[n], sums)
+
+    def in_blocks(self, depth: int, size: int) -> None:
+        """Write a loop block by block, after each of which what long sums have of it is added to their totals.
+
+        The rounding of a total is known, but where a block has more than all before, and is kept beside it; so what
+        errors there are do not depend on how many blocks there are.
+        """
+        first, stop = self.range_of(depth)
+        inside = self.plan.lane in self.plan.nest[depth:]
+        is_whole = isinstance(stop, int) and stop % size == 0
+        with self.scope(), self.b.loop(stop, first, self.carried(), size, certain=not isinstance(stop, int)) as loop:
+            self.carry_on(loop.values)
+            end = loop.index + size
+            self.block = loop.index, end if is_whole else self.b.least(end, stop)
+            for n in self.plan.blocked:
+                one = self.start(self.stage.reductions[n])
+                self.sums[n] = [[one] * (self.plan.units if inside else self.lanes.units) for _ in self.rows]
+            self.loop_or_point(depth)
+            for n in sorted(self.plan.blocked):
+                self.add_block(n, self.sums.pop(n), inside)
+            self.block = None
+            loop.next(*self.carried())
+        self.carry_on(loop.results)
+
+    def add_block(self, n: int, sums: Sums, is_one: bool) -> None:
+        """Add what a block gave to the totals: all vectors of a step to one total, or each to its own."""
+        for row, found in enumerate(sums):
+            totals: list[Value] = []
+            parts = [self.joined(self.stage.reductions[n], found)] if is_one else found
+            for part, (total, *lost) in zip(parts, batches(self.totals[n][row], self.numbers), strict=True):
+                if lost:
+                    new, error = added_exactly(total, part)
+                    totals += new, lost[0] + error
+                else:
+                    totals.append(total + part)
+            self.totals[n][row] = totals
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a total has: itself, and what its roundings lost."""
+        return 2 if self.plan.blocks is not None and self.plan.blocks.exact else 1
+
+    def corrected(self, totals: list[Value]) -> Iterator[Value]:
+        """Yield totals with what their roundings lost."""
+        for total, *lost in batches(totals, self.numbers):
+            yield corrected(total, *lost) if lost else total
 
     def counted(self, depth: int) -> None:
         """Write a loop that takes one step at a time."""
@@ -103,7 +163,7 @@ class StageWriter(Values):
             self.body(depth, WrittenOut(0, plan.width, plan.vectors, b))
             return
         step = plan.units * plan.width
-        whole = isinstance(stop, int) or (self.span is not None and self.span.each % step == 0)
+        whole = isinstance(stop, int) or self.span is None or depth > 0 or self.span.each % step == 0
         worth = [part for part in (plan, *map(plan.within, plan.pieces)) if self.has_steps(part)]
         parts = [(part, inside) for part in worth if (inside := self.in_clean_ranges(part)) is not False]
         all_clean = extent % step == 0 and not plan.clean and bool(parts) and whole
@@ -147,6 +207,8 @@ class StageWriter(Values):
 
     def range_of(self, depth: int) -> tuple[Index, Index]:
         """Return where a loop starts and stops."""
+        if self.block is not None and self.plan.blocks is not None and self.plan.blocks.depth == depth:
+            return self.block
         if depth == 0 and self.span is not None:
             return self.span.start, self.span.stop
         return 0, self.stage.extents[self.plan.nest[depth]]
@@ -227,13 +289,16 @@ class StageWriter(Values):
     # ---------------------------------------------------------------- reductions
 
     def carried(self) -> list[Value]:
-        """Return all sums in a row."""
-        return [x for sums in self.sums.values() for row in sums for x in row]
+        """Return all sums, and totals of sums, in a row."""
+        return [x for kept in (self.sums, self.totals) for sums in kept.values() for row in sums for x in row]
 
     def carry_on(self, values: Sequence[Value]) -> None:
         """Take sums that were handed on."""
         waiting = iter(values)
-        self.sums = {n: [[next(waiting) for _ in row] for row in sums] for n, sums in self.sums.items()}
+        self.sums, self.totals = [
+            {n: [[next(waiting) for _ in row] for row in sums] for n, sums in kept.items()}
+            for kept in (self.sums, self.totals)
+        ]
 
     def start(self, reduction: Reduction) -> Value:
         """Return what a sum begins with."""
@@ -298,11 +363,15 @@ class StageWriter(Values):
         return Case(dtype, dtype, self.target)
 
     def joined(self, reduction: Reduction, sums: list[Value]) -> Value:
-        """Combine the vectors of a sum to one number, pair by pair."""
+        """Combine the vectors of a sum to one, pair by pair."""
         while len(sums) > 1:
             pairs = zip(sums[::2], sums[1::2], strict=False)
             sums = [self.combine(reduction, x, y) for x, y in pairs] + sums[len(sums) // 2 * 2 :]
         (found,) = sums
+        return found
+
+    def across(self, reduction: Reduction, found: Value) -> Value:
+        """Combine the numbers of a vector to one."""
         if not isinstance(found.type, Vector):
             return found
         return self.b.paste(across(reduction.combine, self.case(reduction), found.type), found)[0]
@@ -346,6 +415,24 @@ class StageWriter(Values):
         assert reduction.at is not None
         item = Operation("load", (), self.dtype(reduction), reduction.into, reduction.at)
         return self.fetched(item, reduction.at, 0, unit, wide, there)
+
+
+def batches(values: list[Value], size: int) -> Iterator[list[Value]]:
+    """Yield so many values at a time."""
+    for first in range(0, len(values), size):
+        yield values[first : first + size]
+
+
+def added_exactly(total: Value, part: Value) -> tuple[Value, Value]:
+    """Return a sum and what its rounding lost, if the first number is not the smaller one (Dekker 1971)."""
+    new = total + part
+    return new, part - (new - total)
+
+
+def corrected(total: Value, lost: Value) -> Value:
+    """Return a total with what its roundings lost, which is no number where the total is infinite."""
+    b, whole = total.b, total + lost
+    return b.select(b.compare("uno", whole, whole), total, whole)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -63,6 +64,7 @@ OPCODES = table(
     Opcode("add", 2, np.add),
     Opcode("subtract", 2, np.subtract),
     Opcode("multiply", 2, np.multiply),
+    Opcode("product", 2, operator.mul),  # in a sum of products, as of matrices: rounded with the sum, or by itself
     Opcode("divide", 2, np.divide, cost=6),
     Opcode("negative", 1, np.negative),
     Opcode("absolute", 1, np.absolute),
