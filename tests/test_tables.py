@@ -106,10 +106,10 @@ def test_types_are_those_without_tracing(name: str) -> None:
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "a row, which is a view": lambda x, k: MATRIX[k] * x,
     "an array without axes, which is one, too": lambda x, k: ARRAY[k, ...] * x,
-    "a dictionary": lambda x, k: {0: 1.0, 1: 2.0}[k] * x,
+    "a dictionary without numbers": lambda x, k: {"a": 1.0}[k] * x,
     "a slice": lambda x, k: NUMBERS[k:],
     "functions": lambda x, k: [np.sin, np.cos][k](x),
-    "one item": lambda x, k: [x][k],
+    "no item": lambda x, k: [][k],
 }
 
 
@@ -117,3 +117,51 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_cannot_be_chosen_is_refused_with_the_line(name: str) -> None:
     with pytest.raises(GraphError, match=r"test_tables\.py"):
         wg.jit(REFUSED[name])(X, 0)
+
+
+KEPT: dict[str, Callable[[Any, Any], Any]] = {
+    "one object": lambda x, k: [x, x][k],
+    "equal items": lambda x, k: ((x, 1.0), (x, 1.0))[k],
+    "equal numbers": lambda x, k: [1.0, 1.0][k],
+    "text": lambda x, k: x if ("a", "a")[k] == "a" else -x,
+    "unused": lambda x, k: ([x, 2 * x][k], x)[1],
+    "one item": lambda x, k: [x][k // 2],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_places_are_looked_at_where_all_items_are_alike(name: str) -> None:
+    program = KEPT[name]
+    for k in (0, 1, -2):
+        wg.tree.map(np.testing.assert_array_equal, wg.jit(program)(X, k), program(X, k))
+    for k in (2, 5, -4):
+        with pytest.raises(IndexError):
+            program(X, k)
+        with pytest.raises(IndexError):
+            wg.jit(program)(X, k)
+        with pytest.raises(IndexError):
+            wg.jit(wg.vmap(program, in_axes=(None, 0)))(X, np.array([0, k]))
+
+
+def test_errors_of_places_show_the_line() -> None:
+    with pytest.raises(IndexError, match="list index out of range") as error:
+        wg.jit(KEPT["one object"])(X, 2)
+    assert "test_tables.py" in error.value.__notes__[0]
+
+
+def test_dictionaries_are_looked_up_by_numbers() -> None:
+    table = {1: 10.0, 2.5: 20.0, "a": 0.0, 0.1: 30.0}
+
+    def program(x: Any, k: Any) -> Any:
+        return table[k] * x
+
+    jitted = wg.jit(program)
+    for key in (1, 1.0, True, 2.5, np.uint8(1), np.float32(2.5), 0.1):
+        assert jitted(2.0, key) == program(2.0, key)
+        assert wg.grad(jitted)(2.0, key) == program(1.0, key)
+    for key in (2, 0.0, np.float32(0.1), -1):
+        with pytest.raises(KeyError):
+            program(2.0, key)
+        with pytest.raises(KeyError) as error:
+            jitted(2.0, key)
+        assert "test_tables.py" in error.value.__notes__[0]

@@ -209,6 +209,25 @@ def test_one_element_is_needed_for_a_number(kind: Any) -> None:
     )
 
 
+def test_an_array_of_one_element_is_no_integer() -> None:
+    """As NumPy has it; its truth may be asked for, and PyTorch's users look at it as a float."""
+    for one in (np.array([1]), np.array([[1]])):
+        for call in (int, operator.index, range, [4, 5].__getitem__, np.ones(3).__getitem__(slice(2)).repeat(1).item):
+            for given in (one, wg.tensor(one)):
+                with pytest.raises(TypeError):
+                    call(given)
+        for call in (lambda n: int(n), lambda n: sum(range(n)), lambda n: [4, 5][n]):
+            with pytest.raises(TypeError):
+                wg.jit(call)(one)
+        t = wg.tensor(one)
+        assert bool(t)
+        assert t.item() == float(t) == 1
+        assert np.arange(3)[t].shape == one.shape
+    with pytest.raises(DtypeError) as error:
+        int(wg.tensor([1]))
+    assert str(error.value) == "int: a Tensor of shape (1,); one without axes is needed. Call .item(), or index it."
+
+
 def test_len_iteration_and_membership() -> None:
     t = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert len(t) == 2

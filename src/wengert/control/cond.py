@@ -101,7 +101,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     if is_concrete(index):
         place = min(max(int(raw(index)), 0), len(functions) - 1)
         return run("switch", functions[place], f"branch {place}", operands)
-    clipped = np.clip(index, 0, len(functions) - 1)
+    wide = index if index.dtype.itemsize > 1 else index.astype(np.intp)  # 8 bits may have no room for their number
+    clipped = np.clip(wide, 0, len(functions) - 1)
     return choose("switch", clipped, functions, [f"branch {i}" for i in range(len(functions))], operands)
 
 

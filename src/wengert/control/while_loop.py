@@ -21,7 +21,7 @@ from wengert.control.staged import (
 )
 from wengert.control.subgraphs import one_of, row_of
 from wengert.core.aval import Aval, aval_of, is_number, united
-from wengert.core.dispatch import apply, conformed, is_weak
+from wengert.core.dispatch import apply, as_index, conformed, is_weak
 from wengert.core.graph import Graph, Variable
 from wengert.core.order import strides_of
 from wengert.core.requirements import require_callable, require_number
@@ -262,7 +262,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
             given = f"a bound of dtype {dtype}" if shape == () else f"a bound of shape {shape}"
             raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
     if not (is_concrete(lower) and is_concrete(upper)):
-        start = (init_val, lower, upper)
+        start = (init_val, as_index(lower), as_index(upper))
         return repeated(
             "fori_loop", lambda s: s[1] < s[2], lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1, s[2]), start
         )[0]

@@ -14,15 +14,15 @@ from wengert.control.places import defined
 from wengert.conversion.attributes import attribute, target
 from wengert.conversion.branches import and_, decided, or_
 from wengert.conversion.calls import callee, passing
+from wengert.conversion.integers import as_integer
 from wengert.conversion.iterables import SIZED
 from wengert.conversion.operators import OPERATORS, UNARY, asked, is_plain, left, right, summed, unary
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, one_element
-from wengert.core.dispatch import apply, weakened
+from wengert.core.dispatch import weakened
 from wengert.core.order import is_scalar
 from wengert.core.tensor import is_staged
 from wengert.errors import DtypeError, describe
-from wengert.primitives import conversion
 
 __all__ = ["FUNCTIONS"]
 
@@ -39,16 +39,16 @@ def staged_int(*args: Any, **kwargs: Any) -> Any:
     """Return a whole number of Python's."""
     if len(args) != 1 or kwargs or not is_staged(args[0]):
         return int(*args, **kwargs)
-    return as_integer(one_element("int", args[0]))
+    return as_integer(without_axes("int", args[0]))
 
 
-def as_integer(value: Any) -> Any:
-    """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
-    if value.dtype.kind == "c":
-        raise DtypeError(
-            describe("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
-        )
-    return weakened(apply(conversion.whole, value))
+def without_axes(name: str, value: Any) -> Any:
+    """Return a traced value of which Python makes a number; an error if it has axes."""
+    found = one_element(name, value)
+    if value.ndim:
+        needed = "one without axes is needed"
+        raise DtypeError(describe(name, f"a Tensor of shape {value.shape}", needed, "Index it first"))
+    return found
 
 
 def staged_bool(*args: Any) -> Any:

@@ -421,7 +421,10 @@ def inside(holder: Holder, contents: Contents) -> str:
 
 
 def common_aval(a: Any, b: Any) -> Aval | None:
-    """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt if they stay the same."""
+    """Return the one shape and dtype of two leaves; None if they differ.
+
+    Python numbers adapt if they stay the same; integers of Python's and narrower or unsigned ones are Python's.
+    """
     if not all(is_array(x) or is_number(x) for x in (a, b)):
         return None
     one, other = aval_of(a), aval_of(b)
@@ -430,5 +433,7 @@ def common_aval(a: Any, b: Any) -> Aval | None:
     if other.weak:
         a, one, other = b, other, one
     if one.weak:
+        if one.dtype.kind == "i" and other.shape == () and other.dtype.kind in "iu" and other.dtype != one.dtype:
+            return one  # 3 * 100 must stay 300 where the other branch gives an uint8
         return other if other.shape == () and united(one, other) == other and is_exact(a, other.dtype) else None
     return one if one == other else None

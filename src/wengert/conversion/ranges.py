@@ -7,47 +7,50 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.control.places import shown
-from wengert.conversion.regions import is_array
+from wengert.conversion.integers import has_index, raised_here
 from wengert.core.aval import is_number
+from wengert.core.dispatch import as_index
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import is_staged
-from wengert.errors import TracedTruthError, UsageError, describe
+from wengert.errors import DtypeError, TracedTruthError, describe
 
 __all__ = ["StagedRange"]
 
+ZERO = "range() arg 3 must not be zero"
+
 
 class StagedRange:
-    """Be a range of which an end is traced."""
+    """Be a range of which an end is traced; its numbers are Python's, as those of every range.
+
+    Args:
+        *ends: as those of `range`.
+
+    Raises:
+        DtypeError: an end is no whole number.
+        ValueError: the step is zero; a traced one raises that when the graph runs.
+    """
 
     def __init__(self, *ends: Any) -> None:
-        self.start, self.stop, self.step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
-        for end in ends:
-            if is_array(end) and (end.shape != () or end.dtype.kind not in "iu"):
-                raise UsageError(
-                    describe(
-                        "range",
-                        f"an end that is {shown(end)}",
-                        "whole numbers are needed",
-                        "Convert it with .astype(int)",
-                    )
-                )
-        if is_number(self.step) and self.step == 0:
-            raise ValueError("range() arg 3 must not be zero")
+        self.start, self.stop, self.step = (0, *map(whole, ends), 1) if len(ends) == 1 else (*map(whole, ends), 1)[:3]
+        if is_staged(self.step):
+            raised_here(np.equal(self.step, 0), ValueError(ZERO))
+        elif self.step == 0:
+            raise ValueError(ZERO)
 
     def count(self) -> Any:
         """Return how many numbers there are."""
-        step = self.step
+        start, stop, step = self.start, self.stop, self.step
         if is_staged(step):
-            up = np.maximum((self.stop - self.start + step - 1) // np.where(step == 0, 1, step), 0)
-            down = np.maximum((self.start - self.stop - step - 1) // np.where(step == 0, 1, -step), 0)
-            return np.where(step > 0, up, down)
-        if step > 0:
-            return np.maximum((self.stop - self.start + (step - 1)) // step, 0)
-        return np.maximum((self.start - self.stop + (-step - 1)) // -step, 0)
+            up = rounds(start, stop, np.where(step > 0, step, 1))
+            return np.where(step > 0, up, rounds(stop, start, np.where(step < 0, -step, 1)))
+        return rounds(start, stop, step) if step > 0 else rounds(stop, start, -step)
 
     def item(self, k: Any) -> Any:
         """Return the number after k others."""
         return self.start + k * self.step if not (is_number(self.step) and self.step == 1) else self.start + k
+
+    def __reversed__(self) -> StagedRange:
+        return StagedRange(self.item(self.count() - 1), self.start - self.step, -self.step)
 
     def __iter__(self) -> NoReturn:
         raise TracedTruthError(
@@ -59,4 +62,17 @@ class StagedRange:
             )
         )
 
-    __len__ = __getitem__ = __reversed__ = __iter__
+    __len__ = __getitem__ = __iter__
+
+
+def whole(end: Any) -> Any:
+    """Return an end of a range as an integer of Python's."""
+    if is_staged(end) and not has_index(end):
+        needed = "whole numbers are needed"
+        raise DtypeError(describe("range", f"an end that is {shown(end)}", needed, "Convert it with int()"))
+    return as_index(end)
+
+
+def rounds(low: Any, high: Any, step: Any) -> Any:
+    """Return how many numbers lie from one to before a higher one, a positive step apart."""
+    return np.maximum((high - low - 1) // step + 1, 0)

@@ -492,7 +492,7 @@ def staged_loop(
         if counted is None:
             body()
         else:
-            body(counted.item(np.int64(0)))
+            body(counted.item(0))
             rest = Counted(counted.count - 1, lambda k: counted.item(k + 1))
         staged_loop(kind, site, body, test, functions, rest, peeled=True)
 

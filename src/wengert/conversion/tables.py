@@ -1,7 +1,8 @@
-"""Lists, tuples and ndarrays that traced numbers index: Python and NumPy would ask these for their elements."""
+"""Lists, tuples, dictionaries and ndarrays that traced numbers index: Python and NumPy would ask for their elements."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 from wengert.control.heap import Heap
 from wengert.conversion.branches import decided
 from wengert.conversion.calls import converted_method, found_in
-from wengert.core.aval import NUMBERS
-from wengert.core.dispatch import as_tensor, weakened
+from wengert.conversion.integers import has_index, raised_here
+from wengert.core.aval import NUMBERS, strong
+from wengert.core.dispatch import as_index, as_tensor, weakened
+from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, is_staged
 
 __all__ = ["indexed"]
@@ -22,7 +25,7 @@ MOST = 64
 
 
 class Table:
-    """Stand for a list, tuple or ndarray where an item of it is read.
+    """Stand for a list, tuple, dictionary or ndarray where an item of it is read.
 
     Args:
         items: what is read.
@@ -38,9 +41,9 @@ class Table:
         if isinstance(items, np.ndarray):
             entries = index if isinstance(index, tuple) else (index,)
             return part_of_array(items, index, entries) if any(map(is_staged, entries)) else items[index]
-        if not is_staged(index) or index.ndim or index.dtype.kind not in "iu":
-            return items[index]
-        return item_of(items, index)
+        if isinstance(items, dict):
+            return entry_of(items, index) if is_key(index) else items[index]
+        return item_of(items, as_index(index)) if is_staged(index) and has_index(index) else items[index]
 
 
 class Items:
@@ -62,9 +65,9 @@ class Items:
 def indexed(value: Any) -> Any:
     """Return what is indexed in place of a value."""
     kind = type(value)
-    if kind in (list, tuple, np.ndarray):
+    if kind in (list, tuple, dict, np.ndarray):
         return Table(value)
-    if kind in (Tensor, dict, str):
+    if kind in (Tensor, str):
         return value
     method = found_in(kind, "__getitem__")
     inner = converted_method(method)
@@ -81,17 +84,39 @@ def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any
     return found if is_copy else array[index]
 
 
-def item_of(items: Sequence[Any], index: Tensor) -> Any:
+def item_of(items: Sequence[Any], index: Any) -> Any:
     """Return an item of a list or tuple, of which a number of another or none would be an error when the graph runs."""
-    kinds = set(map(type, items))
+    kinds, count = set(map(type, items)), len(items)
     if len(kinds) == 1 and kinds <= NUMBERS.keys() and (numbers := np.array(items)).dtype.kind in "biufc":
         return weakened(as_tensor(numbers)[index])
-    if not 1 < len(items) <= MOST:
-        return items[index]  # type: ignore[call-overload]  # which Python refuses
-    place = as_tensor(np.arange(len(items)))[index]
+    if not 0 < count <= MOST:
+        return items[index]  # which Python refuses
+    outside = np.logical_or(index < -count, index >= count)  # asked for at any rate: the items may be one object
+    raised_here(outside, IndexError(f"{type(items).__name__} index out of range"))
+    place = np.where(index < 0, index + count, index)
+    return first_where([place == position for position in range(count)], items)
+
+
+def is_key(key: Any) -> bool:
+    """Tell whether a key of a dictionary is a traced number, which Python would look up by its value."""
+    return is_staged(key) and is_scalar(key)
+
+
+def entry_of(table: dict[Any, Any], key: Any) -> Any:
+    """Return an entry of a dictionary; a key that is not there would be an error when the graph runs."""
+    keys = [k for k in table if type(k) in NUMBERS]
+    if not 0 < len(keys) <= MOST:
+        return table[key]  # which Python refuses
+    tests = [np.equal(key, strong(k)) for k in keys]  # in the dtypes of both: 0.1 is another number than float32's
+    raised_here(np.logical_not(functools.reduce(np.logical_or, tests)), KeyError("a traced key that is not there"))
+    return first_where(tests, [table[k] for k in keys])
+
+
+def first_where(tests: Sequence[Any], items: Sequence[Any]) -> Any:
+    """Return the item of the first test that holds, the last one if none does."""
     found = items[-1]
-    for position in range(len(items) - 2, -1, -1):
-        found = one_of(place == position, items[position], found)
+    for test, item in zip(tests[-2::-1], items[-2::-1], strict=True):
+        found = one_of(test, item, found)
     return found
 
 

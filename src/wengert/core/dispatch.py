@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ __all__ = [
     "ARRAYS",
     "applied",
     "apply",
+    "as_index",
     "as_tensor",
     "at_once",
     "checked",
@@ -225,11 +227,23 @@ def counted(value: Any) -> Any:
     return int(value) if type(value) is bool else value
 
 
+def as_index(value: Any) -> Any:
+    """Return an integer without axes as what stands for one of Python's, as its `__index__` does."""
+    if type(value) is not Tensor:
+        return operator.index(value)
+    return value if value.weak and value.dtype.kind == "i" else weakened(apply(PRIMITIVES["whole"], value))
+
+
 def conformed(value: Any, aval: Aval) -> Any:
     """Return a scalar, or an array of the same dtype, as an aval says: as a Python number, or with its dtype."""
     if type(value) in NUMBERS:
         return aval.number(value) if aval.weak else np.asarray(value, aval.dtype)[()]
-    converted = value if value.dtype == aval.dtype else value.astype(aval.dtype)
+    if value.dtype == aval.dtype:
+        converted = value
+    elif aval.weak and value.dtype.kind == "u":  # which may have no room in 64 bits with a sign
+        converted = apply(PRIMITIVES["whole"], value)
+    else:
+        converted = value.astype(aval.dtype)
     return weakened(converted) if aval.weak else strengthened(converted)
 
 

@@ -306,19 +306,15 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def __int__(self) -> int:
         self._refuse_draws()
-        return int(self._concrete("int"))
+        return int(self._integer("int"))
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu":
-            raise DtypeError(
-                describe(
-                    "index",
-                    f"a Tensor of dtype {self.dtype}",
-                    "an integer is needed",
-                    "Use .detach().numpy() as a mask for ndarrays, or index a Tensor",
-                )
-            )
-        return operator.index(self._concrete("index"))
+        kind = self.dtype.kind
+        if kind not in "iu" and not (kind == "b" and self.weak):
+            mask = "Use .detach().numpy() as a mask for ndarrays, or index a Tensor"
+            action = mask if kind == "b" else "Convert it with int()"
+            raise DtypeError(describe("index", f"a Tensor of dtype {self.dtype}", "an integer is needed", action))
+        return operator.index(self._integer("index"))
 
     def __float__(self) -> float:
         self._refuse_silent_cut("float", sys._getframe(1))
@@ -339,6 +335,12 @@ class Tensor(Members, metaclass=MadeByFunctions):
                 )
             )
         return concrete(name, self, action).item()
+
+    def _integer(self, name: str) -> Any:
+        if self.size == 1 and self.ndim:  # as in NumPy; PyTorch's users look at losses of one element by float()
+            needed = "one without axes is needed"
+            raise DtypeError(describe(name, f"a Tensor of shape {self.shape}", needed, "Call .item(), or index it"))
+        return self._concrete(name)
 
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)

@@ -144,7 +144,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         return
     if is_scalar(a):
         return
-    indices = np.asarray(concrete("put", whole("put", ind), "Assign through an index")).ravel()
+    indices = whole("put", ind)
+    indices = np.asarray(concrete("put", indices)).ravel() if is_concrete(indices) else flattened(indices)
     set_flat(a, in_range("put", indices, a.size, mode), v)
 
 
@@ -312,6 +313,9 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         if a.ndim and ufunc in (np.maximum, np.minimum) and b is not None:
             put_extremes_at(ufunc, a, indices, b)
             return
+        if not all(map(is_concrete, indices if isinstance(indices, tuple) else (indices,))):
+            operate_in_turn(ufunc, a, indices, b)
+            return
         raised: Exception | None = None
         index = concrete_index(indices)
         window = np.empty(a.shape, np.bool_)[index].shape
@@ -329,6 +333,23 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
             raise raised
 
     return at
+
+
+def operate_in_turn(ufunc: np.ufunc, a: Tensor, indices: Any, b: Any) -> None:
+    """Carry out `ufunc.at` at indices that nobody can look at, one after the other."""
+    from wengert.control.while_loop import fori_loop  # which costs too much where nobody needs it
+
+    places: Any = as_tensor(np.arange(a.size).reshape(a.shape))[indices]
+    row = flattened(places)
+    operand: Any = None if b is None else np.broadcast_to(as_tensor(b), places.shape)
+    values = None if b is None else flattened(operand)
+
+    def step(k: Any, elements: Any) -> Any:
+        changed: Any = np.copy(elements)
+        put_result(changed, row[k], ufunc, (elements[row[k]],) if values is None else (elements[row[k]], values[k]))
+        return changed
+
+    a[...] = fori_loop(0, row.size, step, flattened(a)).reshape(a.shape)
 
 
 def put_result(a: Tensor, key: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> None:

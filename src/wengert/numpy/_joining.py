@@ -221,7 +221,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     x = array_operand("roll", a)
     if is_unknown(shift) and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
         return rolled_anywhere(x, shift, axis)
-    shifts = as_shape(shift)
+    shifts = as_shape(int(shift) if isinstance(shift, np.bool_) else shift)
     if axis is None:
         row = ravel(x)
         flat = rolled(row, {"shift": (sum(shifts),), "axis": (0,)})
@@ -243,8 +243,9 @@ def rolled_anywhere(x: Tensor, shift: Tensor, axis: int | None) -> Tensor:
     """Return an array in C order with its elements moved around by a number that nobody can look at."""
     if axis is None:
         return rolled_anywhere(ravel(x), shift, 0).reshape(x.shape)
-    length = x.shape[normalize_axis_index(axis, x.ndim)]
-    places: Any = (np.arange(length) - shift) % max(length, 1)
+    length = max(x.shape[normalize_axis_index(axis, x.ndim)], 1)
+    by: Any = shift % np.uint64(length) if shift.dtype == np.uint64 else shift  # which int64 may have no room for
+    places: Any = (np.arange(x.shape[axis]) - by.astype(np.intp)) % length
     return np.take(x, places, axis)  # type: ignore[no-any-return]  # NumPy's function of a Tensor gives a Tensor
 
 

@@ -220,6 +220,8 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
         IndexError: an index is out of range, and the mode is "raise"; of traced ones when the graph runs.
         UsageError: there is no such mode.
     """
+    if indices.dtype.itemsize < np.dtype(np.intp).itemsize:  # and may have no room for the length
+        indices = indices.astype(np.intp)
     if mode == "wrap":
         return indices % length
     if mode == "clip":

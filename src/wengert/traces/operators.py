@@ -455,8 +455,8 @@ def ufunc_pair(ufunc: np.ufunc, operate: Operator, reflected: Operator) -> Opera
 
 
 def repeats(primitive: Elementwise, a: Tensor, b: Any) -> bool:
-    """Tell whether an operator repeats a sequence: NumPy's integers do with lists and tuples, arrays multiply."""
-    return isinstance(b, list | tuple) and primitive.name == "multiply" and a.dtype.kind in "iu" and is_scalar(a)
+    """Tell whether an operator repeats a sequence: integers do with lists and tuples, arrays multiply."""
+    return isinstance(b, list | tuple) and primitive.name == "multiply" and a.dtype.kind in "iub" and is_scalar(a)
 
 
 def is_double(a: Tensor, b: Any = 0.0) -> bool:
