@@ -5,17 +5,22 @@ That is a function of a matrix again, so derivatives of every order follow, at r
 matrices, too.
 (I. Najfeld and T. F. Havel, Derivatives of the matrix exponential and their computation, 1995; R. Mathias, A chain rule
 for matrix functions and applications, 1996; N. J. Higham, Functions of Matrices, 2008, theorem 3.6.)
+
+The derivative of order k is linear in each of its k directions, and symmetric in them. So each is brought to one size
+before it stands in such a matrix, whose function would lose what is small beside a large one; and the transpose is a
+derivative along the transposes, which needs no larger matrix.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
@@ -24,82 +29,132 @@ from wengert.primitives.matrices import over_stacks
 from wengert.primitives.matrix_equations import solve_sylvester
 
 Tangents = Sequence[Any]
+Function = Callable[..., Any]
 
 
-def along(primitive: Primitive, a: Any, direction: Any, **params: Any) -> Any:
-    """Return the derivative of a function of matrices at A along a direction."""
-    n = a.shape[-1]
-    upper = np.concatenate([a, direction], axis=-1)
-    lower = np.concatenate([np.zeros_like(a), a], axis=-1)
-    found = apply(primitive, np.concatenate([upper, lower], axis=-2), **params)
-    return found[..., :n, n:]
+# Derivatives by blocks
 
 
-def function_of_matrix(name: str, evaluate: Any, **derived: Any) -> Primitive:
-    """Declare a function of matrices; `derived` are its parameters where its derivative is computed."""
+def exponent_of(x: Any) -> int:
+    """Return the exponent of the power of two above the largest element of an array."""
+    return int(np.frexp(np.max(np.abs(x), initial=0.0))[1])
 
-    def vjp(ct: Any, _out: Any, a: Any, **params: Any) -> Any:
-        return along(primitive, a.mT, ct, **{**params, **derived})
 
-    def jvp(tangents: Tangents, _out: Any, a: Any, **params: Any) -> Any:
-        return along(primitive, a, tangents[0], **{**params, **derived})
+def times_power(x: Any, exponent: int) -> Any:
+    """Return an array times a power of two, which may be larger than any number."""
+    if x.dtype.kind != "c":
+        return np.ldexp(x, exponent)
+    found = np.empty_like(x)
+    found.real, found.imag = np.ldexp(x.real, exponent), np.ldexp(x.imag, exponent)
+    return found
+
+
+def with_blocks(a: Any, directions: Sequence[Any]) -> Any:
+    """Return the matrix whose function has the derivative along all directions in its upper right corner."""
+    for i, direction in enumerate(directions):
+        wide = np.kron(np.eye(2**i, dtype=direction.dtype), direction)
+        a = np.block([[a, wide], [np.zeros_like(wide), a]])
+    return a
+
+
+def derivative_along(function: Function, a: Any, directions: Sequence[Any]) -> Any:
+    """Return the derivative of a function of matrices along directions, each of which is made as large as A.
+
+    But not larger than 1, for what is not above the range of numbers shall not be in the corner, either.
+    """
+    n, size = len(a), min(exponent_of(a), 0) if np.any(a) else 0
+    exponents = [exponent_of(x) - size for x in directions]
+    scaled = [times_power(x, -exponent) for x, exponent in zip(directions, exponents, strict=True)]
+    return times_power(function(with_blocks(a, scaled))[:n, -n:], sum(exponents))
+
+
+def along(derivative: Function, a: Any, directions: Sequence[Any]) -> Any:
+    """Return a derivative along directions for stacks of matrices; it is 0 where one of these is, whatever A is."""
+
+    def one(a: Any, *directions: Any) -> Any:
+        return derivative(a, directions) if all(np.any(x) for x in directions) else np.zeros(a.shape, kind)
+
+    kind = np.result_type(a, *directions)
+    return over_stacks(one, [2] * (1 + len(directions)), a, *directions)
+
+
+def function_of_matrix(name: str, evaluate: Any) -> Primitive:
+    """Declare a function of matrices, evaluated by `evaluate(a, *directions, **params)`."""
+
+    def vjp(ct: Any, _out: Any, a: Any, *directions: Any, **params: Any) -> Any:
+        turned = [x.mT for x in directions]
+        found = [apply(primitive, a.mT, *turned, ct, **params)]
+        for i in range(len(turned)):
+            found.append(apply(primitive, a.mT, *turned[:i], *turned[i + 1 :], ct, **params))
+        return tuple([unbroadcast(x, y.shape) for x, y in zip(found, (a, *directions), strict=True)])
+
+    def jvp(tangents: Tangents, _out: Any, a: Any, *directions: Any, **params: Any) -> Any:
+        moved, *others = tangents
+        found = [] if moved is None else [apply(primitive, a, *directions, moved, **params)]
+        for i, t in enumerate(others):
+            if t is not None:
+                found.append(apply(primitive, a, *directions[:i], t, *directions[i + 1 :], **params))
+        return sum(found[1:], found[0])
 
     primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine("(n,n)->(n,n)"))
     return primitive
 
 
-def evaluate_expm(a: Any) -> Any:
-    """Evaluate `scipy.linalg.expm`."""
+def evaluate_expm(a: Any, *directions: Any) -> Any:
+    """Evaluate `scipy.linalg.expm`, or its derivative along directions."""
     from scipy import linalg
 
-    return linalg.expm(a)
+    return along(functools.partial(derivative_along, linalg.expm), a, directions) if directions else linalg.expm(a)
 
 
-TURN = 1e-2
-"""By which angle matrices are turned whose eigenvalues lie on the cut of the logarithm, or half as far from it."""
+def by_triangles(function: Function, a: Any, directions: Sequence[Any]) -> Any:
+    """Return the derivative along directions by way of the Schur form of A.
 
-
-def turn_of(a: Any) -> float:
-    """Return the angle by which a matrix with pairs of equal eigenvalues is turned to have none on the negative axis.
-
-    There rounding would put the two of a pair on both sides of the cut, and the corner, the difference of their
-    logarithms over that of them, would be arbitrary. Four that are equal are found to the fourth root of the precision.
+    In blocks of it each eigenvalue occurs in one form only, where those of blocks of A may be rounded to both sides of
+    the cut along the negative axis. If A has none there, real directions have real derivatives.
     """
-    angles = np.angle(np.linalg.eigvals(a))
-    near = angles[np.abs(angles) > np.pi - TURN / 2]
-    return 0.0 if not near.size else TURN if np.any(near > 0) else -TURN
-
-
-def evaluate_logm(a: Any, *, quiet: bool) -> Any:
-    """Evaluate `scipy.linalg.logm`; quietly for derivatives, without its warnings about accuracy."""
     from scipy import linalg
 
-    def turned(x: Any) -> Any:
-        angle = turn_of(x)
-        return linalg.logm(x * np.exp(-1j * angle)) + 1j * angle * np.eye(len(x)) if angle else linalg.logm(x)
+    triangle, basis = linalg.schur(a)
+    paired = np.zeros(len(a) + 1, bool)
+    real = triangle.dtype.kind != "c"
+    if real:
+        paired[1:-1] = np.diagonal(triangle, -1) != 0
+        negative = (np.diagonal(triangle) < 0) & ~paired[1:] & ~paired[:-1]
+        if np.any(paired) or np.any(negative):
+            triangle, basis = linalg.rsf2csf(triangle, basis)
+        real = not np.any(negative) and all(x.dtype.kind != "c" for x in directions)
+    adjoint = basis.conj().T
+    found = basis @ derivative_along(function, triangle, [adjoint @ x @ basis for x in directions]) @ adjoint
+    return found.real if real else found
 
-    with warnings.catch_warnings() if quiet else contextlib.nullcontext():
-        if quiet:
-            warnings.simplefilter("ignore")
-        return over_stacks(turned if quiet else linalg.logm, [2], a)
 
-
-def evaluate_power(a: Any, *, exponent: float, doubled: bool) -> Any:
-    """Evaluate `scipy.linalg.fractional_matrix_power`, doubled for derivatives."""
+def evaluate_logm(a: Any, *directions: Any) -> Any:
+    """Evaluate `scipy.linalg.logm`, or, without its warnings about accuracy, its derivative along directions."""
     from scipy import linalg
 
-    def turned(x: Any) -> Any:
-        angle = turn_of(x) if doubled else 0.0
-        if not angle:
-            return linalg.fractional_matrix_power(x, exponent)
-        return linalg.fractional_matrix_power(x * np.exp(-1j * angle), exponent) * np.exp(1j * angle * exponent)
+    if not directions:
+        return over_stacks(linalg.logm, [2], a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return along(functools.partial(by_triangles, linalg.logm), a, directions)
 
-    return over_stacks(turned, [2], a)
+
+def evaluate_power(a: Any, *directions: Any, exponent: float) -> Any:
+    """Evaluate `scipy.linalg.fractional_matrix_power`, or its derivative along directions."""
+    from scipy import linalg
+
+    def power(x: Any) -> Any:
+        return linalg.fractional_matrix_power(x, exponent)
+
+    if not directions:
+        return over_stacks(power, [2], a)
+    return along(functools.partial(by_triangles, power), a, directions)
 
 
 expm = function_of_matrix("expm", evaluate_expm)
-logm = function_of_matrix("logm", evaluate_logm, quiet=True)
-fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate_power, doubled=True)
+logm = function_of_matrix("logm", evaluate_logm)
+fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate_power)
 
 
 # Square roots

@@ -39,7 +39,7 @@ def without_error(name: str, disp: Any) -> None:
 def logm(A: Any, disp: Any = NOT_GIVEN) -> Any:  # noqa: N803 - SciPy's name
     """Return the logarithm of a matrix; see `scipy.linalg.logm`."""
     without_error("logm", disp)
-    return apply(matrix_functions.logm, known("logm", A), quiet=False)
+    return apply(matrix_functions.logm, known("logm", A))
 
 
 @implements(scipy.linalg.sqrtm)
@@ -56,7 +56,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:  # noqa: N803 - SciPy's name
     if float(t) == int(t):
         return np.linalg.matrix_power(x, int(t))
     known_matrix = known("fractional_matrix_power", x)
-    return apply(matrix_functions.fractional_matrix_power, known_matrix, exponent=float(t), doubled=False)
+    return apply(matrix_functions.fractional_matrix_power, known_matrix, exponent=float(t))
 
 
 @implements(scipy.linalg.cosm)
