@@ -360,8 +360,8 @@ def scaled(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **params: times(rule(*args, **params))
 
 
-BY_DEFINITION = {"gamma_path", "overwritten"}
-"""Primitives whose rule is not the derivative of their value."""
+BY_DEFINITION = {"gamma_path", "overwritten", "turn_of_clusters", "null_vectors"}
+"""Primitives whose rule is not the derivative of their value, or refuses all but zeros."""
 RULES = [
     (name, attribute, i)
     for name in NAMES

@@ -62,6 +62,44 @@ def test_determinants_of_what_is_not_finite_are_no_error_in_other_lanes() -> Non
     assert found[1].ravel()[[3, 6, 9, 12]].tolist() == [1.0, -1.0, -1.0, 1.0]
 
 
+SINGULAR = np.stack([2 * np.eye(2), np.zeros((2, 2)), np.ones((2, 2))])
+
+
+def logarithms_where_there_are_any(a: Any) -> Any:
+    sign, logarithm = np.linalg.slogdet(a)
+    return np.sum(np.where(sign > 0, logarithm, 0.0))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, wg.jit, wg.checkpoint], ids=["eager", "jit", "checkpoint"])
+def test_logarithms_of_determinants_may_be_masked_where_matrices_are_singular(run: Any) -> None:
+    f, half = logarithms_where_there_are_any, np.stack([np.eye(2) / 2, np.zeros((2, 2)), np.zeros((2, 2))])
+    direction = np.arange(12.0).reshape(3, 2, 2)
+    np.testing.assert_array_equal(run(wg.grad(f))(SINGULAR), half)
+    np.testing.assert_array_equal(run(lambda a: wg.jvp(f, (a,), (direction,))[1])(SINGULAR), 1.5)
+    for along in (
+        lambda a: wg.jvp(wg.grad(f), (a,), (direction,))[1],
+        wg.grad(lambda a: np.sum(wg.grad(f)(a) * direction)),
+        wg.grad(lambda a: wg.jvp(f, (a,), (direction,))[1]),
+    ):
+        np.testing.assert_array_equal(run(along)(SINGULAR)[0], -direction[0].T / 4)
+        np.testing.assert_array_equal(run(along)(SINGULAR)[1:], 0.0)
+    np.testing.assert_array_equal(run(wg.vmap(wg.grad(f)))(SINGULAR), half)
+    np.testing.assert_array_equal(run(wg.grad(lambda a: np.linalg.slogdet(a)[1][0]))(SINGULAR), half)
+
+
+def test_logarithms_of_singular_determinants_have_no_derivatives() -> None:
+    with pytest.raises(np.linalg.LinAlgError) as error:
+        wg.grad(lambda a: np.linalg.slogdet(a)[1])(np.ones((2, 2)))
+    assert str(error.value) == (
+        "slogdet: a singular matrix, of whose determinant the logarithm has no derivative; a regular one is needed, or "
+        "a cotangent that is 0. Choose by numpy.where what is wanted there, or use det, which has derivatives at "
+        "matrices of any rank."
+    )
+    with pytest.raises(np.linalg.LinAlgError):
+        wg.jit(wg.grad(lambda a: np.linalg.slogdet(a)[1]))(np.ones((2, 2)))
+    assert np.isnan(wg.jvp(lambda a: np.linalg.slogdet(a)[1], (np.ones((2, 2)),), (np.eye(2),))[1])
+
+
 # Repeated eigenvalues and singular values
 
 Q = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
@@ -274,17 +312,106 @@ def test_gradients_that_depend_on_the_choice_of_eigenvectors_are_errors(name: st
         wg.grad(GAUGE[name])(REPEATED["turned"] if name == "singular vectors" else REPEATED["diagonal"])
 
 
-@pytest.mark.parametrize("values", [np.linalg.eigvalsh, np.linalg.svdvals])
-def test_second_derivatives_of_repeated_eigenvalues_are_errors(values: Any) -> None:
-    def gradient(a: Any) -> Any:
-        return wg.grad(lambda a: np.sum(values(a) ** 2))(a)
+def second(function: Any, a: Any, direction: Any) -> Any:
+    """Return the derivative of a gradient along a direction."""
+    return wg.jvp(wg.grad(function), (a,), (direction,))[1]
 
-    for second in (lambda a: wg.vjp(gradient, a)[1](WEIGHTS)[0], lambda a: wg.jvp(gradient, (a,), (WEIGHTS,))[1]):
-        with pytest.raises(
-            np.linalg.LinAlgError, match=r"^eigenvectors: a repeated eigenvalue \(or singular value\) in "
-        ):
-            second(np.eye(3))
-        assert np.isfinite(second(np.diag([1.0, 2.0, 3.0]))).all()
+
+DIRECTION = np.array([[0.3, -1.2, 0.7], [0.4, 0.9, -0.2], [1.1, 0.6, -0.8]])
+
+
+@at_repeated
+def test_functions_of_eigenvalues_alone_have_second_derivatives_at_repeated_ones(a: Any) -> None:
+    def logarithm(a: Any) -> Any:
+        return np.sum(np.log(np.linalg.eigvalsh(symmetric(a) + 2 * np.eye(3))))
+
+    inverse, e = np.linalg.inv(a + 2 * np.eye(3)), symmetric(DIRECTION)
+    for run in (lambda f: f, wg.jit, lambda f: lambda x: wg.vmap(f)(np.stack([x, x + np.diag([1.0, 2.0, 3.0])]))[0]):
+        found = run(lambda a: second(logarithm, a, DIRECTION))(a)
+        np.testing.assert_allclose(found, -inverse @ e @ inverse, atol=1e-14)
+    e = DIRECTION
+    for values in (np.linalg.svdvals, wsl.svdvals):
+        found = second(lambda a, values=values: np.sum(values(a) ** 4), a, e)
+        np.testing.assert_allclose(found, 4 * (e @ a.T @ a + a @ e.T @ a + a @ a.T @ e), atol=1e-13)
+    b = np.eye(3) + DIRECTION @ DIRECTION.T / 10
+    found = second(lambda a: np.sum(wsl.eigvalsh(symmetric(a), b) ** 2), a, e)
+    np.testing.assert_allclose(found, 2 * np.linalg.inv(b) @ symmetric(e) @ np.linalg.inv(b), atol=1e-13)
+    found = wg.jvp(wg.grad(lambda x: np.sum(wsl.eigvalsh(b, symmetric(x)) ** 2)), (b,), (symmetric(e),))[1]
+    right = wg.jvp(wg.grad(lambda x: np.sum(np.linalg.inv(symmetric(x)) @ b * (np.linalg.inv(x) @ b).T)), (b,), (e,))
+    np.testing.assert_allclose(found, symmetric(right[1]), atol=1e-12)
+
+
+def test_hessians_of_functions_of_eigenvalues_that_are_repeated_or_zero() -> None:
+    pairs = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    found = wg.hessian(lambda a: np.sum(np.log(np.linalg.eigvalsh(symmetric(a)))))(np.eye(2))
+    np.testing.assert_allclose([found[*i, *i] for i in pairs], [-1.0, -0.5, -0.5, -1.0])
+    lone = wg.hessian(lambda a: np.linalg.eigvalsh(symmetric(a))[2])(np.diag([2.0, 2.0, 5.0]))
+    np.testing.assert_allclose([lone[0, 2, 0, 2], lone[0, 1, 0, 1], lone[2, 2, 2, 2]], [1 / 6, 0, 0], atol=1e-14)
+    for shape, rank in (((3, 3), 0), ((4, 3), 1), ((2, 4), 1), ((3, 3), 3)):
+        generator = np.random.default_rng(rank)
+        a = generator.normal(size=(shape[0], rank)) @ generator.normal(size=(rank, shape[1]))
+        found = wg.hessian(lambda a: np.sum(np.linalg.svdvals(a) ** 2))(a)
+        np.testing.assert_allclose(found, 2 * np.eye(a.size).reshape(*shape, *shape), atol=1e-13)
+
+
+UNEQUAL = {
+    "the least": lambda a: np.linalg.eigvalsh(symmetric(a))[0],
+    "a weighted sum": lambda a: np.sum(np.arange(3) * np.linalg.eigvalsh(symmetric(a))),
+    "the largest singular value": lambda a: np.linalg.svdvals(a)[0],
+    "of two matrices": lambda a: wsl.eigvalsh(symmetric(a), np.eye(3))[0],
+}
+
+
+@pytest.mark.parametrize("name", UNEQUAL)
+def test_gradients_of_single_ones_of_repeated_eigenvalues_are_errors(name: str) -> None:
+    for function in (UNEQUAL[name], wg.jit(UNEQUAL[name])):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            wg.grad(function)(2 * np.eye(3))
+    assert str(error.value) == (
+        "eigenvalues: cotangents that differ between those of one repeated eigenvalue (or singular value) in reverse "
+        "mode; a function that is symmetric in these is needed, for they have no derivatives one by one, and a second "
+        "derivative in forward mode over reverse mode. Use all of them alike, as by their sum, and wengert.hessian, or "
+        "wengert.jvp of wengert.grad, for second derivatives."
+    )
+    assert np.isfinite(wg.grad(UNEQUAL[name])(np.diag([1.0, 2.0, 3.0]))).all()
+
+
+def test_norms_and_conditions_share_equally_between_repeated_singular_values() -> None:
+    for order in (2, -2):
+        norm = lambda a, order=order: np.linalg.norm(a, order)
+        np.testing.assert_allclose(wg.grad(norm)(Q), Q / 3, atol=1e-14)
+        np.testing.assert_allclose(wg.jvp(norm, (Q,), (DIRECTION,))[1], np.sum(Q * DIRECTION) / 3)
+        with pytest.raises(np.linalg.LinAlgError, match=r"^eigenvalues: cotangents that differ .* in a second deriv"):
+            second(norm, Q, DIRECTION)
+    np.testing.assert_allclose(wg.grad(np.linalg.cond)(Q), np.zeros((3, 3)), atol=1e-13)
+    flat = np.outer([1.0, 2.0, 2.0], [0.0, 3.0, 4.0])
+    for order in ("nuc", 2):
+        norm = lambda a, order=order: np.linalg.norm(a, order)
+        np.testing.assert_allclose(wg.grad(norm)(flat), flat / 15, atol=1e-15)
+        np.testing.assert_allclose(wg.jvp(norm, (flat,), (DIRECTION,))[1], np.sum(flat * DIRECTION) / 15)
+
+
+@pytest.mark.parametrize("values", [np.linalg.eigvalsh, np.linalg.svdvals])
+def test_second_derivatives_of_repeated_eigenvalues_in_other_orders_of_modes_are_errors(values: Any) -> None:
+    def loss(a: Any) -> Any:
+        return np.sum(values(a) ** 2)
+
+    for order in (
+        lambda a: wg.vjp(wg.grad(loss), a)[1](WEIGHTS)[0],
+        lambda a: wg.grad(lambda a: wg.jvp(loss, (a,), (WEIGHTS,))[1])(a),
+        lambda a: second(lambda a: np.sum(wg.grad(loss)(a) * WEIGHTS), a, WEIGHTS),
+    ):
+        with pytest.raises(np.linalg.LinAlgError, match=r"^eigenvalues: .* wengert.jvp of wengert.grad"):
+            order(np.eye(3))
+        assert np.isfinite(order(np.diag([1.0, 2.0, 3.0]))).all()
+    with pytest.raises(np.linalg.LinAlgError) as error:
+        wg.vjp(wg.grad(loss), np.eye(3))[1](WEIGHTS)
+    assert str(error.value) == (
+        "eigenvalues: a repeated eigenvalue (or singular value), or a singular value 0, in reverse mode over reverse "
+        "mode; a second derivative in forward mode over reverse mode is needed there. Use wengert.hessian, or "
+        "wengert.jvp of wengert.grad, or write a function of the matrix: trace, slogdet, or expm, logm or sqrtm of "
+        "wengert.scipy.linalg."
+    )
 
 
 def test_tangents_of_eigenvectors_that_depend_on_the_direction_are_errors() -> None:
@@ -579,6 +706,66 @@ def test_limits_of_least_squares_that_lapack_takes_for_its_precision(rcond: floa
     for module in (wnp.linalg, wsl):
         found = wg.grad(lambda b, module=module: np.sum(module.lstsq(a, b, rcond)[0]))(b)
         np.testing.assert_allclose(found, np.linalg.pinv(a).sum(0), rtol=1e-12)
+
+
+def powers(a: Any) -> Any:
+    return wsl.fractional_matrix_power(a, 0.3)
+
+
+SIZES = [1e-290, 1e-20, 1.0, 1e20, 1e290]
+ROTATION = np.array([[0.0, 6.0], [-6.0, 0.0]])
+GRAM = np.array([[5.0, 2.0, 0.5], [1.0, 7.0, -1.0], [0.5, -1.0, 30.0]])
+STIFF = np.array([[30.0, 1.0, 2.0], [3.0, -30.0, 1.0], [1.0, 2.0, 15.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "a"),
+    [
+        (wsl.expm, STIFF),
+        (wsl.expm, ROTATION),
+        (wsl.expm, np.zeros((2, 2))),
+        (wsl.expm, np.array([[700.0, 1.0], [0.0, -700.0]])),
+        (wsl.logm, GRAM),
+        (wsl.sqrtm, GRAM),
+        (powers, GRAM),
+        (lambda a: wsl.solve_sylvester(a, a, np.eye(3)), GRAM),
+        (lambda a: wsl.solve_continuous_lyapunov(a, np.eye(3)), GRAM),
+    ],
+)
+def test_derivatives_of_functions_of_matrices_do_not_depend_on_the_size_of_directions(function: Any, a: Any) -> None:
+    n = len(a)
+    first, second = np.random.default_rng(n).normal(size=(2, n, n))
+    tangent = wg.jvp(function, (a,), (first,))[1]
+    cotangent = wg.vjp(function, a)[1](first)[0]
+    both = wg.jvp(lambda a: wg.jvp(function, (a,), (first,))[1], (a,), (second,))[1]
+    back = wg.vjp(lambda a: wg.jvp(function, (a,), (first,))[1], a)[1](second)[0]
+    limits = {"rtol": 1e-11, "atol": 1e-11}
+    for size in SIZES:
+        if max(np.abs(x).max() for x in (tangent, cotangent, both, back)) > 1e300 / size:
+            continue
+        given = size * first
+        for found, right in (
+            (wg.jvp(function, (a,), (given,))[1], tangent),
+            (wg.linearize(function, a)[1](given), tangent),
+            (wg.vjp(function, a)[1](given)[0], cotangent),
+            (wg.jvp(lambda a, given=given: wg.jvp(function, (a,), (given,))[1], (a,), (second,))[1], both),
+            (wg.jvp(lambda a: wg.jvp(function, (a,), (first,))[1], (a,), (size * second,))[1], both),
+            (wg.vjp(lambda a: wg.jvp(function, (a,), (first,))[1], a)[1](size * second)[0], back),
+        ):
+            scale = np.abs(right).max()
+            np.testing.assert_allclose(found / size / scale, right / scale, **limits)
+
+
+def test_derivatives_of_exponentials_of_large_matrices() -> None:
+    push = wg.linearize(wsl.expm, STIFF)[1]
+    np.testing.assert_allclose(push(np.eye(3))[0, 0], 12863672308413.6, rtol=1e-12)
+    turn = 3.1
+    near_the_cut = wsl.expm(turn * ROTATION / 6).numpy()  # a pair of eigenvalues on both sides of the negative axis
+    found = wg.jvp(wsl.logm, (near_the_cut,), (np.eye(2),))[1]
+    np.testing.assert_allclose(found, np.linalg.inv(near_the_cut), atol=1e-13)
+    found = wg.jvp(wsl.logm, (near_the_cut,), (np.diag([1.0, -1.0]),))[1]
+    np.testing.assert_allclose(found, np.diag([1.0, -1.0]) * turn / np.sin(turn), rtol=1e-12, atol=1e-12)
+    assert found.dtype == float
 
 
 @pytest.mark.parametrize("name", ["logm", "fractional_matrix_power"])

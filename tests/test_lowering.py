@@ -164,7 +164,9 @@ ROUTINES = {
     ),
     *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve", "eigh", "eigvalsh", "eig", "eigvals"),
     *("svd", "svdvals", "divided", "cluster_share", "sensitivity_of_eigenvalues", "qr", "qr_r", "pinv", "lstsq"),
-    *("residuals_of_full_rank", "relative_eigh", "relative_eigvalsh"),
+    *("residuals_of_full_rank", "relative_eigh", "relative_eigvalsh", "by_relative_eigenvalues", "by_eigenvalues"),
+    *("by_singular_values", "null_vectors", "without_rest", "motionless", "turn_of_clusters", "still", "settled"),
+    *("even", "sharing", "alike_in_clusters"),
     *("lu", "lu_factor", "permutation", "lu_solve", "scipy_svd", "scipy_svdvals", "scipy_eigh", "scipy_eigvalsh"),
     *(
         "scipy_eig",

@@ -13,9 +13,11 @@ import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.dispatch import apply
+from wengert.primitives import clusters, relative_eigenvalues
+from wengert.primitives import spectra as decompositions
+from wengert.primitives.clusters import cluster_share, divided, sensitivity
 from wengert.primitives.least_squares import residuals_of_full_rank
 from wengert.primitives.lu import permutation
-from wengert.primitives.spectra import cluster_share, divided, sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:
@@ -125,6 +127,27 @@ def lu_solved(packed: Any, b: Any, trans: int = 0) -> Any:
     return of_scipy("lu_solve")((packed, np.arange(b.shape[0])[::-1].repeat(2)[1::2]), b, trans=trans)
 
 
+def applied(primitive: Any, **params: Any) -> Any:
+    """Return a function that applies a primitive."""
+
+    def found(*operands: Any) -> Any:
+        return apply(primitive, *operands, **params)
+
+    return found
+
+
+def vectors_and(*shape: int) -> tuple[Any, ...]:
+    """Return singular vectors and values of a random matrix."""
+    return tuple(np.linalg.svd(normal(*shape), full_matrices=False))
+
+
+def turned(x: Any, w: Any) -> Any:
+    """Return the vectors of clusters along which a Hermitian matrix is diagonal."""
+    return apply(clusters.turn, x + x.mT, w, descending=False)
+
+
+null_vectors = applied(decompositions.null_vectors, strict=True)
+motionless = applied(decompositions.motionless, strict=True)
 spectra: list[Sample] = [
     sample("eigh", np.linalg.eigh, definite(3, 3)),
     sample("eigh", np.linalg.eigh, definite(2, 2, 2).swapaxes(-1, -2).copy(), UPLO="U"),
@@ -146,6 +169,30 @@ spectra: list[Sample] = [
     sample("svdvals", np.linalg.matrix_norm, normal(2, 2, 2), ord=-2),
     sample("svdvals", np.linalg.cond, normal(3, 3)),
     sample("inv", np.linalg.cond, triangle(3), p=1),
+    sample("by_eigenvalues", applied(decompositions.by_eigenvalues, uplo="L"), normal(3), definite(3, 3)),
+    sample("by_eigenvalues", applied(decompositions.by_eigenvalues, uplo="U"), normal(2), hermitian(2)),
+    sample("by_singular_values", applied(decompositions.by_singular_values, shared=False), normal(2), normal(3, 2)),
+    sample("by_singular_values", applied(decompositions.by_singular_values, shared=True), normal(2), complexes(2, 3)),
+    sample(
+        "by_relative_eigenvalues",
+        applied(relative_eigenvalues.by_relative_eigenvalues, uplo="L", check_finite=True),
+        normal(2),
+        definite(2, 2),
+        spread(2),
+    ),
+    sample(
+        "null_vectors", applied(decompositions.null_vectors, strict=True), *vectors_and(3, 2), normal(3, 2), order=0
+    ),
+    sample("without_rest", applied(decompositions.without_rest), *vectors_and(3, 2), normal(3, 2), order=1),
+    sample(
+        "motionless", applied(decompositions.motionless, strict=True), normal(3, 2), positive(2), normal(2, 2), order=0
+    ),
+    sample("turn_of_clusters", turned, definite(3, 3), positive(3), order=0),
+    sample("still", applied(clusters.still), normal(2, 2), normal(2, 2), positive(2), normal(2), order=0),
+    sample("settled", applied(clusters.settled), definite(3, 3), positive(3)),
+    sample("even", applied(clusters.even), normal(2, 2), normal(2), positive(2), order=0),
+    sample("sharing", applied(clusters.sharing), positive(2), order=0),
+    sample("alike_in_clusters", applied(clusters.alike), normal(2, 2), normal(2), positive(2), order=0),
     sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
     sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
     sample(

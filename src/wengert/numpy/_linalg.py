@@ -16,7 +16,7 @@ from wengert.numpy._matrices import known, matrices, square
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
 from wengert.traces.recorders import results_function, several_function, single_function
 
-__all__ = ["inv", "real_if_all_are", "svdvals", "with_residuals"]
+__all__ = ["inv", "real_if_all_are", "singular_values", "with_residuals"]
 
 inverted = single_function(linear_algebra.inv)
 determined = single_function(linear_algebra.det)

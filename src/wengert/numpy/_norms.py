@@ -14,7 +14,7 @@ from wengert.core.plain import enter_by_numpy
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.numpy._contractions import array
-from wengert.numpy._linalg import inv, svdvals
+from wengert.numpy._linalg import inv, singular_values
 from wengert.numpy._matrices import matrices, square
 from wengert.primitives import linear_algebra
 from wengert.traces.recorders import single_function
@@ -72,7 +72,7 @@ def greatest(size: Any, axis: Any, keepdims: bool = False) -> Any:
 def matrix_norm_of_order(x: Any, order: Any, rows: int, columns: int) -> Any:
     """Return an operator norm of the matrices along two axes."""
     if order in (2, -2, "nuc"):
-        values = np.linalg.svd(np.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
+        values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"shared": True})
         if order == "nuc":
             return np.sum(values, axis=-1)
         return greatest(values, -1) if order == 2 else np.min(values, axis=-1)
@@ -118,8 +118,8 @@ def cond(x: Any, p: Any = None) -> Any:
         raise np.linalg.LinAlgError(describe("cond", f"shape {x.shape}", needed, "Leave empty matrices out"))
     with np.errstate(all="ignore"):
         if p is None or p in (2, -2):
-            s = svdvals(x)
-            ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+            s = singular_values(x, {"shared": True})
+            ratio: Any = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
         else:
             ratio = condition_by_inverse(square("cond", x), p)
         if not is_concrete(ratio) or np.isnan(raw(ratio)).any():

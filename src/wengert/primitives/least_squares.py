@@ -14,7 +14,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.errors import describe
 from wengert.primitives.matrices import adjoint, conj, folded, hermitian_from, over_stacks
-from wengert.primitives.spectra import moving, svd
+from wengert.primitives.spectra import by_singular_values, singular_values_along
 
 Tangents = Sequence[Any]
 
@@ -94,8 +94,7 @@ def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_opt
         g_b = g if g_b is None else g_b + g
         g_a = -(g @ back) if g_a is None else g_a - g @ back
     if ct_s is not None:
-        u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
-        g = (u * moving(ct_s, s)[..., None, :]) @ vh
+        g = apply(by_singular_values, ct_s, a, shared=False)
         g_a = g if g_a is None else g_a + g
     return (
         None if g_a is None else unbroadcast(conj(g_a), a.shape),
@@ -105,7 +104,7 @@ def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_opt
 
 def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any, **_options: Any) -> tuple[Any, ...]:
     """Return dx = P (db - dA x) + P P^H dA^H r + (I - P A) dA^H P^H x, and what follows."""
-    (da, db), (x, _, _, s) = tangents, out
+    (da, db), (x, _, _, _) = tangents, out
     r, p = b - a @ x, generalised_inverse(a, rcond)
     change = np.zeros_like(b) if db is None else db
     d_s = None
@@ -115,8 +114,7 @@ def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any, **_op
         change, back = change - da @ x, adjoint(da)
         along = back @ (adjoint(p) @ x)
         d_x = p @ (change + adjoint(p) @ (back @ r)) + (along - p @ (a @ along))
-        u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
-        d_s = moving(np.sum(conj(u) * (da @ adjoint(vh)), axis=-2).real, s)
+        d_s = singular_values_along(da, a, strict=False)
     d_residuals = 2 * np.sum(conj(r) * change, axis=-2).real if a.shape[-2] > a.shape[-1] else None
     return d_x, d_residuals, None, d_s
 

@@ -18,6 +18,7 @@ from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.core.tensor import seen
+from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.reductions import restore_axes
 
@@ -235,15 +236,62 @@ def vjp_det(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
 det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"))
 
 
+def regular(a: Any, singular: Any) -> Any:
+    """Return matrices, with identities in place of those that are singular."""
+    return np.where(singular[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+
+
 def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
-    """Differentiate log |det A| + i arg det A, whose differential is tr(A^-1 dA); a real sign is constant."""
+    """Differentiate log |det A| + i arg det A, whose differential is tr(A^-1 dA); a real sign is constant.
+
+    Of a singular matrix there is none, but what a zero is multiplied by does not matter.
+    """
     scale = ct[1]
     if ct[0] is not None and a.dtype.kind == "c":
         turn = np.real(1j * ct[0] * out[0]) * -1j  # in this order, else Python multiplies two of its numbers
         scale = turn if scale is None else scale + turn
-    return None if scale is None else scale[..., None, None] * np.linalg.inv(a).mT
+    if scale is None:
+        return None
+    singular = out[0] == 0
+    known = seen(singular)
+    if known is None or known.any():
+        a = regular(a, singular & (scale == 0))
+        require_regular(singular & (scale != 0))
+    return scale[..., None, None] * np.linalg.inv(a).mT
+
+
+def require_regular(singular: Any) -> None:
+    """Refuse singular matrices that are known to be there; of others `inv` says it."""
+    known = seen(singular)
+    if known is not None and known.any():
+        raise np.linalg.LinAlgError(
+            describe(
+                "slogdet",
+                "a singular matrix, of whose determinant the logarithm has no derivative",
+                "a regular one is needed, or a cotangent that is 0",
+                "Choose by numpy.where what is wanted there, or use det, which has derivatives at matrices of any rank",
+            )
+        )
+
+
+def jvp_slogdet(tangents: Sequence[Any], out: Any, a: Any) -> tuple[Any, Any]:
+    """Return the parts of tr(A^-1 dA); NaN at singular matrices that move, which a mask may leave out."""
+    (t,), singular = tangents, out[0] == 0
+    known = seen(singular)
+    if known is None or known.any():
+        moves = np.any(t != 0, axis=(-2, -1))
+        trace = np.sum(np.linalg.inv(regular(a, singular)).mT * t, axis=(-2, -1))
+        trace = np.where(singular, np.where(moves, np.nan, 0.0), trace)
+    else:
+        trace = np.sum(np.linalg.inv(a).mT * t, axis=(-2, -1))
+    return (out[0] * (1j * np.imag(trace)), np.real(trace)) if a.dtype.kind == "c" else (None, trace)
 
 
 slogdet = opaque(
-    "slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2, form=Routine("(n,n)->(),()")
+    "slogdet",
+    lambda a: tuple(np.linalg.slogdet(a)),
+    vjp=vjp_slogdet,
+    jvp=jvp_slogdet,
+    outputs=2,
+    form=Routine("(n,n)->(),()"),
 )

@@ -2,281 +2,57 @@
 
 Eigenvectors of one repeated eigenvalue may be turned into each other, so they have no derivatives of their own, and a
 composed function of them has one only if it does not depend on how they were chosen. What is 0 / 0 then is 0 here:
-vectors of one cluster do not turn into each other. For functions of eigenvalues, of separated eigenvectors, and of
-the spaces that clusters span that is the derivative; where cotangents tell that there is none, or do not determine it,
-it is an error.
+vectors of one cluster do not turn into each other. For functions of separated eigenvectors, and of the spaces that
+clusters span, that is the derivative; where cotangents tell that there is none, or do not determine it, it is an error.
+
+Functions of eigenvalues alone have second derivatives, too, if they are symmetric in those of a cluster. The gradient
+V diag(g) V^H does not depend on the choice of V then, and its derivative along a direction is found with vectors along
+which the direction is diagonal within each cluster: to these the tangents of eigenvalues belong, of which those of g
+were made.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
-from wengert.core.tensor import is_concrete, raw
-from wengert.errors import describe
+from wengert.primitives.clusters import (
+    OTHER_ORDERS,
+    alike_in_clusters,
+    along_clusters,
+    diagonal_at,
+    inner_gradient,
+    is_regular,
+    mean_of_cluster,
+    negligible,
+    over_gaps,
+    over_gaps_of,
+    over_sums,
+    require_equal,
+    rounding,
+    smallest_gap,
+    turned_by,
+    turned_diagonal,
+    unsettled,
+)
 from wengert.primitives.matrices import (
     adjoint,
     conj,
     diagonal_of,
     folded,
     hermitian_from,
-    identity_of,
     on_diagonal,
     over_stacks,
 )
 
 Tangents = Sequence[Any]
-MAX: Any = np.maximum.reduce
-CLOSE = 64
-"""Sorted eigenvalues are one with the next if they differ by at most this many roundings of the largest.
-
-LAPACK's are exact for a matrix that differs by some roundings of its norm, so they move by as many (Weyl 1912), however
-many there are: repeated eigenvalues came out up to 20 roundings apart, singular values up to 50, of up to 800 rows.
-"""
-
-
-# Gaps between eigenvalues
-
-
-def smallest_gap(w: Any) -> Any:
-    """Return by how much eigenvalues that are different differ at least, for each stack."""
-    return rounding(w) * MAX(np.abs(w), -1, None, None, True, 0)
-
-
-def rounding(w: Any) -> float:
-    """Return by how much eigenvalues that are different differ at least, relative to the largest."""
-    return EPSILON[w.dtype.char] * CLOSE
-
-
-EPSILON = {kind: float(np.finfo(kind).eps) for kind in "fdFD"}
-
-
-def ties(w: Any) -> Any:
-    """Return of sorted eigenvalues which are one with the next; those that are not numbers are not."""
-    return np.abs(w[..., 1:] - w[..., :-1]) <= smallest_gap(w)
-
-
-def same_cluster(tied: Any, distinct: bool) -> Any:
-    """Return which pairs of sorted eigenvalues are one, from which are one with the next, none if they are distinct."""
-    if distinct:
-        return identity_of(tied.shape[-1] + 1, "?")
-    numbers = np.zeros((*tied.shape[:-1], tied.shape[-1] + 1), np.intp)
-    np.cumsum(~tied, axis=-1, out=numbers[..., 1:])
-    return numbers[..., None, :] == numbers[..., :, None]
-
-
-def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool) -> Any:
-    """Evaluate `divided`: x_ij / (w_j + sign w_i), and 0 where eigenvalues are one; strictly, only 0 may be there."""
-    if sign > 0:
-        return over_all(x, w[..., None, :] + w[..., :, None], None if is_regular(w) else both_zero(w))
-    if sensitivities:
-        one = of_sensitive(w, *sensitivities)
-    else:
-        tied = ties(w)
-        one = same_cluster(tied, not tied.any())
-    if strict and np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x)):
-        raise undetermined("forward mode, where they would depend on the direction")
-    return over_all(x, w[..., None, :] - w[..., :, None], one)
-
-
-def over_all(x: Any, denominators: Any, one: Any) -> Any:
-    """Return quotients, and 0 where eigenvalues are one."""
-    if one is not None:
-        np.copyto(denominators, np.inf, where=one)
-    return np.divide(x, denominators)
-
-
-def both_zero(s: Any) -> Any:
-    """Return which pairs of singular values are zero."""
-    return s[..., None, :] + s[..., :, None] <= smallest_gap(s)[..., None]
-
-
-def of_sensitive(w: Any, sensitivities: Any) -> Any:
-    """Return which pairs of eigenvalues in any order are one, from how far errors as large as the matrix move each."""
-    most = np.maximum(sensitivities[..., None, :], sensitivities[..., :, None])
-    return np.abs(w[..., None, :] - w[..., :, None]) <= rounding(w) * most
-
-
-def off_diagonal(x: Any) -> Any:
-    """Return matrices without their diagonals."""
-    return x * (1 - np.eye(x.shape[-1], dtype=x.dtype))
-
-
-def negligible(x: Any) -> Any:
-    """Return up to which size elements of a matrix count as rounding errors."""
-    return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), initial=0)
-
-
-def undetermined(where: str) -> np.linalg.LinAlgError:
-    """Return the error about vectors of repeated eigenvalues."""
-    return np.linalg.LinAlgError(
-        describe(
-            "eigenvectors",
-            f"a repeated eigenvalue (or singular value) in {where}",
-            "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
-            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of "
-            "wengert.scipy.linalg for functions of the matrix",
-        )
-    )
-
-
-def vjp_divided(ct: Any, out: Any, _x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool) -> tuple[Any, ...]:
-    """Divide again: the derivative of x / g by g is -(x / g) / g."""
-    slopes = apply(divided, ct * out, w, *sensitivities, sign=sign, strict=False)
-    slopes = slopes if w.dtype.kind == "c" else slopes.real
-    ct_w = -(np.sum(slopes, axis=-2) + sign * np.sum(slopes, axis=-1))
-    return apply(divided, ct, w, *sensitivities, sign=sign, strict=False), ct_w, *[None] * len(sensitivities)
-
-
-def jvp_divided(tangents: Tangents, out: Any, _x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool) -> Any:
-    """Divide again."""
-    dx, dw = tangents[:2]
-    change = dx
-    if dw is not None:
-        moved = out * (dw[..., None, :] + sign * dw[..., :, None])
-        change = -moved if dx is None else dx - moved
-    return apply(divided, change, w, *sensitivities, sign=sign, strict=False)
-
-
-divided: Primitive = opaque(
-    "divided", evaluate_divided, vjp=vjp_divided, jvp=jvp_divided, form=Routine("(n,n),(n)->(n,n)")
-)
-
-
-def over_gaps(x: Any, w: Any, strict: bool = False) -> Any:
-    """Return x_ij / (w_j - w_i), and 0 where eigenvalues, which are sorted, are one."""
-    return apply(divided, x, w, sign=-1, strict=strict)
-
-
-def over_gaps_of(a: Any, v: Any, x: Any, w: Any) -> Any:
-    """Return x_ij / (w_j - w_i) for eigenvalues of square matrices with these vectors; where they are one x must be 0.
-
-    Rounding errors of a matrix change its eigenvalues by up to their condition numbers times as much (Golub and Van
-    Loan, Matrix Computations, section 7.2.2).
-    """
-    return apply(divided, x, w, apply(sensitivity, a, v), sign=-1, strict=True)
-
-
-def evaluate_sensitivity(a: Any, v: Any) -> Any:
-    """Evaluate the norm times the condition numbers of eigenvalues: lengths of rows of V^-1, whose columns have one."""
-    return np.linalg.norm(np.linalg.inv(v), axis=-1) * np.linalg.norm(a, axis=(-2, -1))[..., None]
-
-
-sensitivity = constant("sensitivity_of_eigenvalues", evaluate_sensitivity, form=Routine("(n,n),(n,n)->(n)"))
-
-
-def over_sums(x: Any, s: Any) -> Any:
-    """Return x_ij / (s_i + s_j), and 0 where both are zero."""
-    if type(x) is np.ndarray and type(s) is np.ndarray:
-        return evaluate_divided(x, s, sign=1, strict=False)
-    return apply(divided, x, s, sign=1, strict=False)
-
-
-def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
-    """Evaluate `cluster_share`: what of a gradient stands off the diagonal within clusters of eigenvalues.
-
-    For a function of the matrix, V f(w) V^H, the cotangents of V and w are there X = V^H g_V = f(w) S and
-    g = f'(w) diag(S) / 2, so the gradient, f'(w) S / 2, is X times the ratio of g and diag(X). Where there is no such
-    ratio, or where functions of the values alone, whose g is one number within a cluster, would not be seen in it, the
-    cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are "unused", and
-    not known where the vectors serve "only" for the gradient of the values; else these are "used".
-    """
-    return over_stacks(functools.partial(one_cluster_share, values=values), (2, 1, 1), x, g, w)
-
-
-def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
-    """Return the share for one matrix, whose eigenvalues are sorted."""
-    found = np.zeros_like(x)
-    limit = negligible(x)
-    starts = np.flatnonzero(~ties(w)) + 1
-    for cluster in np.split(np.arange(w.size), starts):
-        block = x[np.ix_(cluster, cluster)]
-        if np.all(np.abs(off_diagonal(block)) <= limit):
-            if values == "used" and hides_function(g[cluster], block, limit, alone=cluster.size == w.size):
-                raise undetermined(UNDETERMINED)
-            continue
-        if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
-            raise undetermined("a function that depends on which eigenvectors of it were chosen")
-        if values == "only":
-            raise undetermined("a second derivative of eigenvalues (or singular values)")
-        if values == "used":
-            found[np.ix_(cluster, cluster)] = off_diagonal(block) * ratio_of(g[cluster], np.diagonal(block).real, limit)
-    return found
-
-
-UNDETERMINED = "a function whose gradient the cotangents of these eigenvectors do not determine"
-
-
-def hides_function(g: Any, block: Any, limit: float, alone: bool) -> bool:
-    """Tell whether a cluster without cotangents of its vectors may be one where f(w) is 0 and f'(w) is not.
-
-    Functions of the values alone have one cotangent for all of a cluster, and then vectors serve for other clusters.
-    """
-    if np.any(np.abs(block) > limit):
-        return False
-    return not is_constant(g) or (alone and g.size > 1 and bool(np.any(g)))
-
-
-def is_constant(x: Any) -> bool:
-    """Tell whether all elements are one number, but for rounding."""
-    return bool(np.all(np.abs(x - x[:1]) <= negligible(x)))
-
-
-def ratio_of(g: Any, own: Any, limit: float) -> Any:
-    """Return the number that one vector is times another that is not constant; an error if there is none."""
-    size = np.vdot(own, own)
-    ratio = np.vdot(own, g) / max(size, limit**2)
-    if size <= limit**2 or is_constant(own) or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
-        raise undetermined(UNDETERMINED)
-    return ratio
-
-
-cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
-
-
-def are_distinct(w: Any) -> bool:
-    """Tell whether sorted eigenvalues are known to be different."""
-    if not is_concrete(w):
-        return False
-    return not ties(raw(w)).any()
-
-
-def is_regular(s: Any) -> bool:
-    """Tell whether singular values, in descending order, are known not to be zero."""
-    if not is_concrete(s):
-        return False
-    values = raw(s)
-    return bool((values[..., -1:] > rounding(values) * values[..., :1]).all())
-
-
-def by_gaps(x: Any, w: Any) -> tuple[Any, bool]:
-    """Return what `over_gaps` does, of arrays at once, and whether eigenvalues are known to be different."""
-    if type(x) is not np.ndarray or type(w) is not np.ndarray:
-        return over_gaps(x, w), are_distinct(w)
-    tied = ties(w)
-    distinct = not tied.any()
-    return over_all(x, w[..., None, :] - w[..., :, None], same_cluster(tied, distinct)), distinct
-
-
-def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
-    """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values.
-
-    `of_values` says that the vectors are only there for the gradient of eigenvalues.
-    """
-    inner, distinct = by_gaps(x - adjoint(x), w)
-    if ct_w is not None:
-        inner = inner + on_diagonal(ct_w)
-    if distinct:
-        return inner
-    role = "only" if of_values else "unused" if ct_w is None else "used"
-    return inner + apply(cluster_share, x, np.zeros_like(w) if ct_w is None else ct_w, w, values=role)
 
 
 # Hermitian matrices
@@ -287,7 +63,9 @@ def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"], of_values: bool = False) -
     return tuple(np.linalg.eigh(a, uplo))
 
 
-def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, of_values: bool = False, **_options: Any) -> Any:
+def vjp_eigh(
+    ct: Sequence[Any], out: Any, a: Any, *, uplo: Literal["L", "U"], of_values: bool = False, **_options: Any
+) -> Any:
     """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
 
     (M. B. Giles, An extended collection of matrix derivative results for forward and reverse mode AD, 2008, section
@@ -295,16 +73,18 @@ def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, of_values: bool
     """
     (w, v), (ct_w, ct_v) = out, ct
     if ct_v is None:
-        return None if ct_w is None else conj(folded((v * ct_w[..., None, :]) @ adjoint(v), uplo))
+        return None if ct_w is None else conj(folded(apply(by_eigenvalues, ct_w, a, uplo=uplo), uplo))
     inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w, of_values)
     return conj(folded(v @ inner @ adjoint(v), uplo))
 
 
-def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str, **_options: Any) -> tuple[Any, Any]:
+def jvp_eigh(
+    tangents: Tangents, out: Any, _a: Any, *, uplo: str, of_values: bool = False, **_options: Any
+) -> tuple[Any, Any]:
     """For H = V^H dA V, the eigenvalues move by diag(H), and the vectors by V (H_ij / (w_j - w_i)) (Giles 2008)."""
     w, v = out
     turned = adjoint(v) @ hermitian_from(tangents[0], uplo) @ v
-    return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True)
+    return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True, of_values=of_values)
 
 
 eigh = opaque(
@@ -317,16 +97,51 @@ def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
     return np.linalg.eigvalsh(a, uplo)
 
 
+def evaluate_by_eigenvalues(g: Any, a: Any, *, uplo: Literal["L", "U"]) -> Any:
+    """Evaluate `by_eigenvalues`: V diag(g) V^H, which does not depend on V where g is the same for all of a cluster."""
+    w, v = np.linalg.eigh(a, uplo)
+    require_equal(g, w)
+    return (v * g[..., None, :]) @ adjoint(v)
+
+
+def vjp_by_eigenvalues(ct: Any, _out: Any, g: Any, a: Any, *, uplo: Literal["L", "U"]) -> tuple[Any, Any]:
+    """Return the diagonal of X = V^H g_out V, and V (X_ij (g_j - g_i) / (w_j - w_i)) V^H."""
+    w, v = apply(eigh, a, uplo=uplo, of_values=True)
+    back = conj(ct)
+    x = adjoint(v) @ ((back + adjoint(back)) / 2) @ v
+    found = conj(folded(v @ turned_by(x, g, w) @ adjoint(v), uplo))
+    return unbroadcast(diagonal_at(x, w), g.shape), unbroadcast(found, a.shape)
+
+
+def jvp_by_eigenvalues(tangents: Tangents, _out: Any, g: Any, a: Any, *, uplo: Literal["L", "U"]) -> Any:
+    """Return V (H_ij (g_j - g_i) / (w_j - w_i) + diag(dg)) V^H, with vectors along which H is diagonal in clusters."""
+    dg, da = tangents
+    if da is None:
+        return apply(by_eigenvalues, dg, a, uplo=uplo)
+    w, v = apply(eigh, a, uplo=uplo, of_values=True)
+    h = adjoint(v) @ hermitian_from(da, uplo) @ v
+    inner = turned_by(h, g, w)
+    return v @ (inner if dg is None else inner + turned_diagonal(dg, h, w)) @ adjoint(v)
+
+
+by_eigenvalues: Primitive = opaque(
+    "by_eigenvalues",
+    evaluate_by_eigenvalues,
+    vjp=vjp_by_eigenvalues,
+    jvp=jvp_by_eigenvalues,
+    form=Routine("(n),(n,n)->(n,n)"),
+)
+
+
 def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return V diag(g) V^H (Giles 2008), also where eigenvalues are repeated."""
-    _, v = apply(eigh, a, uplo=uplo, of_values=True)
-    return conj(folded((v * ct[..., None, :]) @ adjoint(v), uplo))
+    return conj(folded(apply(by_eigenvalues, ct, a, uplo=uplo), uplo))
 
 
 def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
-    """Return the diagonal of V^H dA V."""
-    _, v = apply(eigh, a, uplo=uplo, of_values=True)
-    return np.sum(conj(v) * (hermitian_from(tangents[0], uplo) @ v), axis=-2).real
+    """Return the diagonal of V^H dA V, with vectors for which that is diagonal within clusters."""
+    w, v = apply(eigh, a, uplo=uplo, of_values=True)
+    return along_clusters(adjoint(v) @ hermitian_from(tangents[0], uplo) @ v, w)
 
 
 eigvalsh = opaque(
@@ -445,10 +260,10 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
     count = s.shape[-1]
     v = adjoint(vh)
     first, last = u[..., :count], v[..., :count]
+    if ct_u is None and ct_vh is None:
+        return None if ct_s is None else conj(apply(by_singular_values, ct_s, a, shared=False))
     if ct_s is not None:
         ct_s = moving(ct_s, s)
-    if ct_u is None and ct_vh is None:
-        return None if ct_s is None else conj((first * ct_s[..., None, :]) @ adjoint(last))
     g_u = np.zeros_like(u) if ct_u is None else conj(ct_u)
     g_v = np.zeros_like(v) if ct_vh is None else ct_vh.mT
     x, y = adjoint(first) @ g_u[..., :count], adjoint(last) @ g_v[..., :count]
@@ -475,14 +290,14 @@ def side(u: Any, inner: Any, change: Any, s: Any) -> Any:
     return np.concatenate([first @ inner + rest @ turn, -(first @ adjoint(turn))], axis=-1)
 
 
-def jvp_svd(tangents: Tangents, out: Any, _a: Any, **_options: Any) -> tuple[Any, Any, Any]:
+def jvp_svd(tangents: Tangents, out: Any, _a: Any, *, of_values: bool = False, **_options: Any) -> tuple[Any, Any, Any]:
     """Turn both by (Q + Q^H) / (s_j - s_i) for Q = U^H dA V, and U against V by (Q - Q^H) / (s_i + s_j)."""
     (t,), (u, s, vh) = tangents, out
     count = s.shape[-1]
     v = adjoint(vh)
     right, left = t @ v[..., :count], adjoint(t) @ u[..., :count]
     turned = adjoint(u[..., :count]) @ right
-    both = over_gaps(turned + adjoint(turned), s, strict=True) / 2
+    both = over_gaps(turned + adjoint(turned), s, strict=True, of_values=of_values) / 2
     against = over_sums(turned - adjoint(turned), s) / 2
     return (
         side(u, both + against, right, s),
@@ -496,21 +311,211 @@ svd = opaque(
 )
 
 
-def evaluate_svdvals(a: Any) -> Any:
-    """Evaluate `numpy.linalg.svdvals`."""
+# Singular values alone
+
+
+def evaluate_by_singular_values(g: Any, a: Any, *, shared: bool) -> Any:
+    """Evaluate `by_singular_values`: U diag(g) V^H, without singular values that are 0.
+
+    It does not depend on the vectors where g is the same for all of a cluster, which share it equally if they may.
+    """
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    g = moving(g, s)
+    if shared:
+        g = mean_of_cluster(g, s)
+    else:
+        require_equal(g, s)
+    return (u * g[..., None, :]) @ vh
+
+
+def parts_of(x: Any) -> tuple[Any, Any]:
+    """Return the Hermitian part of matrices and the rest."""
+    turned = adjoint(x)
+    return (x + turned) / 2, (x - turned) / 2
+
+
+def turned_between(u: Any, s: Any, vh: Any, g: Any, t: Any) -> Any:
+    """Return how U diag(g) V^H changes along t as the vectors turn: both together, against each other, and outwards.
+
+    That is also its transpose: g_out takes the place of t.
+    """
+    v, g = adjoint(vh), moving(g, s)
+    right, left = t @ v, adjoint(u) @ t
+    inside = adjoint(u) @ right
+    both, against = parts_of(inside)
+    sums = over_sums(against * (g[..., None, :] + g[..., :, None]), s)
+    found, ratio = u @ (turned_by(both, g, s) + sums) @ vh, g / nonzero(s)
+    if u.shape[-2] > s.shape[-1]:
+        found = found + ((right - u @ inside) * ratio[..., None, :]) @ vh
+    if v.shape[-2] > s.shape[-1]:
+        found = found + u @ (ratio[..., None] * (left - inside @ vh))
+    return found
+
+
+def beyond(u: Any, s: Any, vh: Any, t: Any) -> Any:
+    """Return matrices without what begins or ends in the spaces of singular values that are not 0."""
+    moves = (s > smallest_gap(s))[..., None, :]
+    first, last = u * moves, adjoint(vh) * moves
+    rest = t - first @ (adjoint(first) @ t)
+    return rest - (rest @ last) @ adjoint(last)
+
+
+def evaluate_null_vectors(u: Any, s: Any, vh: Any, t: Any, *, strict: bool) -> Any:
+    """Evaluate `null_vectors`: vectors of the singular values that grow from 0 along t, in their places; 0 elsewhere.
+
+    (J.-G. Sun, A note on simple non-zero singular values, 1988, and for those that are 0 G. W. Stewart, A note on the
+    perturbation of singular values, 1979.)
+    """
+
+    def one(rest: Any, s: Any, limit: Any) -> tuple[Any, Any]:
+        left, growth, right = np.linalg.svd(rest, full_matrices=False)
+        rank, grown = np.count_nonzero(s > smallest_gap(s)), np.count_nonzero(growth > limit)
+        places, count = slice(rank, min(rank + grown, s.size)), min(grown, s.size - rank)
+        first, last = np.zeros_like(left), np.zeros_like(right.T)
+        first[:, places], last[:, places] = left[:, :count], right[:count].conj().T
+        return first, last
+
+    limit = rounding(s) * np.linalg.norm(t, axis=(-2, -1))
+    return over_stacks(one, (2, 1, 0), beyond(u, s, vh, t), s, limit)
+
+
+def vjp_null_vectors(ct: Sequence[Any], _out: Any, _u: Any, s: Any, _vh: Any, t: Any, *, strict: bool) -> Any:
+    """Refuse cotangents."""
+    given = [x for x in ct if x is not None]
+    return None, None, None, unbroadcast(apply(motionless, t, s, *given, strict=True), t.shape)
+
+
+def jvp_null_vectors(tangents: Tangents, out: Any, _u: Any, s: Any, _vh: Any, t: Any, *, strict: bool) -> Any:
+    """Refuse tangents, or return NaN."""
+    zero = apply(motionless, t, s, *[tangents[i] for i in (0, 2, 3) if tangents[i] is not None], strict=strict)
+    changes = np.where(s > smallest_gap(s), 0.0, np.sum(zero, axis=(-2, -1))[..., None])[..., None, :]
+    first, last = [np.zeros_like(x) + changes for x in out]
+    return first, last
+
+
+null_vectors = opaque(
+    "null_vectors",
+    evaluate_null_vectors,
+    vjp=vjp_null_vectors,
+    jvp=jvp_null_vectors,
+    outputs=2,
+    form=Routine("(m,k),(k),(k,n),(m,n)->(m,k),(n,k)"),
+)
+
+
+def evaluate_motionless(t: Any, s: Any, *changes: Any, strict: bool) -> Any:
+    """Evaluate `motionless`: zeros; an error, or NaN, if what must not change does where singular values are 0."""
+    shape = np.broadcast_shapes(t.shape[:-2], s.shape[:-1], *[x.shape[:-2] for x in changes])
+    zero = np.any(s <= smallest_gap(s), axis=-1)
+    changed = np.zeros(shape, bool)
+    for x in changes:
+        changed |= zero & np.any(x != 0, axis=(-2, -1))
+    if strict and changed.any():
+        raise unsettled(OTHER_ORDERS)
+    return np.where(changed[..., None, None], np.nan, np.zeros((*shape, *t.shape[-2:]), t.dtype)).astype(t.dtype)
+
+
+motionless = constant("motionless", evaluate_motionless, form=Routine("(m,n),(k),(p,q)->(m,n)"))
+
+
+def evaluate_without_rest(u: Any, s: Any, vh: Any, t: Any) -> Any:
+    """Evaluate `without_rest`: t; an error if there is something where singular values are 0."""
+    rest = np.max(np.abs(beyond(u, s, vh, t)), axis=(-2, -1), initial=0)
+    there = np.any(s <= smallest_gap(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
+    if there.any():
+        raise unsettled("reverse mode over reverse mode")
+    return np.broadcast_to(t, (*there.shape, *t.shape[-2:])).copy()
+
+
+def vjp_without_rest(ct: Any, _out: Any, _u: Any, _s: Any, _vh: Any, t: Any) -> tuple[Any, ...]:
+    """Pass it on."""
+    return None, None, None, unbroadcast(ct, t.shape)
+
+
+def jvp_without_rest(tangents: Tangents, out: Any, u: Any, s: Any, vh: Any, _t: Any) -> Any:
+    """Pass it on, if there is nothing again."""
+    return np.zeros_like(out) if tangents[3] is None else apply(without_rest, u, s, vh, tangents[3])
+
+
+without_rest: Primitive = opaque(
+    "without_rest",
+    evaluate_without_rest,
+    vjp=vjp_without_rest,
+    jvp=jvp_without_rest,
+    form=Routine("(m,k),(k),(k,n),(m,n)->(m,n)"),
+)
+
+
+def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, *, shared: bool) -> tuple[Any, Any]:
+    """Return the diagonal of U^H g_out V, and how U diag(g) V^H turns along g_out."""
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    back = conj(ct)
+    if not is_regular(s):
+        back = apply(without_rest, u, s, vh, back)
+    both, _ = parts_of(adjoint(u) @ back @ adjoint(vh))
+    ct_g, found = moving(diagonal_at(both, s), s), conj(turned_between(u, s, vh, g, back))
+    return unbroadcast(ct_g, g.shape), unbroadcast(found, a.shape)
+
+
+def jvp_by_singular_values(tangents: Tangents, _out: Any, g: Any, a: Any, *, shared: bool) -> Any:
+    """Return how U diag(g) V^H changes, with vectors along which dA is diagonal in clusters, and in that of 0."""
+    dg, da = tangents
+    if da is None:
+        return apply(by_singular_values, dg, a, shared=shared)
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    found = turned_between(u, s, vh, g, da)
+    both, _ = parts_of(adjoint(u) @ da @ adjoint(vh))
+    if shared:
+        found = found + u @ alike_in_clusters(both, g, s) @ vh
+        return found if dg is None else found + apply(by_singular_values, dg, a, shared=True)
+    if dg is None:
+        return found
+    found = found + u @ turned_diagonal(moving(dg, s), both, s, descending=True) @ vh
+    if is_regular(s):
+        return found
+    first, last = apply(null_vectors, u, s, vh, da, strict=True)
+    return found + (first * dg[..., None, :]) @ adjoint(last)
+
+
+by_singular_values: Primitive = opaque(
+    "by_singular_values",
+    evaluate_by_singular_values,
+    vjp=vjp_by_singular_values,
+    jvp=jvp_by_singular_values,
+    form=Routine("(k),(m,n)->(m,n)"),
+)
+
+
+def singular_values_along(t: Any, a: Any, strict: bool = True) -> Any:
+    """Return the tangents of singular values: of those that are 0 how they grow, to one side.
+
+    Tangents of these are refused in strictness; else they are NaN, for those that nobody may ever use.
+    """
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    both, _ = parts_of(adjoint(u) @ t @ adjoint(vh))
+    found = moving(along_clusters(both, s, descending=True), s)
+    if is_regular(s):
+        return found
+    first, last = apply(null_vectors, u, s, vh, t, strict=strict)
+    return found + np.sum(conj(first) * (t @ last), axis=-2).real
+
+
+def evaluate_svdvals(a: Any, *, shared: bool = False) -> Any:
+    """Evaluate `numpy.linalg.svdvals`; `shared` says that repeated ones share equally, and those that are 0 stay."""
     return np.linalg.svd(a, compute_uv=False)
 
 
-def vjp_svdvals(ct: Any, out: Any, a: Any, **_options: Any) -> Any:
+def vjp_svdvals(ct: Any, _out: Any, a: Any, *, shared: bool = False, **_options: Any) -> Any:
     """Return U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated."""
-    u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
-    return conj((u * moving(ct, out)[..., None, :]) @ vh)
+    return conj(apply(by_singular_values, ct, a, shared=shared))
 
 
-def jvp_svdvals(tangents: Tangents, out: Any, a: Any, **_options: Any) -> Any:
-    """Return the diagonal of U^H dA V."""
+def jvp_svdvals(tangents: Tangents, out: Any, a: Any, *, shared: bool = False, **_options: Any) -> Any:
+    """Return the diagonal of U^H dA V, with vectors for which that is diagonal within clusters."""
+    if not shared:
+        return singular_values_along(tangents[0], a)
     u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
-    return moving(np.sum(conj(u) * (tangents[0] @ adjoint(vh)), axis=-2).real, out)
+    return moving(mean_of_cluster(diagonal_of(adjoint(u) @ tangents[0] @ adjoint(vh)).real, out), out)
 
 
 svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"), fresh=True)

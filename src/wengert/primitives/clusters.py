@@ -1,0 +1,473 @@
+"""Clusters of eigenvalues, or singular values, that are one but for rounding, and quotients by gaps between them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.declare import constant, opaque
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import describe
+from wengert.primitives.matrices import adjoint, conj, diagonal_of, identity_of, on_diagonal, over_stacks
+
+Tangents = Sequence[Any]
+MAX: Any = np.maximum.reduce
+CLOSE = 64
+"""Sorted eigenvalues are one with the next if they differ by at most this many roundings of the largest.
+
+LAPACK's are exact for a matrix that differs by some roundings of its norm, so they move by as many (Weyl 1912), however
+many there are: repeated eigenvalues came out up to 20 roundings apart, singular values up to 50, of up to 800 rows.
+"""
+
+
+# Gaps between eigenvalues
+
+
+def smallest_gap(w: Any) -> Any:
+    """Return by how much eigenvalues that are different differ at least, for each stack."""
+    return rounding(w) * MAX(np.abs(w), -1, None, None, True, 0)
+
+
+def rounding(w: Any) -> float:
+    """Return by how much eigenvalues that are different differ at least, relative to the largest."""
+    return EPSILON[w.dtype.char] * CLOSE
+
+
+EPSILON = {kind: float(np.finfo(kind).eps) for kind in "fdFD"}
+
+
+def ties(w: Any) -> Any:
+    """Return of sorted eigenvalues which are one with the next; those that are not numbers are not."""
+    return np.abs(w[..., 1:] - w[..., :-1]) <= smallest_gap(w)
+
+
+def same_cluster(tied: Any, distinct: bool) -> Any:
+    """Return which pairs of sorted eigenvalues are one, from which are one with the next, none if they are distinct."""
+    if distinct:
+        return identity_of(tied.shape[-1] + 1, "?")
+    numbers = np.zeros((*tied.shape[:-1], tied.shape[-1] + 1), np.intp)
+    np.cumsum(~tied, axis=-1, out=numbers[..., 1:])
+    return numbers[..., None, :] == numbers[..., :, None]
+
+
+def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False) -> Any:
+    """Evaluate `divided`: x_ij / (w_j + sign w_i), and 0 where eigenvalues are one; strictly, only 0 may be there."""
+    if sign > 0:
+        return over_all(x, w[..., None, :] + w[..., :, None], None if is_regular(w) else both_zero(w))
+    if sensitivities:
+        one = of_sensitive(w, *sensitivities)
+    else:
+        tied = ties(w)
+        one = same_cluster(tied, not tied.any())
+    if strict and np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x)):
+        raise (
+            unsettled(OTHER_ORDERS)
+            if of_values
+            else undetermined("forward mode, where they would depend on the direction")
+        )
+    return over_all(x, w[..., None, :] - w[..., :, None], one)
+
+
+def over_all(x: Any, denominators: Any, one: Any) -> Any:
+    """Return quotients, and 0 where eigenvalues are one."""
+    if one is not None:
+        np.copyto(denominators, np.inf, where=one)
+    return np.divide(x, denominators)
+
+
+def both_zero(s: Any) -> Any:
+    """Return which pairs of singular values are zero."""
+    return s[..., None, :] + s[..., :, None] <= smallest_gap(s)[..., None]
+
+
+def of_sensitive(w: Any, sensitivities: Any) -> Any:
+    """Return which pairs of eigenvalues in any order are one, from how far errors as large as the matrix move each."""
+    most = np.maximum(sensitivities[..., None, :], sensitivities[..., :, None])
+    return np.abs(w[..., None, :] - w[..., :, None]) <= rounding(w) * most
+
+
+def off_diagonal(x: Any) -> Any:
+    """Return matrices without their diagonals."""
+    return x * (1 - np.eye(x.shape[-1], dtype=x.dtype))
+
+
+def negligible(x: Any) -> Any:
+    """Return up to which size elements of a vector, or of each matrix, count as rounding errors."""
+    axes = (-2, -1) if x.ndim > 1 else -1
+    return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=axes, keepdims=x.ndim > 1, initial=0)
+
+
+def clusters_of(w: Any) -> list[Any]:
+    """Return the places of each cluster of sorted eigenvalues of one matrix."""
+    return np.split(np.arange(w.size), np.flatnonzero(~ties(w)) + 1)
+
+
+def undetermined(where: str) -> np.linalg.LinAlgError:
+    """Return the error about vectors of repeated eigenvalues."""
+    return np.linalg.LinAlgError(
+        describe(
+            "eigenvectors",
+            f"a repeated eigenvalue (or singular value) in {where}",
+            "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
+            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of "
+            "wengert.scipy.linalg for functions of the matrix",
+        )
+    )
+
+
+def unequal(where: str) -> np.linalg.LinAlgError:
+    """Return the error about single ones of repeated eigenvalues, which have no derivatives."""
+    return np.linalg.LinAlgError(
+        describe(
+            "eigenvalues",
+            f"cotangents that differ between those of one repeated eigenvalue (or singular value) in {where}",
+            "a function that is symmetric in these is needed, for they have no derivatives one by one, and a second "
+            "derivative in forward mode over reverse mode",
+            "Use all of them alike, as by their sum, and wengert.hessian, or wengert.jvp of wengert.grad, for second "
+            "derivatives",
+        )
+    )
+
+
+OTHER_ORDERS = "a third derivative, or a second one in another order of modes"
+
+
+def unsettled(where: str) -> np.linalg.LinAlgError:
+    """Return the error about directions that turn the vectors of repeated eigenvalues, or of singular values 0."""
+    return np.linalg.LinAlgError(
+        describe(
+            "eigenvalues",
+            f"a repeated eigenvalue (or singular value), or a singular value 0, in {where}",
+            "a second derivative in forward mode over reverse mode is needed there",
+            "Use wengert.hessian, or wengert.jvp of wengert.grad, or write a function of the matrix: trace, slogdet, "
+            "or expm, logm or sqrtm of wengert.scipy.linalg",
+        )
+    )
+
+
+def vjp_divided(
+    ct: Any, out: Any, _x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False
+) -> tuple[Any, ...]:
+    """Divide again: the derivative of x / g by g is -(x / g) / g."""
+    slopes = apply(divided, ct * out, w, *sensitivities, sign=sign, strict=False)
+    slopes = slopes if w.dtype.kind == "c" else slopes.real
+    ct_w = -(np.sum(slopes, axis=-2) + sign * np.sum(slopes, axis=-1))
+    return apply(divided, ct, w, *sensitivities, sign=sign, strict=False), ct_w, *[None] * len(sensitivities)
+
+
+def jvp_divided(
+    tangents: Tangents, out: Any, _x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False
+) -> Any:
+    """Divide again."""
+    dx, dw = tangents[:2]
+    change = dx
+    if dw is not None:
+        moved = out * (dw[..., None, :] + sign * dw[..., :, None])
+        change = -moved if dx is None else dx - moved
+    return apply(divided, change, w, *sensitivities, sign=sign, strict=False)
+
+
+divided: Primitive = opaque(
+    "divided", evaluate_divided, vjp=vjp_divided, jvp=jvp_divided, form=Routine("(n,n),(n)->(n,n)")
+)
+
+
+def over_gaps(x: Any, w: Any, strict: bool = False, of_values: bool = False) -> Any:
+    """Return x_ij / (w_j - w_i), and 0 where eigenvalues, which are sorted, are one."""
+    return apply(divided, x, w, sign=-1, strict=strict, of_values=of_values)
+
+
+def over_gaps_of(a: Any, v: Any, x: Any, w: Any) -> Any:
+    """Return x_ij / (w_j - w_i) for eigenvalues of square matrices with these vectors; where they are one x must be 0.
+
+    Rounding errors of a matrix change its eigenvalues by up to their condition numbers times as much (Golub and Van
+    Loan, Matrix Computations, section 7.2.2).
+    """
+    return apply(divided, x, w, apply(sensitivity, a, v), sign=-1, strict=True)
+
+
+def evaluate_sensitivity(a: Any, v: Any) -> Any:
+    """Evaluate the norm times the condition numbers of eigenvalues: lengths of rows of V^-1, whose columns have one."""
+    return np.linalg.norm(np.linalg.inv(v), axis=-1) * np.linalg.norm(a, axis=(-2, -1))[..., None]
+
+
+sensitivity = constant("sensitivity_of_eigenvalues", evaluate_sensitivity, form=Routine("(n,n),(n,n)->(n)"))
+
+
+def over_sums(x: Any, s: Any) -> Any:
+    """Return x_ij / (s_i + s_j), and 0 where both are zero."""
+    if type(x) is np.ndarray and type(s) is np.ndarray:
+        return evaluate_divided(x, s, sign=1, strict=False)
+    return apply(divided, x, s, sign=1, strict=False)
+
+
+def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
+    """Evaluate `cluster_share`: what of a gradient stands off the diagonal within clusters of eigenvalues.
+
+    For a function of the matrix, V f(w) V^H, the cotangents of V and w are there X = V^H g_V = f(w) S and
+    g = f'(w) diag(S) / 2, so the gradient, f'(w) S / 2, is X times the ratio of g and diag(X). Where there is no such
+    ratio, or where functions of the values alone, whose g is one number within a cluster, would not be seen in it, the
+    cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are "unused", and
+    not known where the vectors serve "only" for the gradient of the values; else these are "used".
+    """
+    return over_stacks(functools.partial(one_cluster_share, values=values), (2, 1, 1), x, g, w)
+
+
+def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
+    """Return the share for one matrix, whose eigenvalues are sorted."""
+    found = np.zeros_like(x)
+    limit = negligible(x)
+    for cluster in clusters_of(w):
+        block = x[np.ix_(cluster, cluster)]
+        if np.all(np.abs(off_diagonal(block)) <= limit):
+            if values == "used" and hides_function(g[cluster], block, limit, alone=cluster.size == w.size):
+                raise undetermined(UNDETERMINED)
+            continue
+        if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
+            raise undetermined("a function that depends on which eigenvectors of it were chosen")
+        if values == "only":
+            raise unsettled(OTHER_ORDERS)
+        if values == "used":
+            found[np.ix_(cluster, cluster)] = off_diagonal(block) * ratio_of(g[cluster], np.diagonal(block).real, limit)
+    return found
+
+
+UNDETERMINED = "a function whose gradient the cotangents of these eigenvectors do not determine"
+
+
+def hides_function(g: Any, block: Any, limit: float, alone: bool) -> bool:
+    """Tell whether a cluster without cotangents of its vectors may be one where f(w) is 0 and f'(w) is not.
+
+    Functions of the values alone have one cotangent for all of a cluster, and then vectors serve for other clusters.
+    """
+    if np.any(np.abs(block) > limit):
+        return False
+    return not is_constant(g) or (alone and g.size > 1 and bool(np.any(g)))
+
+
+def is_constant(x: Any) -> bool:
+    """Tell whether all elements are one number, but for rounding."""
+    return bool(np.all(np.abs(x - x[:1]) <= negligible(x)))
+
+
+def ratio_of(g: Any, own: Any, limit: float) -> Any:
+    """Return the number that one vector is times another that is not constant; an error if there is none."""
+    size = np.vdot(own, own)
+    ratio = np.vdot(own, g) / max(size, limit**2)
+    if size <= limit**2 or is_constant(own) or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
+        raise undetermined(UNDETERMINED)
+    return ratio
+
+
+cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
+
+
+# Functions of eigenvalues alone, whose second derivatives need vectors along which a direction is diagonal
+
+
+def own_ties(w: Any) -> Any:
+    """Return which sorted eigenvalues are one with the next by their own size, and not beside the largest alone."""
+    size = np.abs(w)
+    return np.abs(w[..., 1:] - w[..., :-1]) <= rounding(w) * np.maximum(size[..., 1:], size[..., :-1])
+
+
+def require_equal(g: Any, w: Any) -> None:
+    """Refuse cotangents of sorted eigenvalues that differ within a cluster."""
+    tied = own_ties(w)
+    if not tied.any():
+        return
+    size = np.abs(g)
+    limit = np.sqrt(np.finfo(g.dtype).eps) * np.maximum(size[..., 1:], size[..., :-1])
+    if np.any(tied & (np.abs(g[..., 1:] - g[..., :-1]) > limit)):
+        raise unequal("reverse mode")
+
+
+def evaluate_sharing(w: Any) -> Any:
+    """Evaluate `sharing`: matrices that make of one number for each of some sorted eigenvalues the mean of clusters."""
+    tied = own_ties(w)
+    one = same_cluster(tied, not tied.any()) * np.ones_like(w)[..., None]
+    return one / np.sum(one, axis=-1, keepdims=True)
+
+
+sharing = constant("sharing", evaluate_sharing, form=Routine("(n)->(n,n)"))
+
+
+def mean_of_cluster(g: Any, w: Any) -> Any:
+    """Return numbers for sorted eigenvalues, the same for all of a cluster: their mean."""
+    return g if are_distinct(w) else (apply(sharing, w) @ g[..., None])[..., 0]
+
+
+def evaluate_alike(x: Any, g: Any, w: Any) -> Any:
+    """Evaluate `alike`: zeros; an error where x moves eigenvalues of a cluster apart whose g is not 0."""
+    means = evaluate_sharing(w)
+    apart = np.abs(x - on_diagonal((means @ diagonal_of(x)[..., None])[..., 0]))
+    parting = (means != 0) & (apart > negligible(x)) & (g != 0)[..., None]
+    if parting.any():
+        raise unequal("a second derivative")
+    return np.zeros(parting.shape, x.dtype)
+
+
+alike = constant("alike_in_clusters", evaluate_alike, form=Routine("(n,n),(n),(n)->(n,n)"))
+
+
+def alike_in_clusters(x: Any, g: Any, w: Any) -> Any:
+    """Return zeros, after it was looked whether eigenvalues that share something move together along x."""
+    return np.zeros_like(x) if are_distinct(w) else apply(alike, x, g, w)
+
+
+def evaluate_turn(x: Any, w: Any, *, descending: bool) -> Any:
+    """Evaluate `turn`: unitary matrices Q, blocks for clusters of w, for which Q^H X Q is diagonal within each.
+
+    (T. Kato, Perturbation Theory for Linear Operators, 1966, section II.2.3.)
+    """
+
+    def one(x: Any, w: Any) -> Any:
+        found, limit = np.eye(w.size, dtype=x.dtype), negligible(x)
+        for cluster in clusters_of(w):
+            place = np.ix_(cluster, cluster)
+            if cluster.size > 1 and np.any(np.abs(off_diagonal(x[place])) > limit):
+                v = np.linalg.eigh(x[place])[1]
+                found[place] = v[:, ::-1] if descending else v
+        return found
+
+    return over_stacks(one, (2, 1), x, w)
+
+
+def vjp_turn(ct: Any, out: Any, x: Any, w: Any, **_options: Any) -> tuple[Any, None]:
+    """Refuse cotangents that depend on it: those by the matrix and the eigenvalues together are not known here."""
+    return apply(still, adjoint(out) @ conj(ct), out, w, np.zeros_like(w)), None
+
+
+def jvp_turn(tangents: Tangents, out: Any, _x: Any, w: Any, **_options: Any) -> Any:
+    """Refuse tangents that turn it."""
+    dx, dw = tangents
+    moved = np.zeros_like(out) if dx is None else adjoint(out) @ dx @ out
+    return apply(still, moved, out, w, np.zeros_like(w) if dw is None else dw)
+
+
+turn = opaque("turn_of_clusters", evaluate_turn, vjp=vjp_turn, jvp=jvp_turn, form=Routine("(n,n),(n)->(n,n)"))
+
+
+def evaluate_still(x: Any, q: Any, w: Any, dw: Any) -> Any:
+    """Evaluate `still`: zeros; an error if x, or eigenvalues that part where q has turned, would turn a cluster."""
+    parting = np.abs(dw[..., None, :] - dw[..., :, None]) > negligible_vector(dw)
+    turned = np.any(off_diagonal(q) != 0, axis=(-2, -1), keepdims=True) & parting
+    moving = same_cluster(ties(w), False) & ((np.abs(off_diagonal(x)) > negligible(x)) | turned)
+    if moving.any():
+        raise unsettled(OTHER_ORDERS)
+    return np.zeros(moving.shape, q.dtype)
+
+
+def negligible_vector(x: Any) -> Any:
+    """Return up to which size elements of vectors count as rounding errors, to be compared with matrices."""
+    return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=-1, keepdims=True, initial=0)[..., None]
+
+
+still = constant("still", evaluate_still, form=Routine("(n,n),(n,n),(n),(n)->(n,n)"))
+
+
+def along_clusters(x: Any, w: Any, descending: bool = False) -> Any:
+    """Return what Hermitian matrices, in the basis of eigenvectors, have on the diagonal where clusters are turned."""
+    if are_distinct(w):
+        return diagonal_of(x).real
+    q = apply(turn, x, w, descending=descending)
+    return np.sum(conj(q) * (x @ q), axis=-2).real
+
+
+def turned_diagonal(g: Any, x: Any, w: Any, descending: bool = False) -> Any:
+    """Return matrices that are diagonal where `along_clusters` turns x."""
+    if are_distinct(w):
+        return on_diagonal(g)
+    q = apply(turn, x, w, descending=descending)
+    return (q * g[..., None, :]) @ adjoint(q)
+
+
+def evaluate_settled(x: Any, w: Any) -> Any:
+    """Evaluate `settled`: the diagonal; an error where clusters would have to be turned."""
+    turning = same_cluster(ties(w), False) & (np.abs(off_diagonal(x)) > negligible(x))
+    if turning.any():
+        raise unsettled("reverse mode over reverse mode")
+    return np.broadcast_to(diagonal_of(x).real, turning.shape[:-1]).copy()
+
+
+def vjp_settled(ct: Any, _out: Any, x: Any, _w: Any) -> tuple[Any, None]:
+    """Return diagonal matrices."""
+    return on_diagonal(ct).astype(x.dtype), None
+
+
+def jvp_settled(tangents: Tangents, _out: Any, x: Any, w: Any) -> Any:
+    """Return the diagonal."""
+    return np.zeros_like(w) if tangents[0] is None else apply(settled, tangents[0], w)
+
+
+settled: Primitive = opaque(
+    "settled", evaluate_settled, vjp=vjp_settled, jvp=jvp_settled, form=Routine("(n,n),(n)->(n)")
+)
+
+
+def diagonal_at(x: Any, w: Any) -> Any:
+    """Return the diagonal of matrices in the basis of eigenvectors; of clusters it must be all there is."""
+    return diagonal_of(x).real if are_distinct(w) else apply(settled, x, w)
+
+
+def evaluate_even(x: Any, g: Any, w: Any) -> Any:
+    """Evaluate `even`: zeros; an error where x turns vectors of one cluster whose g differ."""
+    apart = np.abs(x * (g[..., None, :] - g[..., :, None]))
+    limit = negligible(x) * np.max(np.abs(g), axis=-1, keepdims=True, initial=0)[..., None]
+    differing = same_cluster(ties(w), False) & (apart > limit)
+    if differing.any():
+        raise unequal("a second derivative")
+    return np.zeros(differing.shape, x.dtype)
+
+
+even = constant("even", evaluate_even, form=Routine("(n,n),(n),(n)->(n,n)"))
+
+
+def turned_by(x: Any, g: Any, w: Any) -> Any:
+    """Return x_ij (g_j - g_i) / (w_j - w_i): how diag(g) changes as vectors turn; 0 in clusters, where g is one."""
+    found = over_gaps(x * (g[..., None, :] - g[..., :, None]), w)
+    return found if are_distinct(w) else found + apply(even, x, g, w)
+
+
+def are_distinct(w: Any) -> bool:
+    """Tell whether sorted eigenvalues are known to be different."""
+    if not is_concrete(w):
+        return False
+    return not ties(raw(w)).any()
+
+
+def is_regular(s: Any) -> bool:
+    """Tell whether singular values, in descending order, are known not to be zero."""
+    if not is_concrete(s):
+        return False
+    values = raw(s)
+    return bool((values[..., -1:] > rounding(values) * values[..., :1]).all())
+
+
+def by_gaps(x: Any, w: Any) -> tuple[Any, bool]:
+    """Return what `over_gaps` does, of arrays at once, and whether eigenvalues are known to be different."""
+    if type(x) is not np.ndarray or type(w) is not np.ndarray:
+        return over_gaps(x, w), are_distinct(w)
+    tied = ties(w)
+    distinct = not tied.any()
+    return over_all(x, w[..., None, :] - w[..., :, None], same_cluster(tied, distinct)), distinct
+
+
+def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
+    """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values.
+
+    `of_values` says that the vectors are only there for the gradient of eigenvalues.
+    """
+    inner, distinct = by_gaps(x - adjoint(x), w)
+    if ct_w is not None:
+        inner = inner + on_diagonal(ct_w)
+    if distinct:
+        return inner
+    role = "only" if of_values else "unused" if ct_w is None else "used"
+    return inner + apply(cluster_share, x, np.zeros_like(w) if ct_w is None else ct_w, w, values=role)
