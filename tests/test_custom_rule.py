@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from tests.samples.base import normal
 from wengert._tree import flatten
 from wengert.errors import GraphError, ShapeError, UsageError
@@ -860,3 +861,138 @@ def test_a_variable_that_a_rule_captures_stays_what_it_is_while_its_call_is_trac
         mode(program)(3.0)
     with pytest.raises(GraphError, match="set after the call"):
         wg.jit(wg.vmap(program))(np.array([3.0, 4.0]))
+
+
+# Decisions in rules
+
+
+def bent(x):
+    return np.where(x > 0, x * x, 3 * x)
+
+
+def chooses_back(x, ct):
+    if x > 0:
+        return (2 * x * ct,)
+    return (3 * ct,)
+
+
+def chooses_along(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    if x > 0:
+        return bent(x), 2 * x * dx
+    return bent(x), 3 * dx
+
+
+def repeats_back(x, ct):
+    slope, steps = 0.0 * x, 0
+    while x > 0 and steps < 2:
+        slope, steps = slope + x, steps + 1
+    for i in range(3):
+        if x > 0 or i > 0:
+            break
+        slope = slope + 3.0
+    return (slope * ct,)
+
+
+def keeps_what_it_chose(x):
+    if x > 0:
+        return bent(x), 2 * x
+    return bent(x), 3.0 + 0 * x
+
+
+def calls_what_chooses(x, ct):
+    return (ct * slope_of_bent(x),)
+
+
+def slope_of_bent(x):
+    return 2 * x if x > 0 else 3.0
+
+
+def ruled(function, vjp=None, jvp=None):
+    """Return a function with rules."""
+    rule = wg.custom_rule(function)
+    if vjp is not None:
+        rule.defvjp(*vjp)
+    if jvp is not None:
+        rule.defjvp(jvp)
+    return rule
+
+
+class ChoosesBack(wg.autograd.Function):
+    """Choose in every method."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x if x > 0 else 3 * x
+
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        if x > 0:
+            return 2 * x * ct
+        return 3 * ct
+
+
+class ChoosesAlong(ChoosesBack):
+    """Choose in a forward rule, too."""
+
+    @staticmethod
+    def jvp(ctx, dx):
+        (x,) = ctx.saved_tensors
+        if x > 0:
+            return 2 * x * dx
+        return 3 * dx
+
+
+def saving(x):
+    return bent(x), x
+
+
+DECIDING = {
+    "backward": ruled(bent, vjp=(saving, chooses_back)),
+    "forward": ruled(bent, vjp=(keeps_what_it_chose, lambda slope, ct: (ct * slope,))),
+    "jvp": ruled(bent, jvp=chooses_along),
+    "loops": ruled(bent, vjp=(saving, repeats_back)),
+    "a function that a rule calls": ruled(bent, vjp=(saving, calls_what_chooses)),
+    "no rule": ruled(lambda x: x * x if x > 0 else 3 * x),
+    "Function": ChoosesBack.apply,
+    "Function with jvp": ChoosesAlong.apply,
+}
+DECIDED = {
+    "jit(grad)": lambda f: wg.jit(wg.grad(f)),
+    "grad(jit)": lambda f: wg.grad(wg.jit(f)),
+    "jit(jvp)": lambda f: wg.jit(lambda x: wg.jvp(f, (x,), (1.0,))[1]),
+    "vmap(jit(grad))": lambda f: lambda x: wg.vmap(wg.jit(wg.grad(f)))(np.stack([x, -x]))[0],
+    "jit(grad(vmap))": lambda f: lambda x: wg.jit(wg.grad(lambda x: np.sum(wg.vmap(f)(x))))(np.stack([-x, x]))[1],
+}
+
+
+@together("function", DECIDING)
+@together("way", DECIDED)
+def test_rules_decide_under_jit_as_functions_do(function, way):
+    run = DECIDED[way](DECIDING[function])
+    np.testing.assert_allclose([run(np.float64(x)) for x in (1.5, -2.0)], [3.0, 3.0])
+    np.testing.assert_allclose(run(np.float64(4.0)), 8.0)
+
+
+@together("function", DECIDING)
+def test_rules_that_decide_have_second_derivatives(function):
+    f = DECIDING[function]
+    for run in (wg.jit(wg.grad(wg.grad(f))), wg.grad(wg.jit(wg.grad(f)))):
+        np.testing.assert_allclose([run(x) for x in (1.5, -2.0)], [2.0, 0.0])
+
+
+def test_rules_that_decide_by_what_they_capture_do_so_under_jit():
+    def scaled(x, k):
+        constant = wg.stop_gradient(k)
+
+        def back(y, ct):
+            if constant > 0:
+                return (ct * constant,)
+            return (ct * 3.0,)
+
+        return ruled(lambda y: y * 1.0, vjp=(lambda y: (y * 1.0, y), back))(x)
+
+    gradient = wg.jit(wg.grad(scaled))
+    np.testing.assert_allclose([gradient(1.0, k) for k in (2.0, -2.0)], [2.0, 3.0])

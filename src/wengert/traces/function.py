@@ -21,7 +21,7 @@ from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.calls import UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
+from wengert.traces.calls import UserCall, belongs_to, form_for, numeric, readable, require_unwritten, traces_of
 from wengert.traces.context import (
     LANES,
     TRACED,
@@ -267,9 +267,16 @@ class Call(UserCall):
         context._let_go()
         return tensors
 
-    def call(self, method: str, parameters: str, arguments: Sequence[Any], keywords: Mapping[str, Any] = NONE) -> Any:
-        """Call a method of the user's."""
-        function = getattr(self.cls, method)
+    def call(
+        self,
+        method: str,
+        parameters: str,
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any] = NONE,
+        near: Sequence[Any] = (),
+    ) -> Any:
+        """Call a method of the user's; `near` are the values that it computes with, of which some may be traced."""
+        function = form_for(near, getattr(self.cls, method))
         return called_with(f"{self.name}.{method}", function, parameters, arguments, keywords)
 
     def as_result(self, out: Any, operands: Sequence[Tensor]) -> Tensor:
@@ -408,7 +415,7 @@ class Call(UserCall):
         cts = ct[: self.shown] if self.outputs > 1 else [ct]
         lifted = any(type(c) is Tensor for c in cts)
         given = [self.given(None if i in self.constant else c, i, context._materialize) for i, c in enumerate(cts)]
-        results = self.call("backward", "ctx, *cts", (context, *given))
+        results = self.call("backward", "ctx, *cts", (context, *given), near=(*operands, *cts))
         results = results if isinstance(results, tuple) else (results,)
         followed = [x for x in operands if innermost_trace(x) is not None] if self.unfollowed else []
         if followed:
@@ -421,7 +428,8 @@ class Call(UserCall):
         given: list[Any] = [None] * self.count
         for place, tangent in zip(self.places, tangents, strict=True):
             given[place] = None if tangent is None else readable(tangent)
-        results = self.call("jvp", "ctx, *tangents", (self.restored(out, operands), *given))
+        context = self.restored(out, operands)
+        results = self.call("jvp", "ctx, *tangents", (context, *given), near=(*operands, *tangents))
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != self.shown:
             raise GraphError(

@@ -16,7 +16,7 @@ from wengert.control.holders import content_of
 from wengert.control.places import UNBOUND
 from wengert.core.tensor import Tensor
 from wengert.traces.batch import Batch
-from wengert.traces.calls import traces_of
+from wengert.traces.calls import form_for, traces_of
 
 __all__ = ["Closures", "OfFunctions", "closed"]
 
@@ -89,19 +89,23 @@ class Closures:
 def closed(rule: OfFunctions, closures: Closures) -> Any:
     """Return a function with rules of its own that takes what those of another one captured, as its first argument."""
 
+    def called(name: str, captured: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
+        function = getattr(closures.anew(captured), name)
+        return form_for(flatten((captured, arguments))[0], function)(*arguments)
+
     def fun(captured: Sequence[Tensor], *args: Any) -> Any:
-        return closures.anew(captured).fun(*args)
+        return called("fun", captured, args)
 
     def forward(captured: Sequence[Tensor], *args: Any) -> Any:
-        found = closures.anew(captured).forward(*args)
+        found = called("forward", captured, args)
         return (found[0], (captured, found[1])) if isinstance(found, tuple) and len(found) == 2 else found
 
     def backward(residuals: tuple[Sequence[Tensor], Any], ct: Any) -> Any:
-        found = closures.anew(residuals[0]).backward(residuals[1], ct)
+        found = called("backward", residuals[0], (residuals[1], ct))
         return (None, *found) if isinstance(found, tuple) else found
 
     def pushforward(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return closures.anew(primals[0]).pushforward(tuple(primals[1:]), tuple(tangents[1:]))
+        return called("pushforward", primals[0], (tuple(primals[1:]), tuple(tangents[1:])))
 
     original, *rules, _ = rule.functions  # a batch rule would be asked for lanes of what was captured, too
     own = [new if old else None for new, old in zip((forward, backward, pushforward), rules, strict=True)]

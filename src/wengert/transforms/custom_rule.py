@@ -23,7 +23,16 @@ from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.native.like_function import LikeFunction, global_name
 from wengert.traces.batch import Batch
-from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
+from wengert.traces.calls import (
+    InLanes,
+    UserCall,
+    belongs_to,
+    form_for,
+    numeric,
+    readable,
+    require_unwritten,
+    traces_of,
+)
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
 from wengert.transforms.closures import Closures, OfFunctions, closed
@@ -255,9 +264,11 @@ class CustomCall(UserCall):
         """Return an error about the function or one of its rules."""
         return UsageError(describe(f"{self.name} ({rule} rule)" if rule else self.name, given, needed, action))
 
-    def call(self, rule: str, function: Function, parameters: str, arguments: Sequence[Any]) -> Any:
-        """Call a rule of the user's."""
-        return called_with(f"{self.name} ({rule} rule)", function, parameters, arguments)
+    def call(
+        self, rule: str, function: Function, parameters: str, arguments: Sequence[Any], near: Sequence[Any] = ()
+    ) -> Any:
+        """Call a rule of the user's; `near` are the values that it computes with, of which some may be traced."""
+        return called_with(f"{self.name} ({rule} rule)", form_for(near, function), parameters, arguments)
 
     def pair(self, result: Any, rule: str, needed: str) -> tuple[Any, Any]:
         """Return the two things that a rule returned."""
@@ -275,11 +286,12 @@ class CustomCall(UserCall):
         self.require_constant(avals)
         args = self.arguments(operands)
         rule = self.rule
+        near = (*operands, *(ct if self.outputs > 1 else [ct]))
         if rule.forward is not None and rule.backward is not None:
-            result = self.call("forward", rule.forward, "*args", args)
+            result = self.call("forward", rule.forward, "*args", args, near)
             output, residuals = self.pair(result, "vjp", "(output, residuals)")
             given = residuals, self.completed(ct, output)
-            cts = self.call("backward", rule.backward, "residuals, ct", given)
+            cts = self.call("backward", rule.backward, "residuals, ct", given, near)
             return self.checked(cts, avals)
         varying = [i for i, aval in enumerate(avals) if aval is not None]
 
@@ -288,7 +300,7 @@ class CustomCall(UserCall):
                 moved = list(operands)
                 for i, value in zip(varying, values, strict=True):
                     moved[i] = value
-                return rule.fun(*self.arguments(moved))
+                return form_for(near, rule.fun)(*self.arguments(moved))
             return self.pushed(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
 
         primals = [readable(operands[i]) for i in varying]
@@ -356,7 +368,9 @@ class CustomCall(UserCall):
     def pushed(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the output that the forward rule gives."""
         assert self.rule.pushforward is not None
-        result = self.call("jvp", self.rule.pushforward, "primals, tangents", (args, tangents))
+        result = self.call(
+            "jvp", self.rule.pushforward, "primals, tangents", (args, tangents), flatten((args, tangents))[0]
+        )
         _, moved = self.pair(result, "jvp", "(output, tangent of the output)")
         found, structure = flatten(moved)
         if len(found) != self.outputs:

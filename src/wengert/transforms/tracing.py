@@ -19,6 +19,7 @@ from wengert.core.requirements import as_whole, require_callable
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
+from wengert.traces.calls import CONVERTED
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recording import Recording, ones_for
@@ -95,6 +96,17 @@ def converting(
 
     rewritten = converted(function)
     return run(rewritten, Reach(name, rewritten, more)), rewritten
+
+
+def converted_rule(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the converted form of a user's derivative rule, or of what it stands for."""
+    from wengert.conversion.calls import callee
+
+    found: Callable[..., Any] = callee(function)
+    return found
+
+
+CONVERTED.append(converted_rule)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
