@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import sys
 import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.conversion.loading import remember
+from wengert.core import sharing
 from wengert.core.cache import MOST_KNOWN, Cache
 from wengert.core.complaints import REGISTRIES
+from wengert.core.frozen import freeze
+from wengert.core.identity import content
 from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import core_ranks
 from wengert.core.source import FILES, MARKS, is_own
+from wengert.native.loader import Memory
+from wengert.nn.functional import _sampling
+from wengert.scipy.ndimage import _splines
+from wengert.transforms.jit import MOST_FORMS, MOST_INSTANCES
 
 
 def test_what_variadic_operations_save_is_not_remembered() -> None:
@@ -66,3 +80,108 @@ def test_functions_of_one_name_are_warned_of_each() -> None:
             warnings.simplefilter("always")
             wg.vmap(rule)(np.ones(3))
         assert len([w for w in said if "lane by lane" in str(w.message)]) == count
+
+
+@pytest.mark.filterwarnings("ignore:jit. .* has been traced")
+def test_forms_that_were_not_used_for_long_go() -> None:
+    jitted = wg.jit(lambda x: np.sum(x * x))
+    w = wg.tensor(1.0, requires_grad=True)
+    jitted(np.ones(0))
+    forms = []
+    for n in range(1, MOST_FORMS + 20):
+        jitted(np.ones(n))
+        forms.append(weakref.ref(next(reversed(jitted.forms.values()))))
+        jitted(np.ones(n) * w)  # whose halves and form refer to each other
+        if n % 50 == 0:
+            jitted(np.ones(0))
+    assert len(jitted.forms) == MOST_FORMS
+    traced = jitted.trace_count
+    jitted(np.ones(0))  # the first one, used last
+    assert jitted.trace_count == traced
+    del jitted
+    assert sum(form() is not None for form in forms) <= MOST_FORMS  # they go at once
+
+
+class Point(NamedTuple):
+    x: float
+
+    @functools.partial(wg.jit)
+    def scaled(self, y: Any) -> Any:
+        return self.x * y
+
+
+def test_instances_that_cannot_be_referred_to_weakly_do_not_stay_for_ever() -> None:
+    points = [Point(float(i)) for i in range(MOST_INSTANCES + 10)]
+    method = vars(Point)["scaled"]
+    for point in points:
+        assert point.scaled(2.0) == point.x * 2.0
+    assert len(method.kept) == MOST_INSTANCES
+    traced = method.of_instance(points[-1])
+    assert points[-1].scaled(3.0) == points[-1].x * 3.0
+    assert method.of_instance(points[-1]) is traced
+    assert traced.trace_count == 1
+
+
+@pytest.mark.parametrize("cached", [_sampling.resized_taps, _splines.bands, _splines.round_matrix])
+def test_arrays_for_each_length_are_not_all_remembered(cached: Any) -> None:
+    assert cached.cache_info().maxsize <= 64
+
+
+class Model:
+    @wg.jit
+    def method(self, x: Any) -> Any:
+        return x * 2.0
+
+
+class Reader:
+    def begin_anew(self) -> None:
+        raise AssertionError
+
+
+def of_an_instance() -> Any:
+    model = Model()
+    assert model.method(1.0) == 2.0
+    return model
+
+
+def of_converted_code() -> Any:
+    return remember(compile("x + 1", "<typed by a test>", "eval"))
+
+
+def of_a_large_array() -> Any:
+    array = np.arange(10_000.0)
+    array.flags.writeable = False
+    content(array)
+    return array
+
+
+def of_a_constant() -> Any:
+    tensor = wg.tensor(1.0)
+    freeze([tensor], reader)
+    return tensor
+
+
+def of_memory_that_is_shared() -> Any:
+    one = wg.tensor([1.0])
+    sharing.shared_with(one, other, "")
+    return one
+
+
+reader, other = Reader(), wg.tensor([2.0])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [of_an_instance, of_converted_code, of_a_large_array, of_a_constant, of_memory_that_is_shared, lambda: Memory(10)],
+)
+def test_no_line_of_python_runs_when_objects_go(make: Callable[[], Any]) -> None:
+    """Where one begins, signals are handled; what that raises is lost there, and Ctrl-C with it."""
+    thing, lines = make(), list[str]()
+    gc.collect()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: lines.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        del thing
+    finally:
+        sys.setprofile(before)
+    assert lines == []

@@ -31,6 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_places",
             "_records",
             "_unstopped",
+            "_weakly",
             "native",
             "pictures",
         }

@@ -6,13 +6,13 @@ import ast
 import functools
 import inspect
 import itertools
-import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
+from wengert._weakly import Weakly
 from wengert.control.libraries import is_library, is_wengerts
 from wengert.conversion.iterables import ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
@@ -27,7 +27,7 @@ SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
 
-_CODES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+_CODES: Weakly[CodeType, CodeType] = Weakly()
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,10 +81,9 @@ def call_method(kind: type) -> Any:
 def converted_code(function: FunctionType) -> CodeType:
     """Return the converted code of a function; remembered as long as the code before lives."""
     code = function.__code__
-    identity = id(code)
-    found = _CODES.get(identity)
-    if found is not None and found[0]() is code:
-        return found[1]
+    found = _CODES.get(code)
+    if found is not None:
+        return found
     if code.co_flags & SUSPENDED:
         raise refused(function, "it is a coroutine", "an ordinary function is needed to convert it")
     definition = definition_of(function)
@@ -92,8 +91,7 @@ def converted_code(function: FunctionType) -> CodeType:
         raise refused(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
     parts = code.co_qualname.split(".")
     owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
-    result = compiled(rewritten(definition, owner), code)
-    _CODES[identity] = (weakref.ref(code, lambda _: _CODES.pop(identity, None)), result)
+    result = _CODES[code] = compiled(rewritten(definition, owner), code)
     return result
 
 

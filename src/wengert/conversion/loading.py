@@ -9,11 +9,11 @@ from __future__ import annotations
 import __future__
 
 import ast
-import weakref
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from wengert._weakly import Weakly
 from wengert.control.places import HIDDEN
 
 __all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
@@ -25,7 +25,7 @@ FEATURES = 0
 for _name in __future__.all_feature_names:
     FEATURES |= getattr(__future__, _name).compiler_flag
 
-_CONVERTED: dict[int, weakref.ref[CodeType]] = {}
+_CONVERTED: Weakly[CodeType, None] = Weakly()
 
 
 def compiled(node: ast.FunctionDef, original: CodeType) -> CodeType:
@@ -74,8 +74,7 @@ def renamed(code: CodeType, name: str, qualname: str) -> CodeType:
 
 def remember(code: CodeType) -> CodeType:
     """Note that code, with the functions inside, has been converted."""
-    identity = id(code)
-    _CONVERTED[identity] = weakref.ref(code, lambda _: _CONVERTED.pop(identity, None))
+    _CONVERTED[code] = None
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             remember(constant)
@@ -84,8 +83,7 @@ def remember(code: CodeType) -> CodeType:
 
 def is_converted(code: CodeType) -> bool:
     """Tell whether code is the result of a conversion."""
-    found = _CONVERTED.get(id(code))
-    return found is not None and found() is code
+    return code in _CONVERTED
 
 
 def bound_to(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:

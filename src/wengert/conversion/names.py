@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
 
+from wengert._weakly import Weakly
 from wengert.control.places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 
 __all__ = ["Changes", "changes", "dotted", "exits_always"]
 
 
-ADDED: WeakKeyDictionary[ast.FunctionDef, Changes] = WeakKeyDictionary()
+ADDED: Weakly[ast.FunctionDef, Changes] = Weakly()
 """What is inside functions that conversion added: in a chain of choices each is inside of all before it."""
 
 MUTATORS = frozenset(

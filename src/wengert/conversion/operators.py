@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wengert._weakly import Weakly
 from wengert.control.libraries import is_library
 from wengert.control.places import defined
 from wengert.conversion.branches import Thunk, and_, not_, or_
@@ -102,7 +102,7 @@ SEQUENCES = (list, tuple, str, bytes, bytearray)
 HOLDING = (list, tuple, set, frozenset, dict)
 MOST = 64
 """Items that are compared one after the other."""
-_USERS: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+_USERS: Weakly[type, bool] = Weakly()
 
 
 def is_users(kind: type) -> bool:

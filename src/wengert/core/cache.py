@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import OrderedDict
 from typing import TypeVar
 
-__all__ = ["MOST_KNOWN", "Cache"]
+__all__ = ["MOST_KNOWN", "Cache", "Recent"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,3 +32,33 @@ class Cache(dict[K, V]):
         if len(self) >= self.most:
             self.clear()
         super().__setitem__(key, value)
+
+
+class Recent(OrderedDict[K, V]):
+    """Be a dictionary of what takes long to make, or much memory: what was used least recently goes when it is full.
+
+    >>> known = Recent(most=2)
+    >>> known["a"] = known["b"] = 1
+    >>> known.touch("a")
+    >>> known["c"] = 1
+    >>> list(known)
+    ['a', 'c']
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def touch(self, key: K) -> None:
+        """Say that something was used, which goes later then; there is no need to if few are known."""
+        with contextlib.suppress(KeyError):  # another thread was faster
+            self.move_to_end(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self.most:
+            self.left(self.popitem(last=False)[1])
+
+    def left(self, value: V) -> None:
+        """Be told of what goes."""

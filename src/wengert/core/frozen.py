@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
-from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
+from wengert._weakly import Weakly
 from wengert.core.tensor import Tensor
 
 __all__ = ["Frozen", "Reader", "freeze", "is_frozen", "unfreeze"]
@@ -36,30 +35,20 @@ class Reader(Protocol):
         """Forget these graphs."""
 
 
-READERS: dict[int, tuple[weakref.ref[Tensor], weakref.WeakSet[Any]]] = {}
-"""Who has taken a Tensor for a constant, by the Tensor's identity, as long as both live."""
+READERS: Weakly[Tensor, Weakly[Reader, None]] = Weakly()
+"""Who has taken a Tensor for a constant, as long as both live."""
 
 
 def freeze(tensors: Iterable[Tensor], reader: Reader) -> None:
     """Let a reader hear when one of some Tensors begins to require grad."""
     for tensor in tensors:
-        key = id(tensor)
-        found = READERS.get(key)
-        if found is None or found[0]() is not tensor:
-            found = READERS[key] = weakref.ref(tensor, partial(forget, key)), weakref.WeakSet()
-        found[1].add(reader)
+        readers = READERS.get(tensor)
+        if readers is None:
+            readers = READERS[tensor] = Weakly()
+        readers[reader] = None
 
 
 def unfreeze(tensor: Tensor) -> None:
     """Tell the readers of a Tensor that it is no constant any more; before it is something else."""
-    found = READERS.pop(id(tensor), None)
-    if found is not None and found[0]() is tensor:
-        for reader in list(found[1]):
-            reader.begin_anew()
-
-
-def forget(key: int, gone: weakref.ref[Tensor]) -> None:
-    """Forget a Tensor that nobody holds any more; another one may be in its place already."""
-    found = READERS.get(key)
-    if found is not None and found[0] is gone:
-        del READERS[key]
+    for reader in READERS.pop(tensor) or ():
+        reader.begin_anew()

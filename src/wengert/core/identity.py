@@ -9,15 +9,14 @@ which the stand-in keeps alive: two functions may share a name, and an address i
 from __future__ import annotations
 
 import marshal
-import weakref
 from collections.abc import Hashable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from wengert._containers import is_dataclass
 from wengert._digests import digest_of as digest_of_bytes
+from wengert._weakly import Weakly
 from wengert.core.memory import may_change
 from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
@@ -34,8 +33,8 @@ __all__ = [
 
 MOST_BYTES = 1 << 12
 """Bytes of an array up to which its elements stand in its identity."""
-DIGESTS: dict[int, tuple[weakref.ref[Any], bytes]] = {}
-"""The digests of larger arrays that nobody can change, by the identity of these."""
+DIGESTS: Weakly[np.ndarray[Any, Any], bytes] = Weakly()
+"""The digests of larger arrays that nobody can change."""
 
 
 class Composite:
@@ -137,22 +136,15 @@ def content(array: Any) -> bytes:
         return np.ascontiguousarray(array).tobytes()
     if may_change(array):
         return digest_of(array)
-    known = DIGESTS.get(id(array))
+    known = DIGESTS.get(array)
     if known is None:
-        found = digest_of(array)
-        DIGESTS[id(array)] = weakref.ref(array, partial(forget, id(array))), found
-        return found
-    return known[1]
+        known = DIGESTS[array] = digest_of(array)
+    return known
 
 
 def digest_of(array: np.ndarray[Any, Any]) -> bytes:
     """Return a digest of the elements of an array in C order."""
     return digest_of_bytes(np.ascontiguousarray(array).data.cast("B"))
-
-
-def forget(identity: int, _: weakref.ref[np.ndarray[Any, Any]]) -> None:
-    """Take out an array that is no more."""
-    DIGESTS.pop(identity, None)
 
 
 def digest(structure: Hashable) -> bytes | None:

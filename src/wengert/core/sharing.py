@@ -83,6 +83,10 @@ class Memory:
     def __init__(self) -> None:
         self.holders: dict[int, Holder] = {}
 
+    def is_left(self) -> bool:
+        """Tell whether all but one of several handles that had it are no more."""
+        return len(self.held()) == 1 < len(self.holders)
+
     def held(self) -> list[tuple[Tensor, Share]]:
         """Return the handles that have it, with how each does."""
         holders = list(self.holders.values())  # in one step, as nothing is that a collection can interrupt
@@ -130,47 +134,31 @@ The dictionary of a handle is replaced, and never changed: what goes through one
 """
 
 HOLDING = threading.RLock()
-"""Held while a handle gets a memory, or one that is left alone with it loses it."""
+"""Held while a handle gets a memory."""
 
 if hasattr(os, "register_at_fork"):  # nobody would ever release it in a process that was forked meanwhile
     os.register_at_fork(before=HOLDING.acquire, after_in_parent=HOLDING.release, after_in_child=HOLDING.release)
 
 
 def hold(handle: Tensor, memory: Memory, share: Share) -> None:
-    """Let a handle have a memory, and one that was left alone with it have it again."""
+    """Let a handle have a memory, and one that was left alone with it have it again; those that are no more lose it.
+
+    Handles lose the memories that nobody else is left to have. The last of them goes when the handle does, which runs
+    no code of Python's: what a signal raises there would be lost.
+    """
     identity = id(handle)
-    holder = Holder(weakref.ref(handle, partial(forget, identity)), share)
+    holder = Holder(weakref.ref(handle, partial(SHARES.pop, identity)), share)
     with HOLDING:
         memory.holders[identity] = holder
-        for one, its in memory.held() if len(memory.holders) == 2 else [(handle, share)]:
-            SHARES[id(one)] = {**SHARES.get(id(one), {}), memory: its}
+        held = memory.held()
+        memory.holders = {id(one): memory.holders[id(one)] for one, _ in held}
+        for one, its in held if len(held) == 2 else [(handle, share)]:
+            SHARES[id(one)] = {**shares_of(one), memory: its}
 
 
-def forget(identity: int, _: weakref.ref[Tensor]) -> None:
-    """Take out a handle that is no more, and the memories that only one is left to have.
-
-    Garbage collections call this, so that it must not wait for another thread. Where one is at work a handle keeps a
-    memory of its own, which takes time and nothing else.
-    """
-    for memory in SHARES.pop(identity, ()):
-        memory.holders.pop(identity, None)
-        if len(memory.holders) == 1 and HOLDING.acquire(blocking=False):
-            try:
-                leave_alone(memory)
-            finally:
-                HOLDING.release()
-
-
-def leave_alone(memory: Memory) -> None:
-    """Take a memory from the only handle that has it, if that is so."""
-    left = memory.held()  # which are not forgotten meanwhile
-    if len(left) == 1:
-        last = id(left[0][0])
-        shares = {one: share for one, share in SHARES.get(last, {}).items() if one is not memory}
-        if shares:
-            SHARES[last] = shares
-        else:
-            SHARES.pop(last, None)
+def shares_of(handle: Tensor) -> dict[Memory, Share]:
+    """Return the memories that a handle has, without those that nobody else is left to have."""
+    return {memory: share for memory, share in SHARES.get(id(handle), {}).items() if not memory.is_left()}
 
 
 def memories_of(handle: Tensor) -> dict[Memory, Share]:
@@ -179,7 +167,7 @@ def memories_of(handle: Tensor) -> dict[Memory, Share]:
     It may be left alone with them at any time, and has them again as soon as another handle holds them.
     """
     own = Share(None, scalar_text()) if may_be_scalar(handle) else Share()
-    found = SHARES.get(id(handle), {})
+    found = shares_of(handle)
     if any(share.truth is own.truth for share in found.values()):
         return found
     memory = Memory()

@@ -11,6 +11,8 @@ import functools
 import marshal
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from wengert._records import Record
@@ -73,6 +75,7 @@ class Memory:
         self.address: int = ask(None, self.size, READ | WRITE, PRIVATE | ANONYMOUS, -1, ctypes.c_long())
         if self.address == NOWHERE:
             raise OSError("there is no memory for code")
+        self.finish = partial(self.release, ctypes.c_void_p(self.address), self.size)
 
     def hold(self, content: bytearray) -> None:
         """Write code that nobody can change from then on, and let the processor run it."""
@@ -80,9 +83,8 @@ class Memory:
         if self.protect(ctypes.c_void_p(self.address), self.size, READ | EXECUTE):
             raise OSError("memory cannot be made executable")
 
-    def __del__(self) -> None:
-        if self.address != NOWHERE:
-            self.release(ctypes.c_void_p(self.address), self.size)
+    __del__ = property(attrgetter("finish"))
+    """Give it back. No line of Python runs then: what signals raise where one begins would be lost here."""
 
 
 class Code:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 from numpy import ndarray, ufunc
 
 from wengert._unregistered import require_warning
+from wengert._weakly import Weakly
 from wengert.core.abstract import avals_and_strides
 from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
@@ -31,7 +31,7 @@ from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]
 
-_warned: weakref.WeakSet[Any] = weakref.WeakSet()
+_warned: Weakly[Any, None] = Weakly()
 """The primitives, and functions of users, of which it has been said that they run lane by lane."""
 
 
@@ -367,7 +367,7 @@ def warn_of_loop(name: str, operation: Any) -> None:
     """Say once that a primitive, or a function of the user, runs lane by lane."""
     if operation in _warned:
         return
-    _warned.add(operation)
+    _warned[operation] = None
     place = position_of(*caller())
     warnings.warn_explicit(
         f"vmap: {name} has no batch rule and runs lane by lane; declare one for speed",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -12,12 +11,13 @@ import numpy as np
 
 from wengert._otherwise import lacking, telling
 from wengert._tree import flatten, unflatten
+from wengert._weakly import Weakly
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import simplified
 from wengert.control.apart import require_apart, written_to
 from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, aval_of, aval_text, is_number
-from wengert.core.cache import Cache
+from wengert.core.cache import Recent
 from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import plain_array
 from wengert.core.foreign import remedy_for, type_shown
@@ -57,10 +57,23 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 Instance = TypeVar("Instance")
 MANY_TRACES = 32
-MOST_FORMS = 1024
-"""How many graphs a jitted function keeps, one for each kind of arguments."""
+MOST_FORMS = 128
+"""How many graphs a jitted function keeps, with their machine code, one for each kind of arguments: 0.03 MiB each for
+small functions, and 0.6 MiB for gradients of large ones. The entry knows half as many."""
+FEW_FORMS = MOST_FORMS // 2
+"""With so few, none goes soon."""
+MOST_INSTANCES = 128
+"""How many instances a method knows that cannot be referred to weakly, and therefore live as long."""
 ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
 """The types of arguments that hold no others, those of most calls."""
+
+
+class Forms(Recent[Any, TracedForm]):
+    """Be the traced forms of a function, those used last."""
+
+    def left(self, form: TracedForm) -> None:
+        """Let a form go at once, which its gradients refer to."""
+        form.partitions.clear()
 
 
 @lacking(
@@ -95,8 +108,9 @@ class Jitted(Entry, Generic[P, R]):
         self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
-        self.forms: Cache[Any, TracedForm] = Cache(MOST_FORMS)
-        self.instances: dict[int, tuple[Callable[[], Any], Jitted[..., R]]] = {}
+        self.forms = Forms(MOST_FORMS)
+        self.instances: Weakly[Any, Jitted[..., R]] = Weakly()
+        self.kept: Recent[int, tuple[Any, Jitted[..., R]]] = Recent(MOST_INSTANCES)  # which cannot be in these
         self.is_method = False  # whether argument 0 is one and the same instance
         self.trace_count = 0
         self.running: Function = (
@@ -127,18 +141,18 @@ class Jitted(Entry, Generic[P, R]):
 
     def of_instance(self, instance: Any) -> Jitted[..., R]:
         """Return the function for calls whose first argument is this instance, made once."""
-        identity = id(instance)
-        known = self.instances.get(identity)
-        if known is None or known[0]() is not instance:
+        known = self.instances.get(instance)
+        if known is None and id(instance) in self.kept:
+            known = self.kept[id(instance)][1]
+            self.kept.touch(id(instance))
+        if known is None:
             options = ((0, *self.static_argnums), self.static_argnames, self.donate_argnums)
-            made = of_one_instance(self.fun, options)
-            reference: Callable[[], Any]
+            known = of_one_instance(self.fun, options)
             try:
-                reference = weakref.ref(instance, lambda _: self.instances.pop(identity, None))
+                self.instances[instance] = known
             except TypeError:  # without room for weak references: it lives as long as its graphs
-                reference = lambda: instance  # noqa: E731 - in the place of a weak reference
-            known = self.instances[identity] = (reference, made)
-        return known[1]
+                self.kept[id(instance)] = instance, known
+        return known
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing it first if arguments of this kind are new."""
@@ -190,6 +204,8 @@ class Jitted(Entry, Generic[P, R]):
         form = self.forms.get(key)
         if form is None or not form.fits():
             form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
+        elif len(self.forms) > FEW_FORMS:
+            self.forms.touch(key)
         return form, given, leaves
 
     def begin_anew(self) -> None:

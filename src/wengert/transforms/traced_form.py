@@ -20,6 +20,7 @@ from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
 from wengert.control.subgraphs import dependent, only
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.cache import Recent
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Primitive
 from wengert.core.recording import has_ended, settings
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["TracedForm", "call_form", "in_order", "joint_graph"]
 
 Run = Callable[..., tuple[Any, ...]]
+MOST_PARTITIONS = 16
+"""For how many choices of inputs with gradients a form keeps the halves of its calls."""
 
 
 class TracedForm:
@@ -70,7 +73,7 @@ class TracedForm:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: dict[tuple[tuple[bool, ...], bool], Partition] = {}
+        self.partitions: Recent[tuple[tuple[bool, ...], bool], Partition] = Recent(MOST_PARTITIONS)
 
     @cached
     def native(self) -> GraphFunction | None:

@@ -148,7 +148,7 @@ def sampled(x: Any, index: tuple[Any, ...], rows: Sequence[Sequence[tuple[Any, A
 # In other sizes
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def resized_taps(n: int, m: int, scale: float, mode: str, align_corners: bool) -> list[tuple[Any, Any]]:
     """Return the indices of the elements, with weights, from which those of a resized axis are made."""
     place = np.arange(m)

@@ -85,7 +85,7 @@ def weights(x: Any, order: int) -> list[Any]:
     return [*found, 1.0 - sum(found[1:], start=found[0])]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
     """Return the diagonals of the matrix from the coefficients of a spline to its values at the elements.
 
@@ -103,7 +103,7 @@ def bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
     return found
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def round_matrix(n: int, order: int) -> np.ndarray[Any, Any]:
     """Return that matrix of an image that goes round."""
     found = np.zeros((n, n))
