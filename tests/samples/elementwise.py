@@ -82,6 +82,11 @@ def special(name: str, **params: Any) -> Callable[..., Any]:
     return function
 
 
+def slope_of_power(x: Any, y: Any) -> Any:
+    """Return the derivative of x**y by both."""
+    return apply(elementwise.power_derivative, x, y, x**y, base=1, exponent=1)
+
+
 INVERSES = ("arcsin", "arctan", "arcsinh", "arccosh", "arctanh")
 
 ARITHMETIC = [
@@ -173,6 +178,7 @@ DERIVATIVES = [
     *(sample(f"{name}_derivative", special(f"{name}_derivative"), COMPLEX) for name in INVERSES),
     *(sample(name, getattr(np, name), COMPLEX) for name in INVERSES),
     *unary(special("softsign"), off_zero),
+    sample("power_derivative", slope_of_power, positive(3), off_zero(2, 1)),
     *unary(special("logistic", base=1, sign=1)),
     *unary(special("logistic", base=2, sign=-1)),
     sample("logistic_derivative", lambda x: slope_of_logistic(3 * x), normal(5)),

@@ -67,7 +67,7 @@ GAMMA = [
     of(sp.loggamma, [0.3, 2.2]),
     of(sp.gammasgn, [0.3, -1.2], order=1),
     of(sp.poch, [0.6, 2.2], [0.5, 1.5]),
-    of(sp.binom, [3.6, 2.2], [0.5, 1.5]),
+    of(sp.binom, [3.6, 2.2, 2.0, 0.5], [0.5, 1.5, 3.0, -1.3]),
     of(sp._ufuncs._zeta, [2.5, 1.4], [0.5, 1.5]),
     of(sp._ufuncs._riemann_zeta, [2.5, -1.4]),
     derivative("zeta_derivative", [2.5, 1.4], [0.5, 1.5], order=1),
@@ -113,6 +113,7 @@ ELEMENTARY = [
     *(derivative(f"invgauss_{name}", [0.3, 0.8], [0.5, 1.4]) for name in ("ppf", "isf")),
     *(derivative(f"vonmises_{name}", [0.3, 0.8], [0.5, 7.0]) for name in ("ppf", "isf")),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
+    derivative("log_ratio", [0.3, 2.2], order=1),
     of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]
 BESSEL = [

@@ -221,6 +221,30 @@ def raised(x: Scalar, y: Scalar, by_root: bool = True) -> Scalar | None:
     return known() if known is not None else operate("power", x, y)
 
 
+def power_derivative(x: Scalar, y: Scalar, out: Scalar, *, base: int, exponent: int) -> Scalar | None:
+    """Return a derivative of x**y, which is `out`, as the primitive's value is computed; None for complex numbers."""
+    if x.dtype.kind != "f":
+        return None
+    factors = [y.constant(1.0), *[y.constant(0.0)] * exponent]
+    for n in range(base):
+        lower = [q * factors[q - 1] if q else None for q in range(exponent + 1)]
+        factors = [
+            (y - n) * factor if rest is None else (y - n) * factor + rest
+            for factor, rest in zip(factors, lower, strict=True)
+        ]
+    coefficients = [math.comb(exponent, k) * factors[exponent - k] for k in range(exponent + 1)]
+    power = operate("power", x, y - base) if base else out
+    found, at_zero = coefficients[-1], y.constant(0.0)
+    for k, coefficient in enumerate(coefficients):
+        limit = power * coefficient * (-math.inf if k % 2 else math.inf if k else 1.0)
+        at_zero = select(coefficient.equals(0), at_zero, limit)
+    for coefficient in coefficients[-2::-1]:
+        found = found * operate("log", x) + coefficient
+    found = power * found
+    found = select(is_nan(found) & power.equals(0) & (x >= 0), 0, found)
+    return select(x.equals(0), select(power.equals(0) | y.equals(0), 0, at_zero), found)
+
+
 def logistic(x: Scalar, *, base: int, sign: int) -> Scalar:
     """Return 1 / (1 + b**(-sign x)), where no tail loses accuracy or overflows."""
     x = x if sign == 1 else -x
@@ -368,6 +392,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "pow": raised,
     "float_power": lambda x, y: raised(x, y, by_root=False),
     "complex_size": lambda x: operate("absolute", x),
+    "power_derivative": power_derivative,
     "logistic": logistic,
     "logistic_derivative": logistic_derivative,
     "tanh_derivative": lambda y, x: operate("tanh_derivative", y, x),

@@ -14,6 +14,7 @@ import numpy as np
 
 from wengert.core.aval import strong
 from wengert.core.choose import chosen as select
+from wengert.core.complaints import silence
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
@@ -58,22 +59,80 @@ reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, x: -(t * 
 square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x))
 
 
-def power_base(t: Any, _out: Any, x: Any, y: Any) -> Any:
+def falling(y: Any, count: int, order: int) -> list[Any]:
+    """Return y (y - 1) ... (y - count + 1) and its derivatives up to an order."""
+    found: list[Any] = [1.0] + [0.0] * order
+    for n in range(count):
+        found = [(y - n) * found[q] + (q * found[q - 1] if q else 0.0) for q in range(order + 1)]
+    return found
+
+
+def power_derivative_value(x: Any, y: Any, out: Any, *, base: int, exponent: int) -> Any:
+    """Evaluate the derivative of x**y, which is `out`, of the order `base` by x and `exponent` by y.
+
+    That is x^(y - base) times a polynomial in log(x), whose coefficients are derivatives by y of the falling factorial.
+    """
+    with silence():
+        if type(x) is type(y) is np.ndarray and x.dtype == y.dtype and base + exponent == 1:  # as most are
+            found = y * x ** (y - 1) if base else out * np.log(x)
+            if np.isfinite(found).all():
+                return found
+        dtype = np.result_type(x, y)
+        x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+        factors = falling(y, base, exponent)
+        coefficients = [math.comb(exponent, k) * factors[exponent - k] for k in range(exponent + 1)]
+        power = x ** (y - base) if base else np.asarray(out)
+        log = np.log(x) if exponent else x
+        found = coefficients[-1]
+        for coefficient in coefficients[-2::-1]:
+            found = found * log + coefficient
+        found = power * found
+        if not np.isfinite(found).all():
+            found = np.where(np.isnan(found) & (power == 0) & ~(x.real < 0), 0, found)
+            found = np.where(x == 0, power_at_zero(y, power, coefficients), found)
+    return np.asarray(found, dtype)[()]
+
+
+def power_at_zero(y: Any, power: Any, coefficients: list[Any]) -> Any:
+    """Return the limit of 0**e, which is `power`, times a polynomial in log(0); 0 for a base of the power y = 0."""
+    found, rest = np.zeros_like(power), (power != 0) & (y != 0)
+    for k in reversed(range(len(coefficients))):
+        there = rest & (coefficients[k] != 0)
+        found = np.where(there, power * coefficients[k] * (-np.inf if k % 2 else np.inf if k else 1.0), found)
+        rest = rest & ~there
+    return found
+
+
+power_derivative: Elementwise = elementwise(
+    "power_derivative",
+    power_derivative_value,
+    d=(
+        lambda t, _out, x, y, out, *, base, exponent: (
+            t * apply(power_derivative, x, y, out, base=base + 1, exponent=exponent)
+        ),
+        lambda t, _out, x, y, out, *, base, exponent: (
+            t * apply(power_derivative, x, y, out, base=base, exponent=exponent + 1)
+        ),
+        None,
+    ),
+    singular=True,
+)
+
+
+def power_base(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by x: y x**(y - 1), which is 0 for y = 0, 0**0 included."""
     if isinstance(y, int | float):
         if y == 2:
             return t * (2 * x)
         return t * (y * strong(x) ** (y - 1)) if y else t * 0.0  # Python's 0.0 raises for a negative exponent
-    exponent = np.where(y == 0, 1, y) - 1
-    return t * (y * x**exponent)
+    return t * at_once(power_derivative, x, y, out, base=1, exponent=0)
 
 
 def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by y: x**y log x, which tends to 0 for x = 0 and y > 0."""
     if isinstance(x, int | float) and x > 0:
         return (t * out) * np.log(x)
-    known = (x == 0) & (y >= 0)
-    return np.where(known, 0.0, (t * out) * np.log(np.where(known, 1.0, x)))
+    return t * at_once(power_derivative, x, y, out, base=0, exponent=1)
 
 
 def is_smooth_power(_x: Any, y: Any) -> bool:

@@ -153,9 +153,8 @@ def invgamma_var(a: Value) -> Value:
 
 
 def laplace_cdf(x: Value) -> Value:
-    """Return the distribution function."""
-    half = 0.5 * np.exp(-np.abs(x))
-    return either(x > 0, 1.0 - half, half)
+    """Return the distribution function; at 0 each side has half of the derivative."""
+    return 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
 def laplace_logcdf(x: Value) -> Value:
@@ -172,8 +171,7 @@ def laplace_ppf(q: Value) -> Value:
 
 def logistic_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
-    y = -np.abs(x)
-    return y - 2.0 * np.log1p(np.exp(y))
+    return sp.log_expit(x) + sp.log_expit(-x)
 
 
 def loguniform_var(a: Value, b: Value) -> Value:

@@ -278,7 +278,10 @@ class Jet(Transient):
     def varying_power(
         self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any
     ) -> Tensor:
-        """Raise a series to a power that varies: exp(r log x); what the rule says where x has no logarithm."""
+        """Raise a series to a power that varies: exp(r log x).
+
+        Where x has no logarithm, it is as if the exponent were constant as far as it is, and what the rule says beyond.
+        """
         x, r = operands
         value = self.value_below(x)
         exists = value != 0 if aval_of(value).dtype.kind == "c" else value > 0
@@ -286,8 +289,16 @@ class Jet(Transient):
             smooth = np.exp(r * np.log(x))
             return self.result(out, lambda k: smooth._node[k])
         smooth = np.exp(r * np.log(np.where(exists, x, 1.0)))
-        derived = self.derived(primitive, operands, params, out)
-        return self.result(out, lambda k: np.where(exists, smooth._node[k], derived._node[k]))
+        moved = self.derived(primitive, operands, params, out)
+        still = self.power(primitive, (x, self.value_below(r)), params, out)
+        exponent = self.series_of(r)
+        assert exponent is not None
+
+        def compute(k: int) -> Any:
+            stays = functools.reduce(operator.and_, [np.equal(exponent[j], 0) for j in range(1, k + 1)])
+            return np.where(exists, smooth._node[k], np.where(stays, still._node[k], moved._node[k]))
+
+        return self.result(out, compute)
 
     def power_at_zero(self, x: Any, base: Series, r: Any, out: Any) -> Callable[[int], Any]:
         """Return the coefficients of x**r, k > 0, for elements where x is 0 and the recurrence divides by it.

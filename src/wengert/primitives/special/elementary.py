@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.dispatch import apply
+from wengert.primitives.elementwise import power_base, power_exponent
 from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
 from wengert.primitives.trigonometric import cosine
 
@@ -29,9 +30,15 @@ special(sp.logit, lambda t, _out, x: t / x + t / (1 - x))  # second derivatives 
 # by x where the logarithm is not finite (see docs/choices.md).
 
 
+def is_nothing(x: Any, y: Any) -> Any:
+    """Tell where x log(y) is 0 although the logarithm is not finite; of complex numbers only where y is 0."""
+    return (x == 0) & ((y == 0) if is_complex(y) else (y <= 0))
+
+
 def weighed(t: Any, x: Any, y: Any) -> Any:
-    """Return t x / y, and 0 where both are 0."""
-    return t * x / np.where((x == 0) & (y == 0), 1.0, y)
+    """Return t x / y, and 0 where x log(y) is nothing."""
+    nothing = is_nothing(x, y)
+    return np.where(nothing, 0.0, t * x / np.where(nothing, 1.0, y))
 
 
 def logarithm(t: Any, log: Any, x: Any, y: Any, least: float) -> Any:
@@ -77,6 +84,12 @@ LONGEST = 1e300
 """From there on a vector (u, 1) is as long as u to all digits."""
 
 
+def clipped(delta: Any, r: Any) -> Any:
+    """Return r between -delta and delta, from the side on which it is, which matters where delta is 0."""
+    from_below, from_above = np.minimum(r, delta), np.maximum(r, -delta)
+    return np.where(r > 0, from_below, np.where(r < 0, from_above, (from_below + from_above) / 2))
+
+
 def sine(u: Any) -> Any:
     """Return u / sqrt(1 + u^2), whose derivatives do not cancel."""
     u = np.clip(u, -LONGEST, LONGEST)
@@ -109,7 +122,7 @@ def pseudo_huber_by_r(t: Any, _out: Any, delta: Any, r: Any) -> Any:
 special(
     sp.huber,
     lambda t, _out, delta, r: t * np.maximum(np.abs(r) - delta, 0),
-    lambda t, _out, delta, r: t * np.clip(r, -delta, delta),
+    lambda t, _out, delta, r: t * clipped(delta, r),
 )
 special(
     sp.pseudo_huber,
@@ -128,8 +141,8 @@ special(sp.cbrt, lambda t, out, _x: t / (3 * out * out))
 special(sp.cosm1, lambda t, _out, x: -t * np.sin(x))
 special(
     sp.powm1,
-    lambda t, _out, x, y: t * (y * x ** (y - 1)),
-    lambda t, _out, x, y: t * x**y * np.log(x),
+    lambda t, _out, x, y: power_base(t, x**y, x, y),
+    lambda t, _out, x, y: power_exponent(t, x**y, x, y),
 )
 special(sp.sindg, lambda t, _out, x: t * DEGREE * sp.cosdg(x))
 special(sp.cosdg, lambda t, _out, x: -t * DEGREE * sp.sindg(x))

@@ -152,7 +152,7 @@ def hazard_slope(x: Any) -> Any:
     u = x * -ROOT_HALF
     if is_complex(x):
         return ROOT_HALF * (at_once(erfcx_derivative, u, order=1) / sp.erfcx(u))
-    right = np.maximum(u, 0.0)
+    right = np.where(u < 0, 0.0, u)
     quotient = at_once(erfcx_derivative, right, order=1) / sp.erfcx(right)
     return ROOT_HALF * np.where(u < 0, 2 * u - 2 / ROOT_PI / sp.erfcx(u), quotient)
 

@@ -67,6 +67,12 @@ def cosine_of_pi(x: Any) -> Any:
     return np.cos(np.pi * np.remainder(x, 2))
 
 
+def sine_of_pi(x: Any) -> Any:
+    """Return sin(pi x), with the argument reduced to where it is 0 at whole numbers."""
+    whole = np.rint(x)
+    return np.sin(np.pi * (x - whole)) * (1 - 2 * np.remainder(whole, 2))
+
+
 def rgamma_rule(t: Any, out: Any, x: Any) -> Any:
     """Differentiate 1 / gamma(x); on the left as gamma(1 - x) sin(pi x) / pi, where zeros are no exception."""
     if is_complex(x):
@@ -160,10 +166,37 @@ special(
     lambda t, out, z, m: t * poch_slope(out, z, m),
     lambda t, out, z, m: t * poch_slope_by_steps(out, z, m),
 )
+
+
+def binom_slopes(out: Any, n: Any, k: Any) -> tuple[Any, Any]:
+    """Return the derivatives of gamma(n + 1) / gamma(k + 1) / gamma(m + 1), m = n - k, by n and k.
+
+    Where m < -1/2, or else k < -1/2, one of the gamma functions has poles. There it is reflected, which makes B(n + 1,
+    -m) sin(pi (m + 1)) / pi of the coefficient, or the same of k.
+    """
+    right = n - k < -0.5
+    beside = right | (k < -0.5)
+    k_right, n_beside = np.where(right, k, n - k), np.where(beside, n, 0.0)
+    rest = np.where(beside, n - k_right, -1.0)  # it is the number beside, m or k
+    other = np.where(beside, k_right, 1.0)
+    size = sp.beta(n_beside + 1, -rest)
+    wave, slope = sine_of_pi(rest + 1) / np.pi, cosine_of_pi(rest + 1)
+    by_total = size * (slope + wave * at_once(polygamma_difference, -rest, n_beside + 1 + rest, order=0))
+    by_part = size * (wave * at_once(polygamma_difference, other + 1, -rest - other - 1, order=0) - slope)
+    n, k = np.where(beside, 1.0, n), np.where(beside, 1.0, k)
+    usual = (
+        at_once(polygamma_difference, n - k + 1, k, order=0),
+        at_once(polygamma_difference, k + 1, n - 2 * k, order=0),
+    )
+    by_n = np.where(right, by_total, by_total + by_part)
+    by_k = np.where(right, by_part, -by_part)
+    return np.where(beside, by_n, out * usual[0]), np.where(beside, by_k, out * usual[1])
+
+
 special(
     sp.binom,
-    lambda t, out, n, k: t * out * at_once(polygamma_difference, n - k + 1, k, order=0),
-    lambda t, out, n, k: t * out * at_once(polygamma_difference, k + 1, n - 2 * k, order=0),
+    lambda t, out, n, k: t * binom_slopes(out, n, k)[0],
+    lambda t, out, n, k: t * binom_slopes(out, n, k)[1],
 )
 special(
     sp.beta,

@@ -118,11 +118,12 @@ def vonmises_density(x: Any, kappa: Any) -> Any:
 
 
 def vonmises_mean(function: Any, x: Any, kappa: Any) -> Any:
-    """Return the integral of a function times the density from 0 to x, by Gauss's quadrature to some roundings."""
-    end = np.minimum(np.abs(x), FAR / np.sqrt(np.maximum(kappa, 1.0)))
+    """Return the integral of an even function times the density from 0 to x, by Gauss's quadrature."""
+    far = FAR / np.sqrt(np.where(kappa > 1.0, kappa, 1.0))
+    end = np.clip(x, -far, far)
     places = NODES * np.expand_dims(end, -1)
     found = np.sum(WEIGHTS * function(places) * vonmises_density(places, np.expand_dims(kappa, -1)), axis=-1)
-    return np.sign(x) * end * found
+    return end * found
 
 
 def vonmises_by_concentration(x: Any, kappa: Any) -> Any:

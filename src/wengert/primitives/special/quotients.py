@@ -19,31 +19,33 @@ from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
-__all__ = ["exprel_derivative", "log1p_ratio", "sinhc_derivative"]
+__all__ = ["exprel_derivative", "log1p_ratio", "log_ratio", "sinhc_derivative"]
 
 Slope = Callable[[Any, int], Any]
 
 
-def quotient(name: str, value: Callable[[Any], Any], slope: Slope, near: float) -> Elementwise:
-    """Declare a derivative, of the order that is a parameter, of h(x) / x.
+def quotient(name: str, value: Callable[[Any], Any], slope: Slope, near: float, zero: float = 0.0) -> Elementwise:
+    """Declare a derivative, of the order that is a parameter, of h(x) / (x - zero), where h is 0 at that zero.
 
     Args:
         name: its name.
-        value: h(x) / x itself.
+        value: the quotient itself.
         slope: `slope(x, n)`: the derivative of h of order n > 0.
-        near: up to which |x| the integral is exact with 48 points.
+        near: up to which |x - zero| the integral is exact with 48 points.
+        zero: where h is 0.
     """
 
     def evaluate(x: Any, *, order: int) -> Any:
-        dtype, (y,) = flat(x)
+        dtype, (x,) = flat(x)
+        y = x - zero
         inside = np.abs(y) < near
         nodes, weights = LEGENDRE[48]
-        integral = (nodes**order * slope(np.where(inside, y, 0.0) * nodes, order + 1)) @ weights
-        y, inside = y[..., 0], inside[..., 0]
-        outer = np.where(inside, 1.0, y)
+        integral = (nodes**order * slope(zero + np.where(inside, y, 0.0) * nodes, order + 1)) @ weights
+        x, y, inside = x[..., 0], y[..., 0], inside[..., 0]
+        outer, apart = np.where(inside, zero + 1.0, x), np.where(inside, 1.0, y)
         found = value(outer)
         for n in range(1, order + 1):
-            found = (slope(outer, n) - n * found) / outer
+            found = (slope(outer, n) - n * found) / apart
         return np.where(inside, integral, found).astype(dtype)[()]
 
     primitive = elementwise(
@@ -52,9 +54,14 @@ def quotient(name: str, value: Callable[[Any], Any], slope: Slope, near: float) 
     return primitive
 
 
+def slope_of_log(x: Any, n: int) -> Any:
+    """Return a derivative of log(x)."""
+    return -math.factorial(n - 1) / (-x) ** n
+
+
 def slope_of_log1p(x: Any, n: int) -> Any:
     """Return a derivative of log(1 + x)."""
-    return -math.factorial(n - 1) / (-(1 + x)) ** n
+    return slope_of_log(1 + x, n)
 
 
 def exprel_value(x: Any) -> Any:
@@ -64,6 +71,7 @@ def exprel_value(x: Any) -> Any:
 
 exprel_derivative = quotient("exprel_derivative", exprel_value, lambda x, _n: np.exp(x), near=3.0)
 log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
+log_ratio = quotient("log_ratio", lambda x: np.log(x) / (x - 1), slope_of_log, near=0.5, zero=1.0)
 sinhc_derivative = quotient(
     "sinhc_derivative", lambda x: np.sinh(x) / x, lambda x, n: np.cosh(x) if n % 2 else np.sinh(x), near=3.0
 )
@@ -123,4 +131,4 @@ special(
     lambda t, out, x, y: t * slope_of_inverse(out + 1, x, y),
     lambda t, out, x, y: t * slope_of_inverse_by_power(out + 1, x, y),
 )
-special(sp.spence, lambda t, _out, x: -t * at_once(log1p_ratio, x - 1, order=0))
+special(sp.spence, lambda t, _out, x: -t * at_once(log_ratio, x, order=0))

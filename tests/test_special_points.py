@@ -1,0 +1,177 @@
+"""Points where a rule is patched, a branch begins, or a parameter is whole: all derivatives there, in every mode.
+
+A rule that chooses between two formulas at a point, or takes a sign or a maximum there, may have the right value and
+the wrong derivative. So derivatives to third order, mixed ones in every order of the operands, are compared with
+mpmath's differences, or with limits that were found by hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import wengert as wg
+from tests.cases import OPTIONS, together
+from wengert.scipy import stats
+
+pytestmark = pytest.mark.filterwarnings("ignore::wengert.errors.DetachedWarning")  # of derivatives that are 0
+Function = Callable[..., Any]
+Transformation = Callable[[Function, int], Function]
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def reverse(f: Function, i: int) -> Function:
+    return wg.grad(f, argnums=i)
+
+
+def forward(f: Function, i: int) -> Function:
+    return lambda *xs: wg.jvp(lambda x: f(*xs[:i], x, *xs[i + 1 :]), (xs[i],), (1.0,))[1]
+
+
+def traced(f: Function, i: int) -> Function:
+    return wg.jit(wg.grad(f, argnums=i))
+
+
+def as_element(f: Function) -> Function:
+    """Return a function of numbers that computes it as one element of two, where masks select and do not decide."""
+    return lambda *xs: f(*[np.stack([x, 0.6]) for x in xs])[0]
+
+
+def ways(combination: Sequence[int]) -> list[tuple[Sequence[int], Sequence[Transformation], bool]]:
+    """Return the ways to differentiate by operands: orders of them, and of the modes, of a number or an element."""
+    orders = sorted(set(itertools.permutations(combination)))
+    modes = list(itertools.product((reverse, forward), repeat=len(combination)))
+    modes.append((*[reverse] * (len(combination) - 1), traced))
+    return list(itertools.product(orders, modes, (False, True)))
+
+
+def found(f: Function, at: Sequence[float], way: tuple[Sequence[int], Sequence[Transformation], bool]) -> float:
+    """Return a derivative, taken in one way."""
+    order, modes, element = way
+    f = as_element(f) if element else f
+    for i, mode in zip(order, modes, strict=True):
+        f = mode(f, i)
+    return float(f(*at))
+
+
+def combinations(count: int, order: int) -> list[tuple[int, ...]]:
+    """Return by which operands derivatives up to an order are taken."""
+    return [one for n in range(1, order + 1) for one in itertools.combinations_with_replacement(range(count), n)]
+
+
+def few(cases: Sequence[Any], seed: str, count: int) -> Sequence[Any]:
+    """Return some cases, others for each seed; all if pytest is told `--every`."""
+    return cases if OPTIONS.every else random.Random(seed).sample(cases, min(count, len(cases)))
+
+
+def require(name: str, f: Function, at: Sequence[float], combination: Sequence[int], right: float) -> None:
+    """Compare all ways to take a derivative, or some of them, with what is right."""
+    for way in few(ways(combination), f"{name} {at} {combination}", 2):
+        given = found(f, at, way)
+        assert np.isclose(given, right, rtol=1e-9, atol=1e-13, equal_nan=True), (name, at, way, given, right)
+
+
+# Smooth functions
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """A function, the same in mpmath, and points between which it is smooth."""
+
+    function: Function
+    exact: Function
+    points: Sequence[tuple[float, ...]]
+    order: int = 3
+
+
+@functools.cache
+def difference(exact: Function, at: tuple[float, ...], orders: tuple[int, ...]) -> float:
+    """Return a derivative by mpmath's differences."""
+    with mp.workdps(25):
+        return float(mp.re(mp.diff(exact, tuple(map(mp.mpf, at)), orders)))
+
+
+def vonmises(x: Any, kappa: Any) -> Any:
+    """Return the distribution function, by the integral of the density."""
+    whole = 2 * mp.pi * mp.besseli(0, kappa)
+    return 0.5 + mp.quad(lambda s: x * mp.exp(kappa * mp.cos(x * s)), [0, 1]) / whole
+
+
+def lower_gamma(a: Any, x: Any) -> Any:
+    return mp.gammainc(a, 0, x, regularized=True)
+
+
+def lower_beta(a: Any, b: Any, x: Any) -> Any:
+    return mp.betainc(a, b, 0, x, regularized=True)
+
+
+WHOLE = [(float(n), float(k)) for n in range(4) for k in range(-2, 6)]
+SMOOTH = {
+    "binom": Smooth(sp.binom, mp.binomial, [*WHOLE, (0.5, 2.0), (2.5, 3.5), (-0.5, 1.0), (10.0, 3.0), (3.0, 12.0)]),
+    "log_ndtr": Smooth(sp.log_ndtr, lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), [(0.0,), (-1.0,), (5.0,)]),
+    "logistic.logpdf": Smooth(stats.logistic.logpdf, lambda x: -2 * mp.log(2 * mp.cosh(x / 2)), [(0.0,), (1.0,)]),
+    "vonmises.cdf": Smooth(stats.vonmises.cdf, vonmises, [(0.0, 1.0), (0.0, 0.5), (0.5, 1.0), (0.0, 2.0)], 2),
+    "power": Smooth(lambda x, y: x**y, mp.power, [(1.0, 0.0), (2.0, 0.0), (2.0, 1.0), (0.5, -1.0), (1.0, 2.0)]),
+    "power of negative numbers": Smooth(lambda x: x**2.0, lambda x: x * x, [(-2.0,), (-1.0,), (0.0,)]),
+    "array power of negative numbers": Smooth(lambda x: np.power(x, np.array(3.0)), lambda x: x**3, [(-2.0,), (0.0,)]),
+    "powm1": Smooth(sp.powm1, lambda x, y: x**y - 1, [(1.0, 0.0), (2.0, 0.0), (0.5, 1.0), (1.0, 1.0)]),
+    "spence": Smooth(sp.spence, lambda x: mp.polylog(2, 1 - x), [(1.0,), (0.5,), (1.5,), (2.0,), (1e-3,)]),
+    "struve 0": Smooth(lambda x: sp.struve(0.0, x), lambda x: mp.struveh(0, x), [(0.0,), (1e-5,), (3.0,), (-1.0,)]),
+    "modstruve 1": Smooth(lambda x: sp.modstruve(1.0, x), lambda x: mp.struvel(1, x), [(0.0,), (1e-5,), (12.0,)]),
+    "xlogy": Smooth(sp.xlogy, lambda x, y: x * mp.log(y), [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0)]),
+}
+
+
+@together("name", SMOOTH)
+def test_derivatives_where_rules_choose_are_those_of_the_smooth_function(name: str) -> None:
+    case = SMOOTH[name]
+    tasks = [(at, one) for at in case.points for one in combinations(len(at), case.order)]
+    for at, one in few(tasks, name, 6):
+        orders = tuple(one.count(i) for i in range(len(at)))
+        require(name, case.function, at, one, difference(case.exact, at, orders))
+
+
+# Limits at ends
+
+INF, NAN = np.inf, np.nan
+LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float]]] = {
+    "power, negative base": (
+        lambda x, y: x**y,
+        (-2.0, 2.0),
+        {(0,): -4, (1,): NAN, (0, 0): 2, (0, 1): NAN, (1, 1): NAN},
+    ),
+    "power, 0**2": (np.power, (0.0, 2.0), {(0,): 0, (1,): 0, (0, 0): 2, (0, 1): 0, (1, 1): 0, (0, 0, 1): -INF}),
+    "power, 0**1": (np.power, (0.0, 1.0), {(0,): 1, (1,): 0, (0, 0): 0, (0, 1): -INF, (1, 1): 0, (0, 0, 1): INF}),
+    "power, 0**0.5": (np.power, (0.0, 0.5), {(0,): INF, (1,): 0, (0, 0): -INF, (0, 1): -INF, (1, 1): 0}),
+    "power, 0**0": (np.power, (0.0, 0.0), dict.fromkeys([(0,), (1,), (0, 0), (0, 1), (1, 1), (0, 0, 1)], 0.0)),
+    "powm1, 0**1 - 1": (sp.powm1, (0.0, 1.0), {(0,): 1, (1,): 0, (0, 0): 0, (0, 1): -INF, (1, 1): 0}),
+    "powm1, negative base": (sp.powm1, (-2.0, 2.0), {(0,): -4, (1,): NAN, (0, 0): 2, (0, 1): NAN}),
+    "xlogy, 0 log 0": (sp.xlogy, (0.0, 0.0), dict.fromkeys([(0,), (1,), (0, 1), (1, 1), (0, 1, 1)], 0.0)),
+    "xlog1py, 0 log -1": (sp.xlog1py, (0.0, -2.0), dict.fromkeys([(0,), (1,), (0, 1), (1, 1), (0, 1, 1)], 0.0)),
+    "huber, delta 0": (sp.huber, (0.0, -1.0), {(0,): 1, (1,): 0, (0, 1): -1, (1, 1): 0, (0, 0): -1}),
+    "huber, tie": (sp.huber, (1.0, 1.0), {(0,): 0, (1,): 1, (0, 1): 0.5, (1, 1): 0.5, (0, 0): -0.5}),
+    "laplace.cdf, centre": (stats.laplace.cdf, (0.0,), {(0,): 0.5, (0, 0): 0}),
+    "laplace.logpdf, centre": (stats.laplace.logpdf, (0.0,), {(0,): 0, (0, 0): 0}),
+}
+"""A function, a point, and its derivatives there by operands; what is not real is NaN (see docs/choices.md)."""
+
+
+@together("name", LIMITS)
+def test_derivatives_at_ends_are_limits_in_every_mode(name: str) -> None:
+    f, at, limits = LIMITS[name]
+    for combination, right in limits.items():
+        require(name, f, at, combination, right)
