@@ -392,6 +392,49 @@ def test_custom_rules_that_want_numbers_while_they_are_traced_say_so_too() -> No
     assert wg.grad(sine)(0.0) == 1.0
     with pytest.raises(TracedTruthError, match="Declare the function that wants numbers as a primitive"):
         wg.jit(wg.grad(sine))(0.0)
-    sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (ct if x > 0 else 2 * ct,))
-    with pytest.raises(TracedTruthError, match=r"wengert\.cond"):
+    sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (ct * float(f"{x:.1f}"),))
+    with pytest.raises(TracedTruthError, match="write it into text outside"):
         wg.jit(wg.grad(sine))(0.0)
+
+
+def bent(x: Any) -> Any:
+    return np.where(x > 0, x * x, 3 * x)
+
+
+def slope(ct: Any, _out: Any, x: Any) -> Any:
+    if np.sum(x) > 0:
+        return ct * 2 * x
+    return ct * 3
+
+
+def moved(tangents: Any, _out: Any, x: Any) -> Any:
+    steps = 0
+    while np.sum(x) > 0 and steps < 1:
+        steps += 1
+    return slope(tangents[0], None, x) * (steps if np.sum(x) > 0 else 1)
+
+
+@functools.cache
+def deciding() -> list[Callable[[Any], Any]]:
+    """Declare primitives whose rules choose and repeat, and return functions that apply them."""
+    by_each = extend.elementwise("test_extend.bent", bent, d=slope)
+    by_vjp = extend.opaque("test_extend.bent_by_vjp", bent, vjp=slope)
+    by_both = extend.opaque("test_extend.bent_by_both", bent, vjp=slope, jvp=moved)
+    along = extend.linear(
+        "test_extend.along", lambda t, x: np.where(x > 0, 2 * t, 3 * t), transpose=lambda ct, _a, x: slope(ct, None, x)
+    )
+    return [
+        *(functools.partial(extend.apply, primitive) for primitive in (by_each, by_vjp, by_both)),
+        lambda x: extend.apply(along, np.sin(x), wg.stop_gradient(x)),
+    ]
+
+
+def test_rules_decide_under_jit() -> None:
+    for function in deciding():
+        tangent = functools.partial(lambda f, x: wg.jvp(f, (x,), (1.0,))[1], function)
+        traced = wg.jit(wg.grad(function)), wg.grad(wg.jit(function)), wg.jit(tangent)
+        twice = wg.jit(wg.grad(wg.grad(function)))
+        for x in (1.5, -2.0):
+            for run in traced[: 3 if function is not deciding()[-1] else 2]:
+                np.testing.assert_allclose(run(x), wg.grad(function)(x))
+            np.testing.assert_allclose(twice(x), wg.grad(wg.grad(function))(x))

@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from wengert.core.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
 from wengert.core.form import Form, Like, Pointwise, Shape, told_by
-from wengert.core.rule import Rule
+from wengert.core.rule import Rule, in_form
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, constant_tensor, current, unwrapped
 from wengert.errors import RegistrationError, describe
@@ -245,7 +245,8 @@ def own(found: Any, operands: Sequence[Any]) -> Any:
 def alike(rule: Rule) -> Rule:
     """Return a rule that is given arrays as Tensors where it is given Tensors: these may index them, or be written.
 
-    Among what is traced or differs from lane to lane a cotangent or tangent may be an array, known already.
+    Among what is traced or differs from lane to lane a cotangent or tangent may be an array, known already. With traced
+    ones it may choose and repeat as they say.
     """
 
     @functools.wraps(rule)
@@ -256,7 +257,8 @@ def alike(rule: Rule) -> Rule:
                 break
         else:
             return rule(*values, **params)
-        found = rule(*map(as_read, values), **params)
+        parts = [part for x in values for part in (x if type(x) in (tuple, list) else (x,))]
+        found = in_form(parts, rule, lambda form: form(*map(as_read, values), **params))
         return type(found)(map(settled, found)) if type(found) in (tuple, list) else settled(found)
 
     return calling

@@ -21,7 +21,7 @@ from wengert.core.form import Region
 from wengert.core.order import strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.variable import Variable
 from wengert.core.views import current
@@ -31,19 +31,15 @@ from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown import unknown_like
 
 __all__ = [
-    "CONVERTED",
     "InLanes",
     "UserCall",
     "belongs_to",
-    "form_for",
     "numeric",
     "readable",
     "require_unwritten",
     "traces_of",
 ]
 
-CONVERTED: list[Callable[[Any], Any]] = []
-"""What gives a user's function in the form whose control flow follows traced values; a layer above enters it."""
 Values = Sequence[Any]
 Avals = Sequence[Aval | None]
 
@@ -390,11 +386,6 @@ class InGraph(Primitive):
                 )
             )
         return found
-
-
-def form_for(values: Sequence[Any], function: Any) -> Any:
-    """Return a user's function as it is called with some values: where one has no elements yet, converted."""
-    return CONVERTED[0](function) if any(map(is_staged, values)) else function
 
 
 # Values as the user's functions see and give them

@@ -17,11 +17,12 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
 from wengert.core.kinds import Constant
+from wengert.core.rule import in_form
 from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.calls import UserCall, belongs_to, form_for, numeric, readable, require_unwritten, traces_of
+from wengert.traces.calls import UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.context import (
     LANES,
     TRACED,
@@ -276,8 +277,8 @@ class Call(UserCall):
         near: Sequence[Any] = (),
     ) -> Any:
         """Call a method of the user's; `near` are the values that it computes with, of which some may be traced."""
-        function = form_for(near, getattr(self.cls, method))
-        return called_with(f"{self.name}.{method}", function, parameters, arguments, keywords)
+        name, function = f"{self.name}.{method}", getattr(self.cls, method)
+        return in_form(near, function, lambda form: called_with(name, form, parameters, arguments, keywords))
 
     def as_result(self, out: Any, operands: Sequence[Tensor]) -> Tensor:
         """Return a result of `forward` as a Tensor, which must not depend on what it captured."""

@@ -14,9 +14,10 @@ from typing import Any
 from wengert._tree import flatten, unflatten
 from wengert.control.holders import content_of
 from wengert.control.places import UNBOUND
+from wengert.core.rule import in_form
 from wengert.core.tensor import Tensor
 from wengert.traces.batch import Batch
-from wengert.traces.calls import form_for, traces_of
+from wengert.traces.calls import traces_of
 
 __all__ = ["Closures", "OfFunctions", "closed"]
 
@@ -91,7 +92,7 @@ def closed(rule: OfFunctions, closures: Closures) -> Any:
 
     def called(name: str, captured: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
         function = getattr(closures.anew(captured), name)
-        return form_for(flatten((captured, arguments))[0], function)(*arguments)
+        return in_form(flatten((captured, arguments))[0], function, lambda form: form(*arguments))
 
     def fun(captured: Sequence[Tensor], *args: Any) -> Any:
         return called("fun", captured, args)

@@ -17,6 +17,7 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, shown
+from wengert.core.rule import in_form
 from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
@@ -27,7 +28,6 @@ from wengert.traces.calls import (
     InLanes,
     UserCall,
     belongs_to,
-    form_for,
     numeric,
     readable,
     require_unwritten,
@@ -268,7 +268,8 @@ class CustomCall(UserCall):
         self, rule: str, function: Function, parameters: str, arguments: Sequence[Any], near: Sequence[Any] = ()
     ) -> Any:
         """Call a rule of the user's; `near` are the values that it computes with, of which some may be traced."""
-        return called_with(f"{self.name} ({rule} rule)", form_for(near, function), parameters, arguments)
+        name = f"{self.name} ({rule} rule)"
+        return in_form(near, function, lambda form: called_with(name, form, parameters, arguments))
 
     def pair(self, result: Any, rule: str, needed: str) -> tuple[Any, Any]:
         """Return the two things that a rule returned."""
@@ -300,7 +301,7 @@ class CustomCall(UserCall):
                 moved = list(operands)
                 for i, value in zip(varying, values, strict=True):
                     moved[i] = value
-                return form_for(near, rule.fun)(*self.arguments(moved))
+                return in_form(near, rule.fun, lambda form: form(*self.arguments(moved)))
             return self.pushed(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
 
         primals = [readable(operands[i]) for i in varying]

@@ -16,10 +16,10 @@ from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Graph, evaluate, require_graph
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable
+from wengert.core.rule import CONVERTING
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
-from wengert.traces.calls import CONVERTED
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recording import Recording, ones_for
@@ -98,15 +98,24 @@ def converting(
     return run(rewritten, Reach(name, rewritten, more)), rewritten
 
 
-def converted_rule(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the converted form of a user's derivative rule, or of what it stands for."""
-    from wengert.conversion.calls import callee
+def converting_rule(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:
+    """Return what `run` makes of a user's derivative rule, or of its converted form if it asks a traced value."""
+    before = refusals_noted()
+    reach = Reach("a rule", function)
+    try:
+        return run(function)
+    except TracedTruthError:
+        from wengert.conversion.calls import callee
 
-    found: Callable[..., Any] = callee(function)
-    return found
+        found = callee(function)
+        if found is function:
+            raise
+    forgive(before)
+    reach.heap.restore()
+    return run(found)
 
 
-CONVERTED.append(converted_rule)
+CONVERTING.append(converting_rule)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
