@@ -37,6 +37,7 @@ from wengert.native.kinds import (
     AnyKind,
     ArrayKind,
     ContainerKind,
+    CopyKind,
     Kind,
     NumberKind,
     SameKind,
@@ -331,6 +332,15 @@ def test_no_arguments_and_no_results(way: tuple[Any, Any]) -> None:
     function = made(way, echo(way))
     assert function() == ()
     assert made(way, way[1]((), SameKind(None), copying([])))() is None
+
+
+def test_results_that_are_known_arrays_are_copies(way: tuple[Any, Any]) -> None:
+    known = np.zeros((3, 0), np.float32)
+    known.flags.writeable = False
+    function = made(way, way[1]((), ContainerKind(tuple, (CopyKind(known),)), copying([])))
+    (one,), (other,) = function(), function()
+    assert one is not other
+    assert (one.shape, one.dtype, one.flags.writeable, one.flags.owndata) == ((3, 0), known.dtype, True, True)
 
 
 def test_copies_are_in_c_order(way: tuple[Any, Any]) -> None:

@@ -327,6 +327,36 @@ def test_results_that_are_views_fill_memory_of_their_own(
     assert len(function.variants()) == native
 
 
+CAPTURED = np.arange(4.0)
+KNOWN: dict[str, Callable[[Any], Any]] = {
+    "without elements": lambda x: (x * 2, np.zeros((0, 3))),
+    "of integers": lambda x: [np.zeros((2, 0), int), x * 2],
+    "in a dictionary": lambda x: {"a": x * 2, "b": np.zeros(0, complex)},
+    "of half precision": lambda x: (x * 2, np.zeros((0, 1), np.float16)),
+    "captured": lambda x: (x * 2, CAPTURED, CAPTURED[:0]),
+    "carried by a loop": lambda x: wg.fori_loop(0, 3, lambda _, c: (c[0] * 2, c[1]), (x, np.zeros((0, 2)))),
+    "computed": lambda x: (x * 2, x[:0] * 3),
+    "alone": lambda _: np.zeros((0, 3)),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_each_call_gives_arrays_of_its_own_also_those_without_elements(case: str) -> None:
+    f = wg.jit(KNOWN[case])
+    calls = [[x for x in flatten(f(X))[0] if isinstance(x, np.ndarray)] for _ in range(5)]
+    expected = [x for x in flatten(KNOWN[case](X))[0] if isinstance(x, np.ndarray)]
+    for k, found in enumerate(calls):
+        assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in expected]
+        assert all(x is not y and not np.shares_memory(x, y) for x in found for before in calls[:k] for y in before)
+        for x, value in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, value)
+            x[...] = 77
+        for x in found:
+            if not x.size:
+                x.shape = (0, 7)  # also written to: it is nobody else's
+                break
+
+
 def test_results_that_are_parts_of_one_array_still_are() -> None:
     def parts(x: Any) -> Any:
         y, z = np.sin(x), x[[0, 2, 1]]

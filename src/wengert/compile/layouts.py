@@ -13,7 +13,7 @@ import numpy as np
 from wengert.core.aval import PARTS
 from wengert.core.graph import Variable
 from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
-from wengert.native.kinds import ArrayKind, Kind, NumberKind, SameKind
+from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 
 __all__ = [
     "array_kind",
@@ -108,7 +108,9 @@ def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | Nu
 def result_kind(x: Any) -> Kind | None:
     """Return the kind of a result; None if kernels cannot write it as it lies in memory."""
     if type(x) is not Variable:
-        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray and x.size else SameKind(x)
+        if type(x) is np.ndarray:
+            return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.size else CopyKind(x)
+        return SameKind(x)
     if x.weak:
         return NumberKind(x.aval.number)
     if not x.shape:

@@ -19,7 +19,7 @@ from wengert.native.values import Value
 __all__ = ["call", "insert"]
 
 EQUAL = 2  # Py_EQ
-C_ORDER = 0  # NPY_CORDER
+C_ORDER, SAME_ORDER = 0, 2  # NPY_CORDER, NPY_KEEPORDER
 COUNT = (1 << 63) - 1  # the bit above says that the place before the arguments may be used
 
 hold = external("Py_IncRef", VOID, POINTER)
@@ -396,7 +396,7 @@ def boxed(b: Builder, node: Value, number: Value) -> None:
 
 @native(POINTER, Pointer(NODE), Pointer(FRAME))
 def assembled(b: Builder, node: Value, frame: Value) -> None:
-    """Return a result: an array or number that was made, a known object, or a container of results."""
+    """Return a result: an array or number that was made, a known object or a copy of it, or a container of results."""
     way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
     with b.when(way < Way.SAME):
         place = frame.field("objects").at(node.get("slot").widened(I64))
@@ -406,6 +406,8 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
     with b.when(way.equals(Way.SAME)):
         b.do(hold, node.get("value"))
         b.give(node.get("value"))
+    with b.when(way.equals(Way.COPY)):
+        b.give(b.call(new_copy, node.get("value"), SAME_ORDER))
     for kind, new, set_item in ((Way.TUPLE, new_tuple, set_tuple_item), (Way.LIST, new_list, set_list_item)):
         with b.when(way.equals(kind)):
             several = b.call(new, count)

@@ -14,6 +14,7 @@ from wengert.native.kinds import (
     AnyKind,
     ArrayKind,
     ContainerKind,
+    CopyKind,
     Kind,
     NumberKind,
     SameKind,
@@ -152,6 +153,8 @@ def assembled(kind: Kind, outputs: Any) -> Any:
     """Return a result made of outputs in their order."""
     if isinstance(kind, SameKind):
         return kind.value
+    if isinstance(kind, CopyKind):
+        return kind.value.copy(order="K")
     if isinstance(kind, ContainerKind):
         items = [assembled(part, outputs) for part in kind.items]
         return dict(zip(kind.names, items, strict=True)) if kind.type is dict else kind.type(items)

@@ -17,6 +17,7 @@ __all__ = [
     "AnyKind",
     "ArrayKind",
     "ContainerKind",
+    "CopyKind",
     "Kind",
     "NumberKind",
     "SameKind",
@@ -98,6 +99,19 @@ class SameKind(Record):
         self.value = value
 
 
+class CopyKind(Record):
+    """A copy of a known array, as a result.
+
+    Attributes:
+        value: the array, which nobody else has.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __init__(self, value: np.ndarray[Any, Any]) -> None:
+        self.value = value
+
+
 class AnyKind(Record):
     """Anything of exactly a type, as an argument that the caller knows."""
 
@@ -105,7 +119,7 @@ class AnyKind(Record):
         self.type = type
 
 
-Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | AnyKind
+Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | AnyKind
 
 
 def kind_of(value: Any) -> Kind | None:

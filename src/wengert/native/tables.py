@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.kinds import MANY_LEAVES, AnyKind, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
+from wengert.native.kinds import (
+    MANY_LEAVES,
+    AnyKind,
+    ArrayKind,
+    ContainerKind,
+    CopyKind,
+    Kind,
+    NumberKind,
+    SameKind,
+    leaves,
+)
 from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
 from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
@@ -37,6 +47,7 @@ class Way(enum.IntEnum):
     LIST = 11
     DICT = 12
     ANY = 13
+    COPY = 14
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -52,7 +63,7 @@ NODE = Struct(
     dtype=POINTER,
     shape=Pointer(I64),
     strides=Pointer(I64),  # none: elements side by side in C order
-    value=POINTER,  # of SAME
+    value=POINTER,  # of SAME and COPY
     items=POINTER,  # NODEs
     names=Pointer(POINTER),
     count=I64,
@@ -159,6 +170,8 @@ class Tables:
             if isinstance(kind, SameKind):
                 node.way = CONSTANTS.get(type(kind.value), Way.SAME) if other is Way.IN_PLACE else Way.SAME
                 node.type, node.value = self.address(type(kind.value)), self.address(kind.value)
+            elif isinstance(kind, CopyKind):
+                node.way, node.value = Way.COPY, self.address(kind.value)
             elif isinstance(kind, AnyKind):
                 node.way, node.type = Way.ANY, self.address(kind.type)
             elif isinstance(kind, ContainerKind):
