@@ -674,7 +674,23 @@ def test_branches_with_what_is_refused_or_takes_long_are_refused(function: Any, 
 
 
 @pytest.mark.parametrize(
-    "n", [3, -7, 0, 2**31, 2**31 + 1, 2**32, -(2**33), -(2**31) - 1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63)]
+    "n",
+    [
+        3,
+        -7,
+        0,
+        2**31,
+        2**31 + 1,
+        2**32,
+        -(2**33),
+        -(2**31) - 1,
+        -(2**62),
+        2**62 - 1,
+        2**62,
+        2**62 + 1,
+        2**63 - 1,
+        -(2**63),
+    ],
 )
 def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: int) -> None:
     for function in (
@@ -682,6 +698,8 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         lambda n: [-n, abs(n), n - 3, max(n, 7)],
         lambda n: n * n,
         lambda n: 3 * n + 2,
+        lambda n: n + n,
+        lambda n: [n - -n, -n - n, n + (n - 1)],
         lambda n: wg.cond(n > 5, lambda: n - 5, lambda: n * 2),
     ):
         graph = trace(function)(3)

@@ -225,6 +225,12 @@ def test_integers_calculate_exactly_or_refuse():
         OverflowError, match=r"^jit: an integer of 65 bits; at most 63 and a sign are needed\. Name the"
     ):
         wg.jit(lambda n: n)(2**64)
+    with pytest.raises(
+        OverflowError,
+        match=r"^jit: a function that returned an integer of 66 bits at result\[1\]; at most 63 and a sign are needed"
+        r"\. Return a float, or calculate it where it is called",
+    ):
+        wg.jit(lambda x: (x, 2**65))(1.0)
     with pytest.raises(OverflowError, match=r"^pow: the integer 2 to the power -1; an exponent from 0 is needed"):
         wg.jit(lambda n, k: n**k)(2, -1)
     with pytest.raises(ZeroDivisionError):

@@ -26,6 +26,6 @@ def too_large(nodes: Nodes, name: str, args: Sequence[Access]) -> list[Access]:
     found = []
     for x in args:
         value = Scalar(nodes, x, ())
-        if x.node.dtype == LONG and not (x.node.kind == "constant" and abs(x.node.value) <= limit):
-            found.append(((value < -limit) | (value > limit)).access)
+        if x.node.dtype == LONG and not (x.node.kind == "constant" and -limit <= x.node.value < limit):
+            found.append(((value < -limit) | (value >= limit)).access)  # twice the limit has 65 bits, less it has not
     return found

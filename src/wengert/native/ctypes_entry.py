@@ -107,7 +107,7 @@ def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
             return False
         inputs.append(np.array(value, np.dtype(kind.type)))
         return True
-    if type(value) is not np.ndarray or value.shape != kind.shape:
+    if isinstance(kind, CopyKind) or type(value) is not np.ndarray or value.shape != kind.shape:
         return False
     if value.dtype != kind.dtype or value.dtype.num != kind.dtype.num:
         return False

@@ -15,7 +15,7 @@ from wengert.core.dispatch import require_plain
 from wengert.core.foreign import is_foreign_array, remedy_for, type_shown
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
-from wengert.errors import DetachedWarning, DtypeError, describe
+from wengert.errors import DetachedWarning, DtypeError, RangeError, describe
 
 __all__ = ["require_arrays", "require_differentiable_results"]
 
@@ -71,9 +71,9 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
         if isinstance(leaf, np.ndarray | np.generic):
             given = f"dtype {leaf.dtype}" if leaf.dtype.kind not in "biufc" else ""
         else:
-            number = isinstance(leaf, Tensor | bool | float | complex) or (
-                isinstance(leaf, int) and np.asarray(leaf).dtype.kind != "O"
-            )
+            if isinstance(leaf, int):
+                require_short(name, leaf, stands(structure, i))
+            number = isinstance(leaf, Tensor | bool | int | float | complex)
             given = "" if number else f"a {type_shown(leaf)}"
             if isinstance(leaf, Undefined):
                 leaf.refuse()
@@ -86,6 +86,19 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
                     remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
                 )
             )
+
+
+def require_short(name: str, number: int, where: str) -> None:
+    """Raise a RangeError if a whole number of Python's has more bits than any of NumPy's types."""
+    if np.asarray(number).dtype.kind == "O":
+        raise RangeError(
+            describe(
+                name,
+                f"a function that returned an integer of {number.bit_length()} bits{where}",
+                "at most 63 and a sign are needed",
+                "Return a float, or calculate it where it is called",
+            )
+        )
 
 
 def stands(structure: Any, index: int) -> str:
