@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import wengert as wg
+from wengert import _config
+from wengert.compile import keeping
 from wengert.errors import FileFormatError
-from wengert.native import elf
+from wengert.native import elf, loader
+from wengert.native.cache import ObjectCache
 from wengert.native.elf import AARCH64, FORMATS, X86_64, Image
 from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
-from wengert.native.loader import Code, load, loaded
+from wengert.native.loader import Code, address_of, load, loaded
 from wengert.native.processor import MACHINE
 
 TEXT = """
@@ -94,7 +99,7 @@ def image() -> bytes:
 
 LOADERS: dict[str, Callable[[bytes], Code]] = {
     "by hand": lambda image: loaded(linked(image), EXTERNAL),
-    "by LLVM": lambda image: loaded_by_llvm(image, EXTERNAL),
+    "by LLVM": lambda image: loaded_by_llvm(image, EXTERNAL, address_of),
 }
 by_hand = pytest.mark.skipif(MACHINE not in FORMATS, reason="object code has another format here")
 
@@ -254,6 +259,54 @@ def test_data_of_its_own_is_refused(case: str) -> None:
     text, found = REFUSED[case]
     with pytest.raises(FileFormatError, match=found):
         linked(emit_object(text, host()))
+
+
+RELOCATIONS = sorted(FORMATS[MACHINE].direct | FORMATS[MACHINE].through_slots) if MACHINE in FORMATS else []
+
+
+@pytest.fixture
+def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything be compiled, as in a process that finds nothing kept."""
+    monkeypatch.setattr(_config, "NATIVE", True)
+    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(loader, "FUNCTIONS", {})
+    nothing = ObjectCache(None)
+    monkeypatch.setattr(loader, "object_cache", lambda: nothing)
+    monkeypatch.setattr(keeping, "object_cache", lambda: nothing)
+
+
+def summed(x: Any) -> Any:
+    return wg.fori_loop(0, 3, lambda i, c: np.sum(np.exp(c) * x) * 0.1 + np.sin(x) * np.power(np.abs(c), x), x)
+
+
+@by_hand
+@pytest.mark.usefixtures("_afresh")
+@pytest.mark.parametrize("kind", RELOCATIONS)
+def test_code_with_a_relocation_that_is_not_known_is_loaded_by_llvm(
+    kind: int, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = FORMATS[MACHINE]
+    direct, through_slots = dict(known.direct), dict(known.through_slots)
+    direct.pop(kind, None)
+    through_slots.pop(kind, None)
+    form = elf.Format(known.machine, known.jump, known.absolute, direct, through_slots)
+    monkeypatch.setitem(FORMATS, MACHINE, form)
+    found = loaded(linked(image), EXTERNAL)
+    assert ctypes.CFUNCTYPE(WORD, WORD)(found.addresses["outside"])(-5) == 12
+    x = np.linspace(0.1, 1.0, 5)
+    jitted = wg.jit(summed)
+    for _ in range(3):
+        np.testing.assert_allclose(jitted(x), summed(x), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("_afresh")
+def test_code_that_cannot_be_linked_is_not_the_users_affair(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(image: bytes, machine: str) -> Any:
+        raise elf.damaged("something new")
+
+    monkeypatch.setattr(elf, "linked", refusing)
+    x = np.linspace(0.1, 1.0, 5)
+    np.testing.assert_array_equal(wg.jit(summed)(x), summed(x))
 
 
 @by_hand

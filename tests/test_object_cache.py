@@ -141,6 +141,63 @@ def test_the_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyte
     assert ObjectCache(str(tmp_path)).refusal == "others can write to it"
 
 
+@posix
+def test_a_folder_that_others_could_replace_is_refused(tmp_path: Path) -> None:
+    def refusal(folder: Path) -> str:
+        return ObjectCache(str(folder)).refusal
+
+    deep = tmp_path / "a" / "b" / "c"
+    assert refusal(deep) == ""
+    assert [x.stat().st_mode & 0o777 for x in (deep, deep.parent, tmp_path / "a")] == [0o700] * 3  # whatever the mask
+    for mode in (0o777, 0o770, 0o702):
+        (tmp_path / "a").chmod(mode)
+        assert refusal(deep) == f"others can write to {tmp_path / 'a'}"
+        assert refusal(tmp_path / "a" / "new" / "folder") == f"others can write to {tmp_path / 'a'}"
+    assert not (tmp_path / "a" / "new").exists()
+    (tmp_path / "a").chmod(0o1777)  # as /tmp is
+    assert refusal(deep) == ""
+    link = tmp_path / "link"
+    link.symlink_to(deep.parent)
+    assert refusal(link / "c") == ""
+    (tmp_path / "a").chmod(0o777)
+    assert refusal(link / "c") == f"others can write to {tmp_path / 'a'}"
+    (tmp_path / "relative").symlink_to("./a/../link/c")
+    assert refusal(tmp_path / "relative") == f"others can write to {tmp_path / 'a'}"
+    (tmp_path / "a").chmod(0o700)
+    assert refusal(tmp_path / "relative") == ""
+    (tmp_path / "round").symlink_to("round")
+    assert refusal(tmp_path / "round" / "x") == "there are too many links on the way to it"
+    (tmp_path / "file").write_text("")
+    assert refusal(tmp_path / "file" / "x") == f"{tmp_path / 'file'} is no folder"
+
+
+@posix
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files to others")
+def test_what_another_user_owns_on_the_way_is_refused(tmp_path: Path) -> None:
+    middle = tmp_path / "middle"
+    middle.mkdir()
+    os.chown(middle, 12345, -1)
+    assert ObjectCache(str(middle / "folder")).refusal == f"{middle} is another user's"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    os.chown(link, 12345, -1, follow_symlinks=False)
+    assert ObjectCache(str(link / "folder")).refusal == f"{link} is another user's"
+
+
+@posix
+def test_an_entry_that_is_a_link_or_a_pipe_is_not_used(kept: ObjectCache, tmp_path: Path) -> None:
+    kept.put("a", b"first")
+    path, elsewhere = only_file(kept), tmp_path / "elsewhere"
+    os.rename(path, elsewhere)
+    path.symlink_to(elsewhere)
+    assert kept.get("a") is None
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert kept.get("a") is None  # and nobody waits for a writer
+    kept.put("a", b"first")
+    assert kept.get("a") == b"first"
+
+
 def test_where_no_folder_can_be_nothing_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -251,6 +308,13 @@ def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert default_folder() is None
     monkeypatch.setattr(_config, "CACHE", "./off")
     assert default_folder() == os.path.abspath("off")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for told, wanted in (("~", "home"), ("~/x", "home/x"), (f"{tmp_path}/~", "~")):
+        monkeypatch.setattr(_config, "CACHE", told)
+        assert default_folder() == str(tmp_path / wanted)
+    for nothing in (" ", " Off ", "\t"):
+        monkeypatch.setattr(_config, "CACHE", nothing)
+        assert default_folder() is None
     monkeypatch.setattr(_config, "CACHE", None)
     usual = default_folder()
     monkeypatch.setattr(_config, "CACHE", "on")
@@ -258,6 +322,18 @@ def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     found = ObjectCache(None)
     found.put("a", b"first")
     assert found.get("a") is None
+
+
+def test_a_relative_folder_counts_from_where_the_process_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for told, wanted in (("x/y", str(tmp_path / "x" / "y")), ("./off", str(tmp_path / "off")), ("off", "off")):
+        monkeypatch.setenv("WENGERT_CACHE", told)
+        assert _config.cache_folder() == wanted
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setenv("WENGERT_CACHE", "x")
+    assert _config.cache_folder() == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another system has another place")
@@ -272,6 +348,8 @@ def test_without_being_told_it_is_where_the_system_has_such_things(
     assert default_folder() == str(tmp_path / ".cache" / "wengert")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert default_folder() == str(tmp_path / "xdg" / "wengert")
+    monkeypatch.setenv("HOME", "")
+    assert default_folder() is None
 
 
 def test_the_command_tells_and_clears(

@@ -466,7 +466,7 @@ def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("given_text", ["two", "0", "-1", "1.5"])
 def test_a_wrong_number_of_threads_is_refused(given_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WENGERT_THREADS", given_text)
-    with pytest.raises(UsageError, match=r"WENGERT_THREADS.*positive number of threads"):
+    with pytest.raises(UsageError, match=r"WENGERT_THREADS.*a number of threads from 1 to 256 is needed"):
         _config.thread_count()
 
 

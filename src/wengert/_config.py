@@ -16,9 +16,22 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["AT_ONCE", "CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "SETTINGS", "THREADS", "switch"]
+__all__ = [
+    "AT_ONCE",
+    "CACHE",
+    "DEBUG",
+    "LOGGED",
+    "MOST_TOLD",
+    "NATIVE",
+    "OWN_FUNCTIONS",
+    "SETTINGS",
+    "THREADS",
+    "cache_folder",
+    "switch",
+]
 
 MOST_THREADS = 16  # memory feeds no more than this
+MOST_TOLD = 256  # which may be asked for all the same
 SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys(("0", "off", "no", "false"), False)}
 
 
@@ -28,14 +41,25 @@ def switch(name: str) -> bool | None:
     Raises:
         UsageError: it is none of the words for on and off.
     """
-    told = os.environ.get(name, "")
+    told = os.environ.get(name, "").strip()
     if told and told.lower() not in SETTINGS:
         raise UsageError(describe(name, repr(told), "1 or 0 is needed", "Set one of the two, or take it away"))
     return SETTINGS.get(told.lower())
 
 
+def cache_folder() -> str | None:
+    """Return what is said of where code is kept: a folder, from where the process is now, or a word for on and off."""
+    told = os.environ.get("WENGERT_CACHE")
+    if told is None or told.strip().lower() in ("", *SETTINGS) or told.startswith(("~", os.sep)):
+        return told  # a folder called `off` is `./off`
+    try:
+        return os.path.abspath(told)
+    except OSError:  # there is no such place any more
+        return ""
+
+
 DEBUG = switch("WENGERT_DEBUG") is True
-CACHE = os.environ.get("WENGERT_CACHE")
+CACHE = cache_folder()
 NATIVE = switch("WENGERT_NATIVE") is not False
 AT_ONCE = switch("WENGERT_NATIVE") is True
 OWN_FUNCTIONS = switch("WENGERT_OWN_FUNCTIONS") is True
@@ -46,17 +70,17 @@ def thread_count() -> int:
     """Return how many threads share large operations: as told, or one for each usable processor, 16 at most.
 
     Raises:
-        UsageError: WENGERT_THREADS is no positive number.
+        UsageError: WENGERT_THREADS is no number from 1 to 256.
     """
-    told = os.environ.get("WENGERT_THREADS", "")
+    told = os.environ.get("WENGERT_THREADS", "").strip()
     if told:
-        if not told.isdecimal() or int(told) == 0:
-            needed = "a positive number of threads is needed"
+        if not told.isdecimal() or not 1 <= int(told) <= MOST_TOLD:
+            needed = f"a number of threads from 1 to {MOST_TOLD} is needed"
             raise UsageError(describe("WENGERT_THREADS", repr(told), needed, "Set it to 1 to compute on one thread"))
         return int(told)
     others, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
     if others.strip().isdecimal() and int(others):
-        return int(others)
+        return min(int(others), MOST_TOLD)
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, MOST_THREADS)
 

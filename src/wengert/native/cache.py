@@ -3,7 +3,8 @@
 An entry is a file named by a hash of what its content was made from: a text given by the caller, Wengert's version and
 sources, the versions of Python, NumPy and LLVM, and the processor with its features. It begins with a digest of its
 name and content, is written under another name and then renamed, so readers see whole entries or none, and what was
-damaged is not used. A folder in which others could place code is not used at all. The entries used least recently go
+damaged is not used. A folder in which others could place code is not used at all, nor one that they could put another
+in the place of, by what they may write to above it, nor an entry that is a link. The entries used least recently go
 when there is too much.
 
 `WENGERT_CACHE` is the folder; `0`, `off` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
@@ -36,6 +37,10 @@ USED_AGAIN = 3600.0  # seconds until the use of an entry is noted again
 ABANDONED = 3600.0  # seconds after which nobody will finish a file that was begun
 MAKERS = ("compile", "core", "emission", "kernel", "native", "primitives")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+PLAINLY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How to open what may be a link, which is refused, or a pipe, which nobody may write to."""
+MOST_LINKS = 40
+"""Links on the way to a folder, as many as Linux follows."""
 
 
 class Usage(Record):
@@ -75,7 +80,7 @@ class ObjectCache:
         logged(f"{name}: found")
         if status is not None and time.time() - status.st_mtime > USED_AGAIN:
             with contextlib.suppress(OSError):  # another process removed it, or it cannot be written to
-                os.utime(path)
+                os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
         return data
 
     def put(self, text: str, data: bytes) -> None:
@@ -151,12 +156,13 @@ def opened(path: str) -> tuple[bytes, os.stat_result | None]:
     Python's own files take three times as long.
     """
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        file = os.open(path, os.O_RDONLY | PLAINLY)
     except OSError:
         return b"", None
     try:
         status = os.fstat(file)
-        return os.read(file, status.st_size) if trusted(status) else b"", status
+        is_ours = stat.S_ISREG(status.st_mode) and trusted(status)
+        return os.read(file, status.st_size) if is_ours else b"", status
     except OSError:
         return b"", None
     finally:
@@ -166,14 +172,51 @@ def opened(path: str) -> tuple[bytes, os.stat_result | None]:
 def refusal_of(folder: str) -> str:
     """Make a folder if it is not there, and say why it must not be used; nothing if it may be."""
     try:
-        if not os.path.exists(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        status = os.stat(folder)
+        if os.name != "posix":
+            os.makedirs(folder, exist_ok=True)
+            return ""
+        return refusal_on_the_way(folder)
     except OSError as error:
         return f"it cannot be made ({error.strerror})"
-    if not stat.S_ISDIR(status.st_mode):
-        return "it is no folder"
-    return "" if trusted(status) else "others can write to it"
+
+
+def refusal_on_the_way(folder: str) -> str:
+    """Go down to a folder from the root, and make what is missing; say why it must not be used, if that is so.
+
+    Nobody else must be able to put something in the place of a folder on the way, or of a link. Where everybody may
+    write but only remove what is theirs, as in `/tmp`, that holds for what is ours.
+    """
+    place, links = "/", 0
+    owners = {0, os.geteuid(), os.stat("/").st_uid}  # where root has another number, it owns all of the system
+    names = os.path.abspath(folder).split("/")[::-1]
+    while names:
+        name = names.pop()
+        if not name or name == ".":
+            continue
+        if name == "..":
+            place = os.path.dirname(place)
+            continue
+        found = os.path.join(place, name)
+        with contextlib.suppress(FileExistsError):
+            if not os.path.lexists(found):
+                os.mkdir(found, 0o700)
+        status = os.lstat(found)
+        if status.st_uid not in owners:
+            return f"{found} is another user's" if names else "others can write to it"
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                return "there are too many links on the way to it"
+            target = os.readlink(found)
+            place = "/" if target.startswith("/") else place
+            names += target.split("/")[::-1]
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            return f"{found} is no folder" if names else "it is no folder"
+        if names and status.st_mode & OTHERS_MAY_WRITE and not status.st_mode & stat.S_ISVTX:
+            return f"others can write to {found}"
+        place = found
+    return "" if trusted(os.stat(place)) else "others can write to it"
 
 
 def trusted(status: os.stat_result) -> bool:
@@ -288,13 +331,15 @@ def beginning(path: str, size: int) -> str:
 def default_folder() -> str | None:
     """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
     told = _config.CACHE
-    kept = True if told is None else _config.SETTINGS.get(told.lower(), told)  # a folder called `off` is `./off`
+    kept = True if told is None else _config.SETTINGS.get(told.strip().lower(), told.strip() and told)
     if not kept:
         return None
     if kept is not True:
-        return os.path.abspath(kept)
+        with contextlib.suppress(OSError):  # a relative one, where there is no working directory any more
+            return os.path.abspath(os.path.expanduser(kept))
+        return None
     home = os.path.expanduser("~")
-    if not os.path.isabs(home):
+    if not os.path.isabs(home) or os.environ.get("HOME") == "":
         return None
     if os.name == "nt":
         return os.path.join(os.environ.get("LOCALAPPDATA", os.path.join(home, "AppData", "Local")), "wengert", "cache")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert._config import THREADS
+from wengert._config import MOST_TOLD, THREADS
 from wengert._unregistered import unregister
 from wengert._unstopped import UNSTOPPED
 from wengert.errors import UsageError, describe
@@ -136,7 +136,6 @@ class Sharing:
             self.asked = TRIAL - 1  # one of them may have been making the team
 
 
-MOST_THREADS = 256
 SHARING = Sharing(THREADS)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SHARING.leave)
@@ -157,8 +156,8 @@ def set_num_threads(threads: int) -> None:
     >>> import wengert as wg
     >>> wg.set_num_threads(2)
     """
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        needed = f"a number of threads from 1 to {MOST_THREADS} is needed"
+    if type(threads) is not int or not 1 <= threads <= MOST_TOLD:
+        needed = f"a number of threads from 1 to {MOST_TOLD} is needed"
         raise UsageError(describe("set_num_threads", repr(threads), needed, "Pass 1 to compute on one thread"))
     SHARING.set_threads(threads)
 

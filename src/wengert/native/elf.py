@@ -16,7 +16,7 @@ from wengert._records import Record
 from wengert.errors import FileFormatError, describe
 from wengert.native.loader import Linked
 
-__all__ = ["FORMATS", "linked"]
+__all__ = ["FORMATS", "MAGIC", "ObjectCodeError", "UnknownRelocationError", "linked", "undefined"]
 
 MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")
@@ -30,10 +30,19 @@ WRITTEN, ALLOCATED = 1, 2  # flags of sections
 UNDEFINED, SPECIAL = 0, 0xFF00  # sections of symbols
 LOCAL = 0  # the binding of symbols that other objects do not see
 RELOCATABLE, LITTLE_ENDIAN_64 = 1, b"\x02\x01"
+TABLE = "_GLOBAL_OFFSET_TABLE_"  # which whoever links makes
 PAGE_SIZES = 1 << 16  # alignments up to this are those of code
 
 Write = Callable[[bytearray, int, int, int], None]
 """Write the target of a relocation: into memory, at a place in it, to a target, with the address of that place."""
+
+
+class ObjectCodeError(FileFormatError, RuntimeError):
+    """Say that object code cannot be linked; graphs are evaluated then, as where LLVM has none."""
+
+
+class UnknownRelocationError(ObjectCodeError):
+    """Say that this is for want of a relocation: LLVM's own loader may know it."""
 
 
 class Section(Record):
@@ -79,12 +88,18 @@ def linked(image: bytes, machine: str) -> Linked:
         machine: the processor, a key of FORMATS.
 
     Raises:
-        FileFormatError: the image is damaged, of another processor, or needs what is not provided for.
+        ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
     """
     try:
         return Image(image, FORMATS[machine]).linked()
     except (struct.error, IndexError) as error:  # a number that does not fit, or a place outside of the image
         raise damaged(f"a part that lies outside of it or does not fit ({error})") from error
+
+
+def undefined(image: bytes, machine: str) -> list[str]:
+    """Return the names that object code uses and does not define."""
+    symbols = Image(image, FORMATS[machine]).symbols
+    return [symbol.name for symbol in symbols if symbol.section == UNDEFINED and symbol.name not in ("", TABLE)]
 
 
 class Image:
@@ -197,7 +212,8 @@ class Image:
             elif kind in self.form.direct:
                 self.form.direct[kind](content, at, self.target_of(number) + addend, at)
             else:
-                require(kind in self.form.through_slots, f"a relocation of kind {kind}, which is not known")
+                if kind not in self.form.through_slots:
+                    raise damaged(f"a relocation of kind {kind}, which is not known", UnknownRelocationError)
                 self.form.through_slots[kind](content, at, self.slots[number] + HALF + addend, at)
         functions = [(x.name, self.place_of(x)) for x in self.symbols if x.is_global and x.section != UNDEFINED]
         return Linked(bytes(content), tuple(inside), tuple(outside), tuple(functions))
@@ -209,15 +225,15 @@ class Image:
 
 
 def require(condition: bool, found: str) -> None:
-    """Raise a FileFormatError saying what was found in an image, unless a condition holds."""
+    """Raise an ObjectCodeError saying what was found in an image, unless a condition holds."""
     if not condition:
         raise damaged(found)
 
 
-def damaged(found: str) -> FileFormatError:
+def damaged(found: str, error: type[ObjectCodeError] = ObjectCodeError) -> ObjectCodeError:
     """Return the error for an image in which something was found."""
     needed = "code of this processor as LLVM writes it is needed"
-    return FileFormatError(describe("object code", found, needed, "Remove it from where it was kept"))
+    return error(describe("object code", found, needed, "Remove it from where it was kept"))
 
 
 # ------------------------------------------------------------------------------------------------ x86-64

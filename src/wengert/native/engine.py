@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert._records import Record
@@ -120,23 +120,50 @@ def linked(image: bytes) -> bytes:
     Args:
         image: what `emit_object` gave for this machine.
 
+    Returns:
+        It linked; as it is where only LLVM knows how to do that.
+
     Raises:
-        FileFormatError: the image is damaged, or holds what code must not have.
+        ObjectCodeError: the image is damaged, or holds what code must not have.
     """
     with UNSTOPPED:
         from wengert.native import elf  # which code that was kept has no need of
 
-    is_known = sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
-    return elf.linked(image, MACHINE).packed() if is_known else image
+    try:
+        return elf.linked(image, MACHINE).packed() if is_elf(image) else image
+    except elf.UnknownRelocationError:
+        return image
 
 
-def loaded_by_llvm(image: bytes, external: Mapping[str, int]) -> Code:
-    """Bring object code of any format into memory."""
+def is_elf(image: bytes) -> bool:
+    """Tell whether object code is of a format that is known here."""
+    from wengert.native import elf
+
+    return sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
+
+
+def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[str], int]) -> Code:
+    """Bring object code of any format into memory.
+
+    Args:
+        image: object code.
+        external: addresses of functions that it calls, by name.
+        others: gives those of others, as far as it is known which these are: LLVM finds those of the system by itself.
+
+    Raises:
+        AttributeError: there is no such function.
+        ImportError, RuntimeError: there is no LLVM, or it refuses the code.
+    """
     with UNSTOPPED:
         import llvmlite.binding as llvm
 
+        from wengert.native import elf
+
+    names = elf.undefined(image, MACHINE) if is_elf(image) else []
+    found = {**{name: others(name) for name in names if name not in external}, **external}
+    with UNSTOPPED:
         llvm.initialize_native_target()
-        for name, address in external.items():
+        for name, address in found.items():
             llvm.add_symbol(name, address)
         generator = llvm.Target.from_default_triple().create_target_machine()  # the engine's from now on
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), generator)

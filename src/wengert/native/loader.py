@@ -164,7 +164,7 @@ def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Call
         return load(image, lambda name: known[name] if name in known else others(name))
     from wengert.native.engine import loaded_by_llvm
 
-    return loaded_by_llvm(image, known)
+    return loaded_by_llvm(image, known, others)
 
 
 def kept_object(key: str, write: Callable[[], str]) -> bytes:
