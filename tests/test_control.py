@@ -809,6 +809,37 @@ def test_batches_of_batches_are_loops_over_calls(function, way):
     np.testing.assert_allclose(wg.jvp(lambda x: run(x, limits), (x,), (np.ones(3),))[1], slopes, rtol=1e-12)
 
 
+CAPTURED_ALONE = {
+    "a loop": lambda x: wg.cond(x > 0, lambda: wg.while_loop(lambda v: v < 9.0, lambda v: v + x, 0.0 * x), lambda: x),
+    "a jitted loop": lambda x: wg.cond(
+        x > 0, lambda: wg.jit(lambda y: wg.while_loop(lambda v: v < 9.0, lambda v: v + y, 0.0 * y))(x), lambda: x
+    ),
+    "a count": lambda x: wg.cond(
+        x > 0, lambda: wg.fori_loop(0, (1e9 * (2.0 - x)).astype(int) + 3, lambda _, v: v + 1.0, x), lambda: x
+    ),
+    "an index": lambda x: wg.cond(x > 0, lambda: wnp.array([1.0, 2.0, 3.0])[(2 - x).astype(int)] * x, lambda: x),
+    "a write": lambda x: wg.cond(x > 0, lambda: written_at((4 - 2 * x).astype(int), x), lambda: x),
+    "a matrix": lambda x: wg.cond(x > 0, lambda: np.linalg.inv(np.eye(2) * (x + 3.0))[0, 0], lambda: x),
+}
+"""What ends, is within bounds, and can be inverted, for those who take the branch."""
+
+
+def written_at(place, x):
+    found = wnp.zeros(3)
+    found[place] = x
+    return np.sum(found)
+
+
+@together("function", CAPTURED_ALONE.values())
+def test_what_branches_capture_is_read_for_those_who_take_them(function):
+    x = np.array([2.0, -3.0])
+    values, slopes = [function(a) for a in x], [wg.grad(function)(a) for a in x]
+    for run in (wg.vmap(function), wg.vmap(lambda x: wg.vmap(function)(x[None])[0]), wg.jit(wg.vmap(function))):
+        np.testing.assert_allclose(run(x), values)
+        np.testing.assert_allclose(wg.vjp(run, x)[1](np.ones(2))[0], slopes)
+    np.testing.assert_allclose(wg.vmap(wg.grad(function))(x), slopes)
+
+
 # Writes stay where they belong
 
 

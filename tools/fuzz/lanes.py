@@ -45,11 +45,13 @@ CONDITIONS = templates(
     np.max({V}) < HIGH ; n[0] == n[1] ; np.logical_or({S} > LOW, m[2])
     """
 )
-# Functions with rules that choose.
+# Functions with rules that choose, and what fails or does not end but for those who take a branch.
 RULED = templates(
     """
     chosen({X}) ; bent({X}) ; repeated({X}) ; Chosen.apply({X}) ; Repeated.apply({X}, {iS} % 3 + 1)
     wg.checkpoint(lambda {t}: wg.cond({C}, np.sin, lambda {t}: {t} * {t}, {t}))({X})
+    (lambda {u}: wg.cond({u} < 3, lambda: wg.asarray(WEIGHTS)[{u}] * 1.0, lambda: {u} * 0.25))(np.abs({iS})) * {X}
+    (lambda {u}: wg.cond({u} > 0.2, lambda: ending({u}), lambda: {u} * 0.5))({S} * 1.0) * {X}
     """
 )
 COUNTS = ("3", "2", "n[0] + 1", "n[1]", "np.sum(n) % 4", "np.argmax(x) + 1", "n[2] + n[0]")

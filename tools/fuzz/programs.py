@@ -124,6 +124,10 @@ def shrunk(t, times):
     return wg.fori_loop(0, times, lambda i, t: np.tanh(t) + 0.25, t)
 
 
+def ending(t):
+    return wg.while_loop(lambda u: u < 2.5, lambda u: u + t, t * 0.5)
+
+
 def turned_back(t, ct):
     return (wg.cond(np.sum(t) > 0.3, lambda t, ct: ct * np.cos(t), lambda t, ct: ct * 0.5, t, ct),)
 

@@ -27,9 +27,11 @@ from wengert.control.subgraphs import (
     only,
     parts_in_places,
     pushed_graph,
+    restricted_to,
     select,
     staged_among,
     with_zeros,
+    within,
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
@@ -55,10 +57,11 @@ def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -
     """
     result: list[Any] | None = None
     for i, function in enumerate(branches):
-        taken = index == i
+        taken = within(index == i)
         if not is_staged(taken) and not np.any(raw(taken)):
             continue
-        found = list(function(*(filled(x, taken) for x in operands)))
+        with restricted_to(taken):
+            found = list(function(*(filled(x, taken) for x in operands)))
         result = found if result is None else [select(taken, x, y) for x, y in zip(found, result, strict=True)]
     return list(branches[0](*operands)) if result is None else result  # without lanes none is taken
 

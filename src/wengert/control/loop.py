@@ -40,11 +40,14 @@ from wengert.control.subgraphs import (
     only,
     parts_in_places,
     pushed_graph,
+    restricted_to,
     select,
     staged_among,
     with_extra_inputs,
     with_zeros,
+    within,
 )
+from wengert.core.active import ACTIVE
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
@@ -67,7 +70,8 @@ def masked(
     """Take a step in the active lanes alone: others keep what they carry."""
     if not is_staged(active) and np.all(raw(active)):
         return list(step(inner))
-    found = list(step([filled(x, active) for x in inner]))
+    with restricted_to(active):
+        found = list(step([filled(x, active) for x in inner]))
     for i, old in enumerate(inner[carried]):
         merged = select(active, found[i], old)
         found[i] = merged if type(strides_of(merged)) is Joined else arranged_as(merged, found[i])
@@ -109,7 +113,7 @@ class Loop(Structured):
         """Repeat while the condition holds in some lane; return what is carried at the end."""
         carried = given.carried
         for position in count():
-            active = evaluate(params["cond"], [*given.constants, *carried])[0]
+            active = within(evaluate(params["cond"], [*given.constants, *carried])[0])
             if not np.any(raw(active)):
                 break
             carried = self.iteration(given, carried, position, active, params, left)
@@ -119,6 +123,8 @@ class Loop(Structured):
         """Repeat a number of times; return what is carried at the end."""
         carried = given.carried
         limit = given.limit[0] if params["spec"].length is None else params["spec"].length
+        if not is_concrete(limit) and ACTIVE.mask is not None:
+            limit = np.where(ACTIVE.mask, limit, 0)
         last = int(np.max(raw(limit), initial=0))
         for position in range(last - 1, -1, -1) if params["spec"].reverse else range(last):
             active = True if is_concrete(limit) else position < limit

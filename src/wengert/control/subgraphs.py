@@ -8,6 +8,7 @@ the cotangents of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +18,14 @@ from wengert.compile.partition import cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
+from wengert.core.active import ACTIVE, active_lanes
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.order import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, is_staged, make_tensor, unwrapped
+from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.core.watch import Watch
@@ -48,12 +50,14 @@ __all__ = [
     "parts_in_places",
     "permuted",
     "pushed_graph",
+    "restricted_to",
     "row_of",
     "select",
     "staged_among",
     "traced",
     "with_extra_inputs",
     "with_zeros",
+    "within",
 ]
 
 Flags = Sequence[bool]
@@ -279,6 +283,24 @@ def filled(value: Any, active: Any) -> Any:
             value = select(mask, value, example)
         mask = current_value(np.any(mask._value, axis=0))
     return value
+
+
+def within(condition: Any) -> Any:
+    """Return a condition that holds in no lane that is not active anyway: loops of others might not end."""
+    mask = ACTIVE.mask
+    return condition if mask is None or is_concrete(condition) or is_staged(condition) else condition & mask
+
+
+def restricted_to(mask: Any) -> AbstractContextManager[None]:
+    """Let lanes be active where a mask holds that `within` gave; all are where there are no elements yet."""
+    if is_staged(mask):
+        return active_lanes(None, None)
+
+    def fill(value: Any) -> Any:
+        with active_lanes(mask, None):
+            return filled(value, mask)
+
+    return active_lanes(mask, fill)
 
 
 def one_lane(value: Any, batch: Batch, lane: Any) -> Any:

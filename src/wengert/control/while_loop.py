@@ -19,7 +19,7 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
-from wengert.control.subgraphs import one_of, row_of
+from wengert.control.subgraphs import one_of, row_of, within
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import apply, as_index, conformed, is_weak
 from wengert.core.graph import Graph, Variable
@@ -88,7 +88,7 @@ def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -
         return [checked_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
-        active = None if any_staged(carried) else cond(*started(carried))[0]
+        active = None if any_staged(carried) else within(cond(*started(carried))[0])
         if active is None or is_staged(active):
             return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):

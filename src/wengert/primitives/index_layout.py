@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert._tree import flatten
+from wengert.core.active import ACTIVE
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor
@@ -63,7 +64,8 @@ def split_index(index: Any) -> tuple[Entries, list[Any]]:
             entries.append(fixed_slice(entry))
         elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
             entries.append(OPERAND)
-            arrays.append(lasting(entry))  # what is recorded may need the index as it is now
+            found = lasting(entry)  # what is recorded may need the index as it is now
+            arrays.append(found if ACTIVE.fill is None else ACTIVE.fill(found))
         elif isinstance(entry, list | tuple | range | np.ndarray | bool | np.bool_) or is_of_another_library(entry):
             entries.append(OPERAND)
             if isinstance(entry, list | tuple) and any(type(x) is Tensor for x in flatten(entry)[0]):

@@ -13,6 +13,7 @@ from numpy import ndarray, ufunc
 from wengert._unregistered import require_warning
 from wengert._weakly import Weakly
 from wengert.core.abstract import avals_and_strides
+from wengert.core.active import ACTIVE, active_lanes
 from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
@@ -38,6 +39,7 @@ _warned: Weakly[Any, None] = Weakly()
 ARRAY = ("array",)
 LANE_ERRORS = (np.linalg.LinAlgError, FloatingPointError)
 """Errors that elements decide about, not shapes and dtypes."""
+FAILURES = (*LANE_ERRORS, IndexError)
 
 
 def make_batched(value: Any, trace: Batch) -> Tensor:
@@ -130,13 +132,24 @@ class Batch(Transient):
             if primitive.kind == "elementwise" or (primitive.kind == "constant" and is_simple(primitive)):
                 return self.elementwise(primitive, operands, params)
             return self.computed(primitive, operands, params)
-        except LANE_ERRORS as error:
+        except FAILURES as error:
+            mask, fill = ACTIVE.mask, ACTIVE.fill
+            if mask is None:
+                self.note_of_lanes(error, operands)
+            if fill is None:  # all lanes are active, or this is a second try
+                raise
+        with active_lanes(mask, None):  # what failed may be in lanes whose results nobody uses
+            try:
+                return self.process(primitive, list(map(fill, operands)), params)
+            except FAILURES as error:
+                if self.level >= mask._trace.level:  # others have filled the lanes of older batches only
+                    self.note_of_lanes(error, operands)
+                raise
+
+    def note_of_lanes(self, error: Exception, operands: Sequence[Any]) -> None:
+        """Note an error that elements decided about, in the array of all lanes."""
+        if not isinstance(error, IndexError) or any(map(self.is_batched, operands[1:])):
             self.note(error)
-            raise
-        except IndexError as error:
-            if any(map(self.is_batched, operands[1:])):
-                self.note(error)
-            raise
 
     def note(self, error: Exception) -> None:
         """Note that some lane raised an error, for which plain NumPy would not have stopped the others."""
