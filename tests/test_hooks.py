@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert import autograd
 from wengert.errors import GraphError, ShapeError, UsageError
 
@@ -187,6 +188,134 @@ def test_hooks_need_a_tensor_that_requires_grad() -> None:
     with pytest.raises(GraphError) as error:
         plain.retain_grad()
     assert str(error.value).startswith("retain_grad: ")
+
+
+# Values that are written to later; the numbers are PyTorch's
+
+
+@pytest.mark.parametrize("write", ["*=", "[...]", "[0]", "rebound", "of a view"])
+def test_retained_gradients_follow_the_tensor_and_hooks_stay_with_the_value(write: str) -> None:
+    y = leaf(1.0, 2.0) * 2
+    y.retain_grad()
+    seen: list[Any] = []
+    y.register_hook(lambda ct: seen.append(ct.tolist()))
+    if write == "*=":
+        y *= 3
+    elif write == "[...]":
+        y[...] = 3.0
+    elif write == "[0]":
+        y[0] = 3.0
+    elif write == "rebound":
+        y.sin_()
+    else:
+        y[1:] *= 3
+    (y * 5).sum().backward(retain_graph=True)
+    assert grad_of(y) == [5.0, 5.0]
+    y[1] = 0.0
+    (y * 2).sum().backward()
+    assert grad_of(y) == [7.0, 7.0]
+    if write != "rebound":
+        factors = {"*=": [3.0, 3.0], "[...]": [0.0, 0.0], "[0]": [0.0, 1.0], "of a view": [1.0, 3.0]}[write]
+        assert seen == [[5 * f for f in factors], [2 * factors[0], 0.0]]
+
+
+@together("write", ["base", "other", "itself", "no_grad", "no_grad itself", "view of it"])
+def test_views_whose_base_is_written_to(write: str) -> None:
+    """A view has another `grad_fn` afterwards: gradients are those of the value that it has now."""
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = x if write.startswith("no_grad") else x * 2
+    view = y[1:][:2]
+    before = view * 5
+    view.retain_grad()
+    seen: list[Any] = []
+    view.register_hook(lambda ct: seen.append(ct.tolist()))
+    recorded = view.grad_fn
+    if write == "base":
+        y *= 2
+    elif write == "other":
+        y[:3][1:] *= 2
+    elif write == "itself":
+        view *= 2
+    elif write == "no_grad":
+        with wg.no_grad():
+            y[0] = 7.0
+    elif write == "no_grad itself":
+        with wg.no_grad():
+            view[0] = 7.0
+    else:
+        view[1:].reshape(1, 1)[...] = 0.0
+    assert view.grad_fn != recorded
+    assert (view.requires_grad, view.is_leaf) == (True, False)
+    late: list[Any] = []
+    view.register_hook(lambda ct: late.append(ct.tolist()))
+    after = (view * wg.tensor([3.0, 4.0])).sum()
+    assert autograd.grad(after + before.sum(), view, retain_graph=True)[0].tolist() == [3.0, 4.0]
+    assert autograd.grad([view, before], [view], [wg.tensor([1.0, 1.0])] * 2, retain_graph=True)[0].tolist() == [1, 1]
+    seen.clear()
+    late.clear()
+    (after + before.sum()).backward(retain_graph=True)
+    assert grad_of(view) == [3.0, 4.0]
+    assert late == [[3.0, 4.0]]
+    through = {"base": [5, 5], "other": [5, 5], "no_grad": [5, 5], "no_grad itself": [5, 5], "view of it": [5, 5]}
+    assert seen == [through.get(write, [11, 13])]
+    total = {"base": [22, 26], "other": [22, 26], "itself": [22, 26], "view of it": [16, 10]}
+    assert grad_of(x) == [0.0, *total.get(write, [8, 9]), 0.0]
+    after.backward()
+    assert grad_of(view) == [6.0, 8.0]
+
+
+def test_a_view_that_is_not_used_after_a_write_keeps_its_gradient_from_before() -> None:
+    y = leaf(1.0, 2.0, 3.0) * 2
+    view = y[:2]
+    view.retain_grad()
+    before = (view * 3).sum()
+    y *= 2
+    (before + y.sum()).backward(retain_graph=True)
+    assert grad_of(view) == [3.0, 3.0]
+    (before + (view * 5).sum()).backward()
+    assert grad_of(view) == [8.0, 8.0]
+
+
+def test_a_leaf_that_required_no_grad_meanwhile_is_the_same_leaf() -> None:
+    w = leaf(1.0, 2.0)
+    view, seen = w[:1], []
+    w.register_hook(lambda ct: seen.append(ct.tolist()))
+    recorded = view.grad_fn
+    (view * 2).sum().backward(retain_graph=True)
+    w.requires_grad_(False)
+    assert view.grad_fn == recorded
+    (view * 2).sum().backward(retain_graph=True)
+    assert grad_of(w) == [2.0, 0.0]
+    w.requires_grad_()
+    assert view.grad_fn == recorded
+    (view * 2).sum().backward(retain_graph=True)
+    assert grad_of(w) == [4.0, 0.0]
+    assert seen == [[2.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("write", ["[0]", "[...]", "+="])
+def test_a_leaf_that_requires_no_grad_any_more_may_be_computed(write: str) -> None:
+    w, x = leaf(1.0, 2.0).requires_grad_(False), wg.tensor(3.0, requires_grad=True)
+    if write == "[0]":
+        w[0] = x * 2
+    elif write == "[...]":
+        w[...] = x * 2
+    else:
+        w += x * 2
+    w.sum().backward()
+    assert x.grad is not None
+    assert x.grad.item() == (2.0 if write == "[0]" else 4.0)
+
+
+def test_what_is_copied_has_hooks_of_its_own() -> None:
+    for copy in (np.copyto, wg.Tensor.copy_, lambda t, o: np.positive(o, out=t), lambda t, o: t.__setitem__(..., o)):
+        o, t = leaf(1.0, 2.0) * 2, wg.tensor([0.0, 0.0])
+        copy(t, o)
+        t.register_hook(lambda ct: ct * 10)
+        t.retain_grad()
+        (t + o).sum().backward()
+        assert o.grad_fn != t.grad_fn
+        assert grad_of(t) == [10.0, 10.0]
 
 
 # Hooks after accumulation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from wengert._weakly import Weakly
 from wengert.core.tensor import Tensor
@@ -12,15 +12,20 @@ __all__ = ["Frozen", "Reader", "freeze", "is_frozen", "unfreeze"]
 
 
 class Frozen:
-    """Be what a Tensor holds in place of its node once it was told not to require grad: its gradient from before.
+    """Be what a Tensor holds in place of its node once it was told not to require grad.
 
     Such Tensors are parameters: sooner or later they are changed or require grad again, so graphs read them anew.
+
+    Attributes:
+        grad: its gradient from before.
+        leaf: its node from before, which has its hooks; views that were recorded go on leading there.
     """
 
-    __slots__ = ("grad",)
+    __slots__ = ("grad", "leaf")
 
-    def __init__(self, grad: Tensor | None) -> None:
+    def __init__(self, grad: Tensor | None, leaf: Any) -> None:
         self.grad = grad
+        self.leaf = leaf
 
 
 def is_frozen(tensor: Tensor) -> bool:

@@ -139,6 +139,9 @@ class Trace:
     def require_writable(self, handle: Tensor) -> None:
         """Raise if a handle of this trace must not be written to now."""
 
+    def succeed(self, earlier: Tensor, later: Tensor) -> None:
+        """Let what was asked of a Tensor of this trace hold for the one that takes its place in a handle."""
+
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle of this trace stand for another value, which may be of any trace."""
         handle._value, handle._trace, handle._node = result._value, result._trace, result._node

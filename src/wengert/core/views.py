@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wengert.core.cache import Cache
+from wengert.core.frozen import Frozen
 from wengert.core.memory import BORROWED, copied, keep
 from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.paths import Path, Step, extended
@@ -119,13 +120,21 @@ class Derivation:
     def present(self) -> Any:
         """Return what this view stands for, derived anew if the base has been written to: a Tensor or plain array."""
         base = self.base
-        if base._node is not self.base_node or base._value is not self.base_value:
+        if (base._node is not self.base_node or base._value is not self.base_value) and not self.outlives_grad():
             tensor = base = self.settled()
             with recording_from(getattr(self, "floor", EVERYTHING)):
                 for primitive, params in self.path:
                     tensor = Derivation.dispatch(primitive, (tensor,), dict(params))
+            earlier = self.found
             self.bind(tensor, shares_memory(tensor, base, base, self.path))
+            if type(earlier) is Tensor and earlier._trace is not None:
+                earlier._trace.succeed(earlier, tensor)
         return self.found
+
+    def outlives_grad(self) -> bool:
+        """Tell whether the base only ceased to require grad since the steps were taken: the view is recorded still."""
+        node = self.base._node
+        return type(node) is Frozen and node.leaf is self.base_node and self.base._value is self.base_value
 
     def current(self) -> Tensor:
         """Return the Tensor this view stands for."""

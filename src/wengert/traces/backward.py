@@ -75,7 +75,7 @@ def backward(
     if inputs is not None:
         nodes = list(dict.fromkeys(node_of("backward", x) for x in as_list("backward", inputs)))
     run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
-    leaves = [node for node in run.cts if type(node) is Leaf] if nodes is None else nodes
+    leaves = [node for node in run.cts if type(node) is Leaf and requires_grad(node)] if nodes is None else nodes
     received = [(node, ct) for node in leaves if (ct := run.received(node)) is not None]
     asked = set(leaves)
     received += [(node, ct) for node, ct in run.retained if node not in asked]
@@ -169,6 +169,12 @@ def run_sweep(
             lift_to=BASE_TAPE if create_graph else None,
             wanted=None if wanted is None else frozenset(wanted),
         )
+
+
+def requires_grad(leaf: Leaf) -> bool:
+    """Tell whether a Tensor still is the leaf that it was recorded as, and was not told to require no grad since."""
+    tensor = leaf.tensor()
+    return tensor is None or tensor._node is leaf
 
 
 def inside_of_transformation(name: str, tensor: Tensor, action: str) -> GraphError:

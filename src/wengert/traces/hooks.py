@@ -18,7 +18,7 @@ from wengert.errors import ShapeError, UsageError, describe
 if TYPE_CHECKING:
     from wengert.traces.nodes import Node
 
-__all__ = ["Hooks", "RemovableHandle", "hooks_of"]
+__all__ = ["Hooks", "RemovableHandle", "hand_on", "hooks_of"]
 
 _ids = count()
 
@@ -92,6 +92,19 @@ class Hooks:
         for hook in list(self.after.values()):
             cts = replaced("grad_fn.register_hook", hook(tuple(map(visible, cts)), tuple(map(visible, outputs))), cts)
         return cts
+
+
+def hand_on(earlier: Node, later: Node) -> None:
+    """Let a value that takes the place of another in a Tensor keep the gradient that was to be kept of that.
+
+    Other hooks stay with the value that they were registered on.
+    """
+    before = earlier.hooks
+    if before is None or earlier is later or not (before.retains or before.grad is not None):
+        return
+    hooks = hooks_of(later)
+    hooks.retains, hooks.grad = before.retains, before.grad
+    before.retains, before.grad = False, None
 
 
 def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:

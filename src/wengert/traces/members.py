@@ -43,6 +43,12 @@ def _node(tensor: Tensor) -> Node | None:
     return node if isinstance(node, Node) else None  # other traces than tapes keep something else there
 
 
+def _last_node(tensor: Tensor) -> Node | None:
+    """Return the node of a Tensor; of a view that of when it was last used, where sweeps since then left gradients."""
+    found = tensor._value.found if tensor._trace is ALIAS else tensor
+    return found._node if type(found) is Tensor and isinstance(found._node, Node) else None
+
+
 def _needed_node(tensor: Tensor, name: str) -> Node:
     node = _node(tensor)
     if node is None:
@@ -97,6 +103,9 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Make the Tensor a leaf that gradients are taken with respect to, or stop that; return it.
 
+    A leaf has memory of its own: a view of a Tensor that requires no grad is cut from that, and later writes to either
+    do not reach the other. One that required grad before is the same leaf again, with its hooks.
+
     Raises:
         DtypeError: the dtype has no derivatives.
         GraphError: the Tensor was computed, so it is no leaf.
@@ -127,7 +136,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not requires_grad:
         if node is not None:
             self._trace = None
-            self._node = Frozen(node.grad)
+            self._node = Frozen(node.grad, node)
         return self
     if node is None:
         frozen = _frozen(self)
@@ -141,14 +150,17 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         value = self._value
         unfreeze(self)
         self._trace = BASE_TAPE
-        self._node = new_leaf(value.shape, value.dtype, self)
-        self._node.grad = None if frozen is None else frozen.grad
+        leaf = None if frozen is None else frozen.leaf
+        if leaf is None or leaf.tensor() is not self or (leaf.shape, leaf.dtype) != (value.shape, value.dtype):
+            leaf = new_leaf(value.shape, value.dtype, self)
+        leaf.grad = None if frozen is None else frozen.grad
+        self._node = leaf
     return self
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
     """Return the gradient that `backward` has accumulated; None before the first."""
-    node = _node(self)
+    node = _last_node(self)
     if node is None:
         require_untraced(self)
         frozen = _frozen(self)
@@ -177,7 +189,8 @@ def require_untraced(tensor: Tensor) -> None:
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
     require_untraced(self)
     if value is None and _node(self) is None:
-        self._node = Frozen(None) if _frozen(self) else self._node
+        if (frozen := _frozen(self)) is not None:
+            self._node = Frozen(None, frozen.leaf)
         return
     node = _needed_node(self, "grad")
     grad = None if value is None else as_tensor(value)

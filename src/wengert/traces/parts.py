@@ -26,6 +26,7 @@ from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
+from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import CREATED, Leaf, Node
 from wengert.traces.recorders import recorded_view, single_function
 
@@ -438,8 +439,11 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     node.shape, node.dtype = buffer.shape, buffer.dtype
     node.hooks = None
     node.index = entries if kind is Written else lent_index(entries)
-    node.left, node.right, node.used = target._node, right, False
+    node.left = left = None if target._trace is None else target._node
+    node.right, node.used = right, False
     node.code, node.offset = place(_getframe(1))
+    if left is not None and left.hooks is not None:
+        hand_on(left, node)
     target._trace = trace
     target._node = node
 

@@ -21,6 +21,7 @@ from wengert.core.recording import SPECIAL, settings
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError, describe
+from wengert.traces.hooks import hand_on
 from wengert.traces.modes import recording
 from wengert.traces.nodes import (
     CREATED,
@@ -242,10 +243,14 @@ class Tape(Transient):
             inputs = tuple(map(self.node_of, (handle, *operands)))
             node, _ = self.record(primitive, (handle, *operands), inputs, None, params)
             node.shape, node.dtype = written.shape, written.dtype
+            if (before := self.node_of(handle)) is not None:
+                hand_on(before, node)
             handle._node, handle._trace = node, self
         elif handle._trace is not self and type(written) is Tensor:  # it stays on the level below
             handle._node, handle._trace = written._node, written._trace
             written = written._value
+        elif type(written) is ndarray:
+            written = written.view()  # other than before, so that views take their steps again, as after every write
         handle._value = written
         handle._kept = False
         handle._mutated = True
@@ -256,7 +261,16 @@ class Tape(Transient):
             handle._value = self.value_below(result)
             handle._kept = result._kept = True
             return
+        before = self.node_of(handle)
         super().rebind(handle, result)
+        after = self.node_of(handle)
+        if before is not None and after is not None:
+            hand_on(before, after)
+
+    def succeed(self, earlier: Tensor, later: Tensor) -> None:
+        """Let `.grad` be that of the later value from now on, if it was to be kept."""
+        if later._trace is self:
+            hand_on(earlier._node, later._node)
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""
