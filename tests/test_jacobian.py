@@ -10,7 +10,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, UsageError
 
 X = np.array([0.5, 1.5, -2.0])
 M = np.arange(6.0).reshape(2, 3) / 4
@@ -194,9 +194,54 @@ def test_arguments_must_be_there(jacobian: Callable[..., Any]) -> None:
         jacobian(lambda x: x, 1)(X)
 
 
-def test_hessian_needs_a_scalar() -> None:
-    with pytest.raises(ShapeError, match=r"^hessian: a function that returned shape \(3,\)"):
-        wg.hessian(np.sin)(X)
+RESULTS: dict[str, Callable[..., Any]] = {
+    "vector": lambda x: x**3,
+    "one": lambda x: np.sum(x**3, keepdims=True),
+    "none": lambda x: x[:0] ** 2,
+    "matrix": lambda x: np.outer(x, np.sin(x)),
+    "pair": lambda x: (np.sum(x**3), x[0] * x),
+    "tuple of one": lambda x: (np.prod(x),),
+    "dictionary": lambda x: {"a": x * x, "b": [np.prod(x), np.cos(x)]},
+    "single": lambda x: (x * x).astype(np.float32),
+    "loop": lambda x: wg.scan(lambda c, row: (c * row, c + row**2), 1.0, x),
+    "not all depend": lambda x: (x * x, np.ones(2) * 3.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@together("name", RESULTS)
+def test_hessian_of_several_results_is_the_stack(name: str) -> None:
+    f = RESULTS[name]
+    wanted = wg.jacfwd(wg.jacrev(f))(X)
+    for hessian in (wg.hessian(f), wg.jit(wg.hessian(f)), wg.hessian(wg.jit(f))):
+        got = hessian(X)
+        assert wg.tree.structure(got) == wg.tree.structure(wanted)
+        for one, other in zip(wg.tree.leaves(got), wg.tree.leaves(wanted), strict=True):
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    lanes = wg.vmap(wg.hessian(f))(np.stack([X, X + 1]))
+    for one, other in zip(wg.tree.leaves(lanes), wg.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one[0], other, rtol=1e-6, atol=1e-12)
+
+
+def test_hessian_of_several_results_by_several_arguments() -> None:
+    f = lambda p, b: {"y": p["w"] * b, "z": np.sum(p["w"]) ** 2 * b}
+    p = {"w": X}
+    for argnums in (0, (0, 1)):
+        got, wanted = wg.hessian(f, argnums)(p, 2.0), wg.jacfwd(wg.jacrev(f, argnums), argnums)(p, 2.0)
+        assert wg.tree.structure(got) == wg.tree.structure(wanted)
+        wg.tree.map(np.testing.assert_allclose, got, wanted)
+    got, aux = wg.hessian(lambda x: (x**2, x), has_aux=True)(X)
+    np.testing.assert_array_equal(got, wg.hessian(lambda x: x**2)(X))
+    np.testing.assert_array_equal(aux, X)
+    np.testing.assert_allclose(wg.hessian(lambda z: z**3, holomorphic=True)(X + 1j)[1, 1, 1], 6 * (X[1] + 1j))
+    third = wg.jacfwd(wg.hessian(np.sin))(X)
+    np.testing.assert_allclose(third[0, 0, 0, 0], -np.cos(X[0]))
+
+
+def test_hessian_of_what_has_no_derivative() -> None:
+    with pytest.raises(DtypeError, match=r"^hessian: .*jacfwd twice"):
+        wg.hessian(lambda x: x * (1 + 1j))(X)
 
 
 @every

@@ -26,7 +26,7 @@ from wengert.transforms.boundary import (
     selected_arguments,
 )
 from wengert.transforms.forward import pushed
-from wengert.transforms.reverse import gradient_function, own_copy, pulled
+from wengert.transforms.reverse import gradient_function, gradient_of, own_copy, pullback_of, pulled, recorded
 from wengert.transforms.transformed import transformed
 from wengert.transforms.typing import ArrayDerivative, Derived
 
@@ -53,6 +53,10 @@ Args = TypeVarTuple("Args")
 OTHER = {
     "jacrev": (
         "Pass holomorphic=True for a complex differentiable function, or use jacfwd if the arguments are real",
+        "Leave holomorphic out, or return complex numbers",
+    ),
+    "hessian": (
+        "Pass holomorphic=True for a complex differentiable function, or use jacfwd twice if the arguments are real",
         "Leave holomorphic out, or return complex numbers",
     ),
     "jacfwd": (
@@ -151,18 +155,23 @@ def reverse_jacobian_at(
     """Return what the function that `jacrev` makes gives for arguments."""
     function, selection = on_selected(fun, "jacrev", argnums, args, kwargs)
     output, pullback, *aux = pulled("jacrev", function, selection, has_aux)
-    rows = pulled_rows(argnums, selection, output, pullback, holomorphic)
+    rows = pulled_rows("jacrev", argnums, selection, output, pullback, holomorphic)
     return (rows, *aux) if has_aux else rows
 
 
 def pulled_rows(
-    argnums: int | Sequence[int], selection: Sequence[Any], output: Any, pullback: Function, holomorphic: bool
+    name: str,
+    argnums: int | Sequence[int],
+    selection: Sequence[Any],
+    output: Any,
+    pullback: Function,
+    holomorphic: bool,
 ) -> Any:
     """Return the Jacobian by one sweep of a recorded function, whose output and pullback are given."""
     outputs, out_structure = flatten(output)
     if holomorphic:
-        require_complex("jacrev", "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
-    require_complex("jacrev", "an output", outputs, holomorphic, OTHER["jacrev"][holomorphic])
+        require_complex(name, "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
+    require_complex(name, "an output", outputs, holomorphic, OTHER[name][holomorphic])
     lanes = unflatten(out_structure, basis(outputs))
     columns, in_structure = flatten(vmap(pullback)(lanes))
     example = result_example(flatten(selection)[0])
@@ -338,7 +347,7 @@ def jacobian_at(
         forward = any_complex(outputs)
     if forward:
         return forward_jacobian_at(fun, "jacobian", argnums, holomorphic, has_aux, *args, **kwargs)
-    rows = pulled_rows(argnums, selection, output, pullback, holomorphic)
+    rows = pulled_rows("jacrev", argnums, selection, output, pullback, holomorphic)
     return (rows, *aux) if has_aux else rows
 
 
@@ -367,28 +376,50 @@ def hessian(
 def hessian(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:
-    """Return a function that computes the Hessian of a scalar function: forward over reverse, batched.
+    """Return a function that computes second derivatives: forward over reverse, batched.
 
     Args:
-        fun: a function that returns one real scalar.
+        fun: a function that returns one real scalar, or arrays in any containers.
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
-        has_aux: whether `fun` returns a pair (scalar, auxiliary result).
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
 
     Returns:
-        A function of the same arguments; for arguments in containers it gives containers of containers of arrays of
-        shape first.shape + second.shape; with `has_aux` (that, aux).
+        A function of the same arguments. For each array of the output it gives, in the output's containers, the
+        arguments' containers of containers of arrays of shape output.shape + first.shape + second.shape, which are the
+        Hessians of its elements; with `has_aux` (that, aux).
 
     Raises:
-        ShapeError: `fun` returned something other than one scalar.
-        DtypeError: an argument has a dtype without derivatives.
+        DtypeError: an argument has a dtype without derivatives, or an output is complex without `holomorphic`.
 
     >>> hessian(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
+    >>> hessian(lambda x: np.stack([x[0] ** 2, x[0] * x[1]]))(np.array([1.0, 2.0]))
+    array([[[2., 0.],
+            [0., 0.]],
+    <BLANKLINE>
+           [[0., 1.],
+            [1., 0.]]])
     """
-    gradient = gradient_function("hessian", fun, argnums, has_aux, holomorphic)
+    require_callable("hessian", fun)
+    require_flag("hessian", holomorphic=holomorphic, has_aux=has_aux)
+    require_positions("hessian", argnums)
+    gradient = transformed("hessian", first_derivative_at, fun, argnums, holomorphic, has_aux)
     return forward_jacobian("hessian", gradient, argnums, holomorphic, has_aux)
+
+
+def first_derivative_at(
+    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
+) -> Any:
+    """Return the gradient of a function of which a Hessian is asked, or its Jacobian if it returned no scalar."""
+    run = recorded("hessian", fun, args, kwargs, argnums, has_aux)
+    if run.structure is None and aval_of(run.outputs[0]).shape == ():
+        found = gradient_of("hessian", run, argnums, holomorphic)
+    else:
+        selection = on_selected(fun, "hessian", argnums, args, kwargs)[1]
+        found = pulled_rows("hessian", argnums, selection, run.result(), pullback_of(run), holomorphic)
+    return (found, run.aux) if has_aux else found
 
 
 def hvp(fun: Function, primals: A, tangents: A) -> A:

@@ -181,12 +181,7 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
                 name,
                 f"a function that returned shape {shape}",
                 "a scalar, of shape (), is needed",
-                "Reduce it, for instance with .sum(), or use "
-                + (
-                    "wengert.jacfwd(wengert.jacrev(function))"
-                    if name == "hessian"
-                    else "wengert.elementwise_grad, wengert.vjp or wengert.jacobian"
-                ),
+                "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian",
             )
         )
     require_kind(name, run, output, holomorphic)

@@ -29,7 +29,10 @@ __all__ = [
     "elementwise_grad",
     "grad",
     "gradient_function",
+    "gradient_of",
+    "pullback_of",
     "pulled",
+    "recorded",
     "stop_gradient",
     "value_and_grad",
     "vjp",
@@ -132,11 +135,29 @@ def swept(
     """Call a scalar function; return the recording of the call and the gradient."""
     if not isinstance(captured, tuple | list) or captured:
         return swept_with_captured(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    run = recorded(name, fun, args, kwargs, argnums, has_aux)
+    return run, gradient_of(name, run, argnums, holomorphic)
+
+
+def recorded(
+    name: str,
+    fun: Function,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+) -> Recording:
+    """Return the recording of a call of a function, whose results must have derivatives."""
     run = Recording(name, fun, args, kwargs, positions(name, argnums, len(args)), has_aux)
     require_differentiable_results(name, run.outputs, run.structure, run.leaves)
+    return run
+
+
+def gradient_of(name: str, run: Recording, argnums: int | Sequence[int], holomorphic: bool) -> Any:
+    """Return the gradient of the scalar that a recorded function returned."""
     output = scalar_output(name, run, holomorphic)
     gradients = run.cotangents([ones_for(output)], retain=False)
-    return run, gradients[0] if isinstance(argnums, int) else gradients
+    return gradients[0] if isinstance(argnums, int) else gradients
 
 
 def swept_with_captured(
@@ -353,6 +374,12 @@ def pulled(
     run = Recording(name, fun, kept, {}, range(len(primals)), has_aux, originals=primals)
     if not any_result:
         require_differentiable_results(name, run.outputs, run.structure, run.leaves)
+    result, pullback = map_leaves(own_copy, run.result()), pullback_of(run)
+    return (result, pullback, map_leaves(own_copy, run.aux)) if has_aux else (result, pullback)
+
+
+def pullback_of(run: Recording) -> Callable[..., tuple[Any, ...]]:
+    """Return the function from a cotangent of what a recorded function returned to those of its arguments."""
 
     def pullback(ct: Any, *more: Any) -> tuple[Any, ...]:
         if more:
@@ -372,8 +399,7 @@ def pulled(
         cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
 
-    result = map_leaves(own_copy, run.result())
-    return (result, pullback, map_leaves(own_copy, run.aux)) if has_aux else (result, pullback)
+    return pullback
 
 
 def own_copy(leaf: Any) -> Any:
