@@ -368,3 +368,37 @@ def test_results_that_are_parts_of_one_array_still_are() -> None:
         for whole, part in (found[:2], found[2:]):
             part[0] = 7.0
             assert whole[2] == 7.0
+
+
+BEHIND: dict[str, Callable[[Any], Any]] = {
+    "a mask": lambda r: np.sum(np.where(r > 0.5, r * r, 0.0)),
+    "masks": lambda r: np.sum(np.where(r > 0.5, np.where(r < 0.7, r**3, 1.0), np.sin(r))),
+    "an index": lambda r: r[-1] * r[0],
+    "a selection": lambda r: np.sum(r[r > 0.5] ** 2),
+    "a decision": lambda r: np.sum(r) if r[0] > 9 else np.sum(r[1:] ** 2),
+}
+"""What is made of a result; of others nothing is."""
+
+
+@pytest.mark.parametrize("behind", BEHIND.values(), ids=list(BEHIND))
+@pytest.mark.parametrize("wait", [0, 1])
+def test_tapes_are_differentiated_before_and_after_calls_become_native(
+    monkeypatch: pytest.MonkeyPatch, behind: Callable[[Any], Any], wait: int
+) -> None:
+    monkeypatch.setattr("wengert.compile.executable.calls_to_wait", lambda _: wait)
+
+    def two(x: Any) -> Any:
+        return np.sin(x) * x, np.exp(x)
+
+    def loss(x: Any, function: Callable[[Any], Any]) -> Any:
+        first, _ = function(x)
+        _, second = function(x + np.where(x > 1.0, behind(first), 0.0))
+        return behind(first) + behind(second)
+
+    jitted, x = wg.jit(two), np.linspace(0.2, 1.4, 7)
+    gradient, hessian = wg.grad(loss)(x, two), wg.hessian(lambda x: loss(x, two))(x)
+    for _ in range(4):
+        leaf = wg.tensor(x, requires_grad=True)
+        (found,) = wg.autograd.grad(loss(leaf, jitted), [leaf], create_graph=True)
+        np.testing.assert_allclose(found.detach(), gradient, rtol=1e-12)
+        np.testing.assert_allclose(wg.autograd.grad(np.sum(found * x), [leaf])[0], hessian @ x, rtol=1e-11)

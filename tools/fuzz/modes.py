@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import re
 import signal
 import traceback
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
-from tools.fuzz.programs import Program, copies, loaded
+from tools.fuzz.programs import Program, copies, loaded, total
+from wengert import _config
+from wengert.compile import executable
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
 from wengert.core.stores import called
@@ -397,6 +400,97 @@ def taylor(this: Subject) -> None:
     compare_slope(this, "curvature", 2 * half, this.expected[0].curvature, 1e-4)
 
 
+# Jitted calls on tapes, and when they become native
+
+
+def chosen(result: Any, form: int) -> Any:
+    """Return a part of a result of a call: what a mask, a decision, or an index leaves of it."""
+    if np.result_type(result).kind != "f" or not np.size(result):
+        return result
+    if form == 0:
+        return np.where(result > 0.1, result * result, 0.0)
+    if form == 1:
+        return np.where(np.cos(result) > 0.0, np.where(result < 0.5, result, 1.5), np.sin(result))
+    if form == 2:
+        return result * 2.0 if np.sum(result) > 0.2 else np.exp(np.sin(result))
+    if form == 3:
+        return result[..., -1] * result[..., 0] if np.ndim(result) else result * result
+    return result[result > 0.1] * 3.0 if np.ndim(result) else result
+
+
+def chosen_loss(this: Subject, program: Any) -> Any:
+    """Return a number that depends on parts of what two calls of a program give, the second on what the first gave."""
+    forms = random.Random(this.module.__name__).choices(range(5), k=8)
+
+    def loss(x: Any, y: Any, r: Any, n: Any, m: Any) -> Any:
+        first = [chosen(result, form) for result, form in zip(program(x, y, r, n, m), forms, strict=False)]
+        shift = 0.1 * np.sin(total(first))
+        second = [chosen(result, 4 - form) for result, form in zip(program(x + shift, y, r, n, m), forms, strict=False)]
+        return total(first) + (total(second) if np.sum(shift) > 0.0 else 0.5 * total(second))
+
+    return loss
+
+
+def chosen_expected(this: Subject) -> tuple[Any, Any]:
+    """Return the gradient of what is chosen of a program that is not jitted, and how it changes in a direction."""
+    function = gradient_of(chosen_loss(this, this.module.program))
+    if "chosen" not in this.traced:
+        this.traced["chosen"] = wg.jvp(*at_first_point(this, function), this.directions[0])
+    found: tuple[Any, Any] = this.traced["chosen"]
+    if not all(np.all(np.isfinite(x)) and np.max(np.abs(x)) < LARGE for part in found for x in part):
+        raise Rejected("its derivatives are too large")
+    return found
+
+
+def compare_chosen(this: Subject, program: Any, second: bool) -> None:
+    """Compare first derivatives on a tape of parts of what a jitted program gives, or first and second ones."""
+    gradient, change = chosen_expected(this)
+    leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0][:FLOATS]]
+    loss = chosen_loss(this, program)(*leaves, *copies(this.points[0][FLOATS:]))
+    if not isinstance(loss, wg.Tensor) or not loss.requires_grad:
+        raise Rejected("it depends on no argument")
+    options = {"allow_unused": True, "materialize_grads": True}
+    found = wg.autograd.grad(loss, leaves, create_graph=second, **options)
+    for i, (one, other) in enumerate(zip(found, gradient, strict=True)):
+        compare(f"gradient {i}", one.detach(), other, 1e-3 if this.single else 1e-9)
+    slope = sum(np.sum(g * d) for g, d in zip(found, this.directions[0], strict=True)) if second else None
+    if isinstance(slope, wg.Tensor) and slope.requires_grad:
+        for i, (one, other) in enumerate(zip(wg.autograd.grad(slope, leaves, **options), change, strict=True)):
+            compare(f"second derivative {i}", one, other, 1e-3 if this.single else 1e-8)
+
+
+def tape_jit(this: Subject) -> None:
+    """Compare derivatives on a tape through calls of the traced program."""
+    compare_chosen(this, this.jitted("program"), second=False)
+
+
+def tape_tape_jit(this: Subject) -> None:
+    """Compare second derivatives on a tape through calls of the traced program."""
+    compare_chosen(this, this.jitted("program"), second=True)
+
+
+@contextlib.contextmanager
+def native_after(calls: int) -> Iterator[None]:
+    """Let graphs become native after some calls."""
+    before = _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait
+    _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait = True, False, lambda _: calls
+    try:
+        yield
+    finally:
+        _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait = before
+
+
+def switch(this: Subject) -> None:
+    """Compare values, and derivatives on a tape, while what computes them becomes native."""
+    with native_after(random.Random(this.module.__name__).choice((1, 2, 3))):
+        program, slope = wg.jit(this.module.program), wg.jit(gradient_of(this.module.loss))
+        for attempt in range(5):
+            for k, point in enumerate(this.points):
+                compare_results(this, program(*copies(point)), k, wider=True)
+                compare_gradient(this, slope(*copies(point)), k)
+            compare_chosen(this, program, second=attempt % 2 == 1)
+
+
 MODES: dict[str, Callable[[Subject], None]] = {
     "eager": eager,
     "tape": tape,
@@ -415,6 +509,9 @@ MODES: dict[str, Callable[[Subject], None]] = {
     "vmap(grad(jit))": vmap_grad_jit,
     "grad(grad(jit))": grad_grad_jit,
     "taylor": taylor,
+    "tape(jit)": tape_jit,
+    "tape(tape(jit))": tape_tape_jit,
+    "switch": switch,
 }
 
 

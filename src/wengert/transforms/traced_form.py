@@ -248,7 +248,7 @@ class GraphCall(Primitive):
             return self.guarded.vjp(ct, out, operands, avals, params)
         halves = self.traced.partition(self.wanted, self.masked)
         given = [self.completed(cts[i], i) for i in self.floats]
-        if any(type(x) is Tensor for x in given) or out is None:
+        if out is None or any(type(x) is Tensor for x in (*given, *operands)):
             found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
         else:
             found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
@@ -278,8 +278,8 @@ class GuardedCall(GraphCall):
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
-        """Run both halves."""
-        if out is not None:
+        """Run both halves; on Tensors the whole gradient, which makes what it needs itself."""
+        if out is not None and not any(type(x) is Tensor for x in operands):
             out = self.traced.partition(self.wanted, True).run(operands)[self.outputs :]
         return super().vjp(ct, out, operands, avals, params)
 
