@@ -147,6 +147,7 @@ NEVER = {
 SPECIAL = {s.primitive for s in samples.special.SAMPLES} - {
     *("erf", "erfc", "gammaln", "psi", "expit", "log_expit", "logit", "xlogy", "xlog1py", "entr", "huber"),
     *("scipy.exp2", "exp10", "scipy.expm1", "scipy.log1p", "scipy.cbrt", "scipy.round", "gaussian", "student_body"),
+    *("softmax_product", "log_softmax_transposed"),
 }
 """Functions of SciPy's, of which these have expressions."""
 ROUTINES = {

@@ -968,3 +968,124 @@ def test_what_decays_keeps_its_digits(name: str) -> None:
             found = np.asarray(way(x))
             assert found.dtype == dtype
             np.testing.assert_allclose(found, want, rtol=most)
+
+
+def attended(q: Any, k: Any, v: Any, left: Any, added: Any) -> Any:
+    """Return attention query by query, from the keys that are left to each."""
+    found = np.zeros((*q.shape[:-1], v.shape[-1]))
+    for i in np.ndindex(*q.shape[:-1]):
+        keys = np.nonzero(left[i])[0]
+        if len(keys):
+            scores = k[(*i[:-1], keys)] @ q[i] / np.sqrt(q.shape[-1]) + added[i][keys]
+            found[i] = scipy.special.softmax(scores) @ v[(*i[:-1], keys)]
+    return found
+
+
+def ways_to_differentiate(f: Callable[[Any], Any], *others: Any) -> dict[str, Callable[[Any], Any]]:
+    """Return the gradient of a function of one array in every mode; lanes have another array beside it."""
+
+    def on_tape(x: Any) -> Any:
+        t = wg.tensor(x, requires_grad=True)
+        f(t).backward()
+        return t.grad
+
+    def forward(x: Any) -> Any:
+        unit = np.eye(x.size).reshape(-1, *x.shape)
+        return wg.vmap(lambda t: wg.jvp(f, (x,), (t,))[1])(unit).reshape(x.shape)
+
+    return {
+        "grad": wg.grad(f),
+        "tape": on_tape,
+        "jvp": forward,
+        "jit": wg.jit(wg.grad(f)),
+        "grad of jit": wg.grad(wg.jit(f)),
+        "vmap": lambda x: wg.vmap(wg.grad(f))(np.stack([x + 1, x]))[1],
+    }
+
+
+MASKS = {
+    "truths": np.array([[True, False, True], [False, False, False], [True, True, True], [False, True, False]]),
+    "truths of all heads": np.array([[[True, False, True]] * 4, [[False] * 3] * 4]),
+    "one row for all": np.zeros((1, 3), bool),
+    "numbers": np.array([[0.5, -np.inf, -1.0], [-np.inf] * 3, [0.0, 2.0, 0.0], [-np.inf, 1.0, -np.inf]]),
+}
+
+
+@together("name", MASKS)
+def test_a_query_to_which_nothing_is_left_gives_zeros_and_finite_gradients(name: str) -> None:
+    mask, rng = MASKS[name], np.random.default_rng(1)
+    q, k, v = rng.normal(size=(2, 4, 5)), rng.normal(size=(2, 3, 5)), rng.normal(size=(2, 3, 2))
+    whole = np.broadcast_to(mask, (2, 4, 3))
+    left = whole if mask.dtype == bool else whole > -np.inf
+    want = attended(q, k, v, left, np.zeros(whole.shape) if mask.dtype == bool else whole)
+    attention = functional.scaled_dot_product_attention
+    lanes = wg.vmap(attention)(np.stack([q, q]), np.stack([k, k]), np.stack([v, v]), np.stack([whole, whole]))
+    ways = attention(q, k, v, mask), wg.jit(attention)(q, k, v, mask), lanes[1]
+    for found in ways:
+        np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-15)
+    for place, x in enumerate((q, k, v)):
+
+        def loss(x: Any, place: int = place, mask: Any = mask) -> Any:
+            operands = [x if i == place else other for i, other in enumerate((q, k, v))]
+            return np.sum(attention(*operands, mask) ** 2)
+
+        def loss_of_masks(x: Any, loss: Any = loss) -> Any:
+            return loss(x, mask=wg.stop_gradient(np.sum(x) * 0) + mask if mask.dtype == float else mask)
+
+        steps = np.eye(x.size).reshape(-1, *x.shape) * 1e-6
+        exact = np.reshape([(loss(x + step) - loss(x - step)) / 2e-6 for step in steps], x.shape)
+        for f in (loss, loss_of_masks):
+            for way, gradient in ways_to_differentiate(f).items():
+                np.testing.assert_allclose(gradient(x), exact, rtol=1e-6, atol=1e-8, err_msg=way)
+        assert np.isfinite(wg.hessian(loss)(x)).all()
+    if mask.dtype == float:
+        finite = wg.grad(lambda mask: np.sum(attention(q, k, v, mask) ** 2))(mask)
+        assert np.isfinite(finite).all()
+        assert not finite[1].any()
+
+
+def test_attention_in_half_precision_multiplies_in_single() -> None:
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.normal(size=(30, 400)) * 30 for _ in range(3))  # whose products are up to a million
+    half = [x.astype(np.float16) for x in (q, k, v)]
+    want = functional.scaled_dot_product_attention(*[x.astype(float) for x in half])
+    found = functional.scaled_dot_product_attention(*half)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, want, rtol=2e-3, atol=2e-2)
+
+
+ROWS_OF_NOTHING = np.array([[-np.inf, -np.inf, -np.inf], [1.0, 2.0, -np.inf], [0.5, -1.0, 2.0]])
+OF_ROWS: dict[str, Callable[[Any], Any]] = {
+    "softmax": lambda x: functional.softmax(x, 1),
+    "log_softmax": lambda x: np.where(x == -np.inf, 0, functional.log_softmax(x, 1)),
+    "softmax of SciPy": lambda x: special.softmax(x, axis=1),
+    "log_softmax of SciPy": lambda x: np.where(x == -np.inf, 0, special.log_softmax(x, axis=1)),
+    "logsumexp": lambda x: special.logsumexp(x, axis=1, keepdims=True),
+    "logaddexp": lambda x: np.logaddexp.reduce(x, axis=1, keepdims=True),
+    "cross_entropy": lambda x: functional.cross_entropy(x, np.array([0, 1, 2]), "none")[:, None],
+}
+
+
+@together("name", OF_ROWS)
+def test_rows_of_nothing_that_are_masked_away_pass_on_zeros(name: str) -> None:
+    f, keep, rng = OF_ROWS[name], np.array([[False], [True], [True]]), np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        weights = rng.normal(size=f(ROWS_OF_NOTHING).shape)
+
+        def loss(x: Any) -> Any:
+            return np.sum(np.where(keep, f(x), 0) * weights)
+
+        gradients = {way: gradient(ROWS_OF_NOTHING) for way, gradient in ways_to_differentiate(loss).items()}
+        twice = wg.jvp(wg.grad(loss), (ROWS_OF_NOTHING,), (np.ones((3, 3)),))[1]
+        beside = np.concatenate([np.zeros((1, 3)), ROWS_OF_NOTHING[1:]])  # the same, and something in the first row
+        want = np.concatenate([np.zeros((1, 3)), wg.grad(loss)(beside)[1:]])
+    for way, found in gradients.items():
+        np.testing.assert_allclose(found, want, rtol=1e-12, err_msg=way)
+    assert np.isfinite(twice).all()
+
+
+def test_the_mean_of_losses_of_which_none_counts_is_that_of_none() -> None:
+    logits = np.zeros((2, 3))
+    with np.errstate(all="ignore"):
+        assert np.isnan(functional.cross_entropy(logits, np.array([1, 1]), ignore_index=1).item())  # as in PyTorch
+    assert not wg.grad(lambda x: functional.cross_entropy(x, np.array([1, 1]), "sum", ignore_index=1))(logits).any()

@@ -9,8 +9,10 @@ import numpy as np
 import scipy.special as sp
 
 import wengert.scipy.special as wsp
-from tests.samples.base import Sample, fixed, sample
+from tests.samples.base import Sample, fixed, normal, sample
 from tests.samples.elementwise import special as primitive
+from wengert.core.dispatch import apply
+from wengert.primitives.shares import shares_of_sum
 from wengert.primitives.special.bessel import SPHERICAL
 from wengert.primitives.special.declaration import OF_SCIPY
 
@@ -19,6 +21,11 @@ def of(ufunc: np.ufunc, *points: Any, order: int = 2) -> Sample:
     """Return the sample of a ufunc: numbers in lists are differentiated, others are not."""
     args = [np.array(x) if isinstance(x, list) else fixed(x) for x in points]
     return sample(OF_SCIPY[ufunc].name, ufunc, *args, order=order)
+
+
+def shares_in_rows(x: Any) -> Any:
+    """Return the parts of a sum of exponentials."""
+    return apply(shares_of_sum, np.logaddexp.reduce(x, axis=1, keepdims=True), x, axis=(-1,))
 
 
 def derivative(name: str, *points: Any, **params: Any) -> Sample:
@@ -157,6 +164,11 @@ SUMS = [
     derivative("weighted_logsumexp", [0.3, -1.2, 0.5], [0.7, 1.1, -2.2], axis=(0,), keepdims=False, signed=True),
     sample("weighted_logsumexp", sum_with_sign, np.array([0.3 + 0.2j, -1.2, 0.5]), np.array([0.7, 1.1j, -2.2])),
     derivative("logsumexp_sign", [0.3, -1.2, 0.5], [0.7, 1.1, -2.2], axis=(0,), keepdims=False),
+    derivative("softmax_product", [[0.2, -0.7, 1.1], [0.4, 0.1, 0.3]], [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], axis=(-1,)),
+    derivative("softmax_product", [[0.2, -0.7], [0.4, 0.1]], [[0.5, 0.3], [0.1, 0.1]], axis=(-2, -1)),
+    derivative("log_softmax_transposed", [[0.2, -0.7, 1.1]], [[-0.9, -1.3, -1.7]], axis=(-1,)),
+    derivative("log_softmax_product", [[0.2, -0.7, 1.1]], [[-0.9, -1.3, -1.7]], axis=(-1,)),
+    sample("shares_of_sum", shares_in_rows, normal(2, 3)),
     derivative("softmax", [[0.3, -1.2, 0.5], [1.0, 0.2, 0.1]], axis=1),
     derivative("log_softmax", [[0.3, -1.2, 0.5], [1.0, 0.2, 0.1]], axis=1),
 ]

@@ -28,7 +28,17 @@ from wengert.compile.pointwise import pointwise
 from wengert.compile.scalars import Scalar
 from wengert.compile.scans import extremum_partials, recurrence, scan
 from wengert.compile.searching import place_of_extremum
-from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
+from wengert.compile.sums import (
+    count_nonzero,
+    log_softmax_transposed,
+    logsumexp,
+    mean,
+    norm,
+    reduction,
+    softmax_product,
+    trace,
+    variance,
+)
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.contraction import Contraction
 from wengert.core.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
@@ -269,6 +279,8 @@ NAMED: dict[str, Rule] = {
     "var": variance,
     "std": variance,
     "logaddexp_reduce": logsumexp,
+    "softmax_product": softmax_product,
+    "log_softmax_transposed": log_softmax_transposed,
     "getitem": part,
     "imag": imaginary,
     "real": pointwise,

@@ -15,14 +15,17 @@ from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.pointwise import BOOLEAN
 from wengert.compile.scalars import Scalar, convert, operate, select
 from wengert.core.form import Reduction, form_of
+from wengert.primitives.shares import LARGEST_LOGARITHM, LARGEST_SHARE
 
 __all__ = [
     "count_nonzero",
+    "log_softmax_transposed",
     "logsumexp",
     "mean",
     "norm",
     "reduced",
     "reduction",
+    "softmax_product",
     "trace",
     "variance",
     "with_axes_restored",
@@ -249,6 +252,36 @@ def logsumexp(call: Call) -> Found:
     total = with_axes_restored(reduced(call.nodes, "add", operate("exp", x - there).access, shape, axis), kept, axis)
     found = finite + operate("log", Scalar(call.nodes, total, kept))
     return reshaped(call.nodes, found.access, kept, call.out.shape)
+
+
+def sum_along(call: Call, x: Scalar) -> Scalar:
+    """Return sums of values at the points of the result along its axes, counted from the end, at each of its points."""
+    shape = call.out.shape
+    axes = sorted([k % len(shape) for k in call.params["axis"]])
+    kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
+    total = with_axes_restored(reduced(call.nodes, "add", x.access, shape, axes), kept, axes)
+    return Scalar(call.nodes, total.through(broadcast_map(kept, len(shape))), shape)
+
+
+def mended_product(call: Call, found: Scalar, v: Scalar, large: Scalar) -> Found:
+    """Return products whose rows sum to 0: one where a share is large from the others, and 0 for NaN of zeros."""
+    others = sum_along(call, select(large, 0, found))
+    found = select(large, -others, found)
+    moving = sum_along(call, convert(v.differs(0), found.dtype))
+    return select(found.differs(found) & moving.equals(0), 0, found).access
+
+
+def softmax_product(call: Call) -> Found:
+    """Lower the product of the Jacobian of softmax with a vector."""
+    v, p = (call.scalar(i, call.out.dtype) for i in (0, 1))
+    return mended_product(call, p * (v - sum_along(call, v * p)), v, p > LARGEST_SHARE[p.dtype])
+
+
+def log_softmax_transposed(call: Call) -> Found:
+    """Lower the product of the transposed Jacobian of the logarithm of softmax with a vector."""
+    v, logs = (call.scalar(i, call.out.dtype) for i in (0, 1))
+    found = v - operate("exp", logs) * sum_along(call, v)
+    return mended_product(call, found, v, logs > LARGEST_LOGARITHM[logs.dtype])
 
 
 def trace(call: Call) -> Found:

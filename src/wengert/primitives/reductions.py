@@ -18,9 +18,11 @@ from wengert.core.aval import Aval
 from wengert.core.choose import chosen
 from wengert.core.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
 from wengert.core.declare import constant, linear, opaque
+from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
+from wengert.primitives.shares import shares_of_sum
 
 __all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along", "restore_axes", "restored_shape"]
 
@@ -381,11 +383,9 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 def logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Weight the cotangent by exp(x - out); elements tied at infinity share equally."""
     out, ct = (restore_axes(v, x.shape, axis, keepdims) for v in (out, ct))
-    infinite = np.isinf(out)
-    tied = infinite & (x == out)
-    share = match_dtype(ct / np.maximum(np.sum(tied, axis=axis, keepdims=True), 1), ct.dtype)
-    weights = np.exp(np.where(infinite, -np.inf, x) - np.where(infinite, 0.0, out))
-    return np.where(tied, share, ct * weights)
+    if x.dtype.kind == "c":
+        return ct * np.exp(x - out)
+    return ct * apply(shares_of_sum, out, x, axis=tuple([i - len(x.shape) for i in axis]))
 
 
 logaddexp_reduce = opaque("logaddexp_reduce", evaluate_logsumexp, vjp=logsumexp_vjp, form=Reduction(np.logaddexp))

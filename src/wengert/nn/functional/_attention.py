@@ -14,6 +14,7 @@ from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import real, within
+from wengert.primitives.half_precision import HALF, widened
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
@@ -97,7 +98,8 @@ def scaled_dot_product_attention(
         query: an array of shape (..., queries, features).
         key: an array of shape (..., keys, features).
         value: an array of shape (..., keys, features of the result).
-        attn_mask: truth values that say what is attended to, or numbers to add to the products.
+        attn_mask: truth values that say what is attended to, or numbers to add to the products; where nothing is left
+            to a query its result is 0.
         is_causal: whether query i attends to the keys up to i alone.
         scale: the factor of products; one over the square root of the number of features if it is not given.
 
@@ -117,6 +119,8 @@ def scaled_dot_product_attention(
         raise UsageError(describe(name, given, needed, "Write is_causal= and scale= by their names"))
     require_flag(name, is_causal=is_causal)
     q, k, v = (real(name, x) for x in (query, key, value))
+    dtype = np.result_type(q.dtype, k.dtype, v.dtype)
+    q, k, v = map(widened, (q, k, v))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:
@@ -128,5 +132,21 @@ def scaled_dot_product_attention(
         if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
             given = f"attn_mask of dtype {mask.dtype}"
             raise DtypeError(describe(name, given, "truth values or floats are needed", "Convert it"))
-        scores = np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask
-    return np.matmul(softmax(scores), v)
+    found = np.matmul(softmax(scores) if mask is None else masked_softmax(scores, widened(mask)), v)
+    return found.astype(HALF) if dtype == HALF else found
+
+
+def masked_softmax(scores: Any, mask: Any) -> Any:
+    """Return the shares of what a mask leaves, and zeros for a query to which it leaves nothing.
+
+    Args:
+        scores: an array of shape (..., queries, keys).
+        mask: truth values that say what is left, or numbers to add, -infinity for what is not.
+    """
+    left = mask if mask.dtype.kind == "b" else mask != -np.inf
+    some = np.any(left, axis=-1, keepdims=True) if left.ndim else left
+    known = elements(some)
+    if known is not None and known.all():
+        return softmax(np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask)
+    added = 0.0 if mask.dtype.kind == "b" else np.where(left, mask, 0.0)
+    return np.where(some, softmax(np.where(left | ~some, scores + added, -np.inf)), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,22 @@ import scipy.special as sp
 from scipy.linalg import blas
 
 from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, at_once
 from wengert.core.form import Reduction
 from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
 from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
+from wengert.primitives.shares import (
+    LARGEST_LOGARITHM,
+    LARGEST_SHARE,
+    log_softmax_product,
+    log_softmax_transposed,
+    softmax_product,
+)
 
 __all__ = ["log_softmax", "logsumexp", "logsumexp_sign", "softmax", "weighted_logsumexp"]
 
+ndarray = np.ndarray
 MAX: Any = np.maximum.reduce
 MANY = 1 << 11
 """Elements of rows whose largest `reduceat` finds in half of the time."""
@@ -174,24 +183,38 @@ def evaluate_log_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
 
 
 def softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int, quick: bool = False) -> Any:
-    """Multiply by the Jacobian diag(p) - p p^T."""
-    if axis == out.ndim - 1 and ct.dtype == out.dtype and out.dtype.kind == "f":
-        found = ct - np.vecdot(ct, out)[..., None]
-        return np.multiply(found, out, out=found) if type(found) is np.ndarray else found * out
-    weighed = ct * out
-    share = out * np.add.reduce(weighed, axis, keepdims=True)
-    return np.subtract(weighed, share, out=weighed) if type(weighed) is np.ndarray else weighed - share
+    """Multiply by the Jacobian diag(p) - p p^T; what the primitive comes to for most arrays takes half as long here."""
+    if type(ct) is ndarray is type(out) and axis == out.ndim - 1 and ct.dtype is out.dtype:
+        largest = LARGEST_SHARE.get(out.dtype)
+        if largest is not None and out.size and out.item(out.argmax()) <= largest:
+            found = ct - (ct.dot(out) if out.ndim == 1 else np.vecdot(ct, out)[..., None])
+            return np.multiply(found, out, found)
+    return at_once(softmax_product, ct, out, axis=(axis - len(out.shape),))
+
+
+def softmax_jvp(tangents: Sequence[Any], out: Any, _x: Any, *, axis: int, quick: bool = False) -> Any:
+    """Multiply by the Jacobian, which is symmetric."""
+    return at_once(softmax_product, tangents[0], out, axis=(axis - len(out.shape),))
 
 
 def log_softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int, quick: bool = False) -> Any:
-    """Multiply by the transpose of 1 - 1 p^T."""
-    if type(ct) is np.ndarray is type(out) and ct.dtype is out.dtype:
-        share = np.exp(out)
-        share *= sum_along(ct, axis, True)
-        return np.subtract(ct, share, out=share)
-    return ct - np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
+    """Multiply by the transpose of 1 - 1 p^T, likewise."""
+    if type(ct) is ndarray is type(out) and ct.dtype is out.dtype:
+        largest = LARGEST_LOGARITHM.get(out.dtype)
+        if largest is not None and out.size and out.item(out.argmax()) <= largest:
+            share = np.exp(out)
+            share *= sum_along(ct, axis, True)
+            return np.subtract(ct, share, share)
+    return at_once(log_softmax_transposed, ct, out, axis=(axis - len(out.shape),))
+
+
+def log_softmax_jvp(tangents: Sequence[Any], out: Any, _x: Any, *, axis: int, quick: bool = False) -> Any:
+    """Multiply by 1 - 1 p^T."""
+    return at_once(log_softmax_product, tangents[0], out, axis=(axis - len(out.shape),))
 
 
 ALONG = Routine("(n)->(n)", "axis")
-softmax = opaque("softmax", evaluate_softmax, vjp=softmax_vjp, form=ALONG, fresh=True)
-log_softmax = opaque("log_softmax", evaluate_log_softmax, vjp=log_softmax_vjp, form=ALONG, fresh=True)
+softmax = opaque("softmax", evaluate_softmax, vjp=softmax_vjp, jvp=softmax_jvp, form=ALONG, fresh=True)
+log_softmax = opaque(
+    "log_softmax", evaluate_log_softmax, vjp=log_softmax_vjp, jvp=log_softmax_jvp, form=ALONG, fresh=True
+)

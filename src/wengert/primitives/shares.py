@@ -1,0 +1,235 @@
+"""Jacobians of softmax, of its logarithm, and of the logarithm of a sum of exponentials, times vectors.
+
+With the shares p, which sum to 1, they are diag(p) - p p^T, 1 - 1 p^T and p^T. What the first and the transpose of the
+second give sums to 0 along an axis. So where a share is nearly 1 and 1 - p has no digits left, its element is that of
+the others, with the sign changed. Rows whose shares are NaN, because all is masked away, pass on zeros as zeros.
+
+Axes are counted from the end, so that lanes change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.batching import lead
+from wengert.core.declare import opaque
+from wengert.core.dispatch import apply
+from wengert.core.form import Like, Pointwise
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import seen
+from wengert.primitives.complements import LEAST
+from wengert.primitives.half_precision import in_single_precision
+
+__all__ = [
+    "LARGEST_LOGARITHM",
+    "LARGEST_SHARE",
+    "log_softmax_product",
+    "log_softmax_transposed",
+    "shares_of_sum",
+    "softmax_product",
+]
+
+Axes = tuple[int, ...]
+ADD: Any = np.add.reduce
+LAST = (-1,)
+LARGEST_SHARE = {np.dtype(char): 1 - LEAST[char] for char in "fdg"}
+LARGEST_LOGARITHM = {dtype: math.log(largest) for dtype, largest in LARGEST_SHARE.items()}
+"""The largest shares, and their logarithms, of which 1 - p has digits enough."""
+
+
+def batch_along(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Treat all lanes at once."""
+    return apply(primitive, *[lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)], **params)
+
+
+def mended(found: Any, v: Any, shares: Any, largest: float | None, axis: Axes) -> Any:
+    """Return products, an array of our own whose rows sum to 0, with the digits of elements of the largest shares.
+
+    Args:
+        found: the products.
+        v: the vectors that were multiplied.
+        shares: the shares, or their logarithms.
+        largest: above which one is too large; None for complex ones.
+        axis: the axes of rows.
+    """
+    if largest is None or not shares.size or shares.item(shares.argmax()) <= largest:
+        return found
+    large = shares > largest
+    if len(axis) == 1:
+        along, places = (np.moveaxis(x[np.newaxis], axis[0], -1) for x in (found, large))
+        places = np.nonzero(places)
+        rows = along[places[:-1]]
+        rows[np.arange(len(rows)), places[-1]] = 0
+        along[places] = -ADD(rows, -1)
+    else:
+        found = np.where(large, -ADD(np.where(large, 0, found), axis, keepdims=True), found)
+    return without_idle_nan(found, v, axis)
+
+
+def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
+    """Return what is linear in the rows of v, 0 for NaN where a row of v is 0."""
+    known = seen(found)
+    if known is not None and not np.isnan(known).any():
+        return found
+    idle = np.all(v == 0, axis=axis, keepdims=True)
+    return np.where(np.isnan(found) & idle, 0.0, found)
+
+
+# diag(p) - p p^T
+
+
+@in_single_precision
+def softmax_product_value(v: Any, p: Any, *, axis: Axes) -> Any:
+    """Evaluate (diag(p) - p p^T) v."""
+    if axis == LAST and v.dtype == p.dtype and p.dtype.kind == "f":
+        found = v - np.vecdot(v, p)[..., None]
+        np.multiply(found, p, found)
+    else:
+        found = v * p
+        found -= p * ADD(found, axis, keepdims=True)
+    return mended(found, v, p, LARGEST_SHARE.get(p.dtype), axis)
+
+
+def along_shares(change: Any, v: Any, p: Any, axis: Axes, *, transposed: bool) -> Any:
+    """Return the derivative of the product by p, or its transpose, times a change."""
+    total = np.sum(v * p, axis=axis, keepdims=True)
+    left, right = (v, p) if transposed else (p, v)
+    found = change * (v - total) - left * np.sum(change * right, axis=axis, keepdims=True)
+    return without_idle_nan(found, v, axis)
+
+
+def softmax_product_vjp(ct: Any, _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
+    """Multiply by the matrix, which is symmetric, and by the derivative by p."""
+    return apply(softmax_product, ct, p, axis=axis), along_shares(ct, v, p, axis, transposed=True)
+
+
+def softmax_product_jvp(tangents: Sequence[Any], _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
+    """Do so for tangents."""
+    by_v, by_p = tangents
+    moved = 0.0 if by_v is None else apply(softmax_product, by_v, p, axis=axis)
+    return moved if by_p is None else moved + along_shares(by_p, v, p, axis, transposed=False)
+
+
+softmax_product = opaque(
+    "softmax_product",
+    softmax_product_value,
+    vjp=softmax_product_vjp,
+    jvp=softmax_product_jvp,
+    form=Like(lambda _v, p, **_params: p),
+    batch=batch_along,
+)
+
+
+# 1 - 1 p^T and its transpose
+
+
+@in_single_precision
+def log_softmax_transposed_value(v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Evaluate (1 - p 1^T) v for logarithms of p."""
+    found = np.exp(logs)
+    found *= ADD(v, axis, keepdims=True)
+    np.subtract(v, found, found)
+    return mended(found, v, logs, LARGEST_LOGARITHM.get(logs.dtype), axis)
+
+
+@in_single_precision
+def log_softmax_product_value(v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Evaluate (1 - 1 p^T) v, from what v is more than where p is largest: that of equal numbers is 0."""
+    rest = v
+    largest = LARGEST_LOGARITHM.get(logs.dtype)
+    if largest is not None and logs.size and not logs.item(logs.argmax()) <= largest:
+        place = np.argmax(np.nan_to_num(logs, nan=-np.inf), axis[0], keepdims=True)
+        rest = v - np.take_along_axis(v, place, axis[0])
+    found = rest - ADD(np.exp(logs) * rest, axis, keepdims=True)
+    return without_idle_nan(found, v, axis)
+
+
+def log_softmax_transposed_vjp(ct: Any, _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Multiply by the matrix itself, and by the derivative by the logarithms."""
+    by_logs = -ct * np.exp(logs) * np.sum(v, axis=axis, keepdims=True)
+    return apply(log_softmax_product, ct, logs, axis=axis), without_idle_nan(by_logs, v, axis)
+
+
+def log_softmax_transposed_jvp(tangents: Sequence[Any], _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Do so for tangents."""
+    by_v, by_logs = tangents
+    moved = 0.0 if by_v is None else apply(log_softmax_transposed, by_v, logs, axis=axis)
+    if by_logs is None:
+        return moved
+    return moved + without_idle_nan(-by_logs * np.exp(logs) * np.sum(v, axis=axis, keepdims=True), v, axis)
+
+
+def log_softmax_product_vjp(ct: Any, _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Multiply by the transpose, and by the derivative by the logarithms."""
+    by_logs = -np.exp(logs) * v * np.sum(ct, axis=axis, keepdims=True)
+    return apply(log_softmax_transposed, ct, logs, axis=axis), without_idle_nan(by_logs, v, axis)
+
+
+def log_softmax_product_jvp(tangents: Sequence[Any], _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Do so for tangents."""
+    by_v, by_logs = tangents
+    moved = 0.0 if by_v is None else apply(log_softmax_product, by_v, logs, axis=axis)
+    if by_logs is None:
+        return moved
+    by_logs = np.sum(-by_logs * np.exp(logs) * v, axis=axis, keepdims=True)
+    return moved + without_idle_nan(np.broadcast_to(by_logs, logs.shape), v, axis)
+
+
+log_softmax_transposed = opaque(
+    "log_softmax_transposed",
+    log_softmax_transposed_value,
+    vjp=log_softmax_transposed_vjp,
+    jvp=log_softmax_transposed_jvp,
+    form=Like(lambda _v, logs, **_params: logs),
+    batch=batch_along,
+)
+log_softmax_product = opaque(
+    "log_softmax_product",
+    log_softmax_product_value,
+    vjp=log_softmax_product_vjp,
+    jvp=log_softmax_product_jvp,
+    form=Like(lambda _v, logs, **_params: logs),
+    batch=batch_along,
+)
+
+
+# Shares of the logarithm of a sum
+
+
+@in_single_precision
+def shares_of_sum_value(out: Any, x: Any, *, axis: Axes) -> Any:
+    """Evaluate exp(x - out); elements tied at infinity share equally."""
+    infinite = np.isinf(out)
+    if not infinite.any():
+        return np.exp(x - out)
+    tied = infinite & (x == out)
+    found = np.exp(np.where(infinite, -np.inf, x) - np.where(infinite, 0.0, out))
+    return np.where(tied, 1 / np.maximum(ADD(tied, axis, x.dtype, keepdims=True), 1), found)
+
+
+def shares_of_finite(out: Any, found: Any) -> Any:
+    """Return shares, 0 where the sum is infinite and they do not change."""
+    known = seen(out)
+    return found if known is not None and np.isfinite(known).all() else np.where(np.isinf(out), 0.0, found)
+
+
+def shares_of_sum_vjp(ct: Any, found: Any, out: Any, _x: Any, *, axis: Axes) -> Any:
+    """Multiply by diag(p) - p p^T: the logarithm of the sum depends on x, too."""
+    return None, apply(softmax_product, ct, shares_of_finite(out, found), axis=axis)
+
+
+def shares_of_sum_jvp(tangents: Sequence[Any], found: Any, out: Any, _x: Any, *, axis: Axes) -> Any:
+    """Do so for a tangent."""
+    t = tangents[1]
+    return np.zeros_like(found) if t is None else apply(softmax_product, t, shares_of_finite(out, found), axis=axis)
+
+
+shares_of_sum = opaque(
+    "shares_of_sum", shares_of_sum_value, vjp=shares_of_sum_vjp, jvp=shares_of_sum_jvp, form=Pointwise()
+)
