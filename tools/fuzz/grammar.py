@@ -29,12 +29,14 @@ UNARY = templates(
     np.sqrt(1.0 + ({X}) ** 2) ; np.log(2.0 + ({X}) ** 2) ; np.log1p(np.square({X})) ; -({X}) ; np.abs({X})
     ({X}) ** 2 ; ({X}) ** 3 ; 1.0 / (2.0 + np.cos({X})) ; np.arcsinh({X}) ; np.square({X}) ; np.copy({X})
     np.expm1(np.sin({X})) ; np.cbrt(2.0 + np.sin({X})) ; np.reciprocal(3.0 + np.cos({X})) ; np.positive({X})
+    np.abs({X}) ** 2 ; np.sqrt(({X}) ** 4) ; np.square(0.5 * np.fabs({X})) ; np.cbrt(({X}) ** 3) * {X}
     """
 )
 BINARY = templates(
     """
     ({X} + {X}) ; ({X} - {X}) ; ({X} * {X}) ; ({X} * {X}) ; {X} / (2.0 + np.sin({X})) ; ({X} * {S}) ; ({S} - {X})
     ({X} + {S}) ; np.maximum({X}, {X}) ; np.minimum({X}, {S}) ; np.hypot({X}, 1.0 + ({X}) ** 2)
+    (np.hypot({X}, {X}) / 2.0) ** 2
     np.where({bX}, {X}, {X}) ; np.where({bX}, {X}, {S}) ; np.logaddexp({X}, {X})
     np.arctan2({X}, 3.0 + np.sin({X})) ; (1.5 + np.sin({X})) ** {X} ; np.clip({X}, -0.7, 0.9)
     np.multiply({X}, {X}) ; ({X} * {bX}) ; np.add({X}, {X}, where={bX}, out=np.zeros_like({X}))
@@ -179,6 +181,7 @@ SHAPED = {
         {V}[0] ; {V}[-1] ; {M}[1, 2] ; {W}[2][0] ; {F}[3] ; np.sum({V}) ; np.sum({M}) ; np.mean({Q}) ; np.max({V})
         np.min({M}) ; ({V}).sum() ; np.prod({V}) ; np.dot({V}, {V}) ; {V} @ {V} ; np.trace({Q})
         np.linalg.norm({V} + 2.0) ; np.std({F} + 4.0 * np.arange(6))
+        (np.linalg.norm({V}) * 0.5) ** 2 ; np.std({F}) ** 2
         np.var({M}) ; np.einsum('i,i->', {V}, {V}) ; np.vdot({P}, {P})
         {V}[np.argmax({V})] ; np.median({V}) ; np.ptp({F}) ; np.sum({M}, where={bM}) ; np.inner({V}, {V})
         float(0.75) ; 0.5 ; 2 ; 1.5 ; np.sum({V}, initial=0.5) ; np.average({V}, weights=np.array([0.2, 0.3, 0.5]))

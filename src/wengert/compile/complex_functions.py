@@ -269,9 +269,12 @@ def direction(x: Parts) -> Parts:
     return found[0], found[1]
 
 
-def guarded(x: Parts, r: Parts, t: Parts) -> Parts:
-    """Return x, and 0 where r is NaN although t is 0."""
-    none = (r[0].differs(r[0]) | r[1].differs(r[1])) & t[0].equals(0) & t[1].equals(0)
+def guarded(x: Parts, r: Parts, t: Parts, *, masked: bool = False, steep: bool = False) -> Parts:
+    """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial."""
+    ends = t[0].equals(0) & t[1].equals(0)
+    if steep:
+        ends = ends | operate("absolute", t[0]).equals(math.inf) | operate("absolute", t[1]).equals(math.inf)
+    none = (r[0].differs(r[0]) | r[1].differs(r[1])) & ends
     return select(none, 0, x[0]), select(none, 0, x[1])
 
 

@@ -109,8 +109,10 @@ def replaced(x: Scalar, *, nan: float, posinf: float | None, neginf: float | Non
     return select(is_nan(x), nan, select(x.equals(math.inf), high, select(x.equals(-math.inf), low, x)))
 
 
-def guarded(x: Scalar, r: Scalar, t: Scalar, *, masked: bool = False) -> Scalar:  # sweeps look at it
-    """Return x, and 0 where r is NaN although t is 0."""
+def guarded(x: Scalar, r: Scalar, t: Scalar, *, masked: bool = False, steep: bool = False) -> Scalar:
+    """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial."""
+    if steep:
+        return select(is_nan(r) & (t.equals(0) | is_infinite(t)), 0, x)
     if x.access == r.access and r.dtype == t.dtype and r.dtype.kind == "f":
         return operate("guarded", r, t)
     return select(is_nan(r) & t.equals(0), 0, x)

@@ -21,6 +21,7 @@ __all__ = [
     "has_finite_square",
     "has_no_nan",
     "match_dtype",
+    "may_have_nan",
     "strong_zero",
     "sum_over",
     "unbroadcast",
@@ -181,6 +182,8 @@ def has_no_nan(r: Any) -> bool:
 
 def has_finite_square(x: Any) -> bool:
     """Tell whether an array is so small that the squares of its elements, and their sum, are finite."""
+    if type(x) is float64:
+        return bool(x * x < np.inf)
     small = type(x) is ndarray and (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= SHARED_BY_BLAS
     return small and bool(sum_of_squares(x) < np.inf)
 
@@ -215,7 +218,8 @@ def guard(x: Any, r: Any, t: Any, **kept: bool) -> Any:
     """Return x, and 0 for elements where the rule of a singular primitive came out as r, NaN, although t is 0.
 
     That is a primitive, closed under differentiation: a linear one that chooses elements of its first operand.
-    With `masked=True` the sweep that makes it has passed a mask, and so has every sweep that passes it.
+    With `masked=True` the sweep that makes it has passed a mask, and so has every sweep that passes it. With
+    `steep=True` it has passed an infinite partial, and an infinite t times a partial of 0 is 0, too, as forwards.
     """
     return apply(PRIMITIVES["guarded"], x, r, t, **kept)
 
@@ -231,8 +235,9 @@ def strong_zero(
     Args:
         rule: the rule.
         regular: tells of operands, literal ones among them, whether their partials are finite where they are.
-        **kept: `masked`, if the sweep has passed a mask; see `guard`.
+        **kept: `masked`, if the sweep has passed a mask; `steep`, if an infinite partial; see `guard`.
     """
+    steep = "steep" in kept
 
     @wraps(rule)
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
@@ -241,7 +246,7 @@ def strong_zero(
             return r
         if not may_have_nan(r, bool(kept)):
             return r
-        if not is_staged(t) and np.all(raw(t)):
+        if not is_staged(t) and np.all(raw(t)) and not (steep and np.isinf(raw(t)).any()):
             return r
         if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on
             return r

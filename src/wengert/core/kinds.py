@@ -13,11 +13,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from wengert._cached import cached
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, shape_of
 from wengert.core.claims import Claim, alike
-from wengert.core.cotangent import strong_zero, unbroadcast
+from wengert.core.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
+from wengert.core.tensor import is_staged, raw
 from wengert.errors import GraphError, describe
 from wengert.native.elementwise import shared
 
@@ -37,6 +38,11 @@ class Elementwise(Primitive):
         passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
         masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
+        steep: whether a partial can be infinite where the value is finite, so that a sweep looks whether it is.
+        degree: of a root of its operand, of which degree: 2 or 3.
+        scales: the operands of which the result is a multiple each, as of the factors of a product.
+        square: of a root, a function of no arguments giving the primitive whose result is its square; see `Primitive`.
+        raises: whether it raises operand 0 to a power.
 
     Raises:
         RegistrationError: a rule is missing or has the wrong number of arguments.
@@ -60,8 +66,18 @@ class Elementwise(Primitive):
         passes: bool = False,
         masks: bool = False,
         overwrite: np.ufunc | None = None,
+        steep: bool = False,
+        degree: int = 0,
+        scales: tuple[int, ...] = (),
+        square: Callable[..., Primitive | None] | None = None,
+        raises: bool = False,
     ) -> None:
         super().__init__(name, evaluate)
+        self.steep = steep
+        self.degree = degree
+        self.scales = scales
+        self.square = square
+        self.raises = raises
         rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
         if not any(rule is not None for rule in rules):
             raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
@@ -94,10 +110,27 @@ class Elementwise(Primitive):
     @cached
     def guarded(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
+        return self.with_guards(masked=True)
+
+    @cached
+    def shields(self) -> tuple[Elementwise, Elementwise]:
+        """The same for sweeps that have passed an infinite partial, and no mask or one."""
+        return self.with_guards(steep=True), self.with_guards(masked=True, steep=True)
+
+    def shielded(self, masked: bool) -> Elementwise:
+        """Return the same for sweeps that have passed an infinite partial; `masked` if a mask, too."""
+        return self.shields[masked]
+
+    def is_steep(self, operands: Sequence[Any]) -> bool:
+        """Tell whether a partial can be infinite where the value is finite, given literals among the operands."""
+        return self.steep and not (self.regular is not None and self.regular(*operands))
+
+    def with_guards(self, **kept: bool) -> Elementwise:
+        """Return the same primitive with the strong zero on every rule."""
         if self.passes:
             return self
         twin = copy.copy(self)
-        twin.rules = tuple(rule and strong_zero(rule, masked=True) for rule in self.declared)
+        twin.rules = tuple(rule and strong_zero(rule, None, **kept) for rule in self.declared)
         twin.overwrite = None
         twin.registered = False
         return twin
@@ -182,6 +215,7 @@ class Linear(Primitive):
             Signature(name, rule, 2, None)
         self.variadic = variadic
         self.view = view
+        self.scales = (0,) if view else ()
         self.fresh = fresh
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
@@ -269,6 +303,18 @@ class Multilinear(Primitive):
 
     transposes: Sequence[Rule] | None = None
 
+    @cached
+    def shield(self) -> Multilinear:
+        """The same for sweeps that have passed an infinite partial."""
+        twin = copy.copy(self)
+        twin.steep = True
+        twin.registered = False
+        return twin
+
+    def shielded(self, _masked: bool) -> Multilinear:
+        """Return the same for sweeps that have passed an infinite partial."""
+        return self.shield
+
     def hold_to(self, claim: Claim) -> None:
         """Compare the transposes."""
         self.transposes = self.transposes and tuple(map(claim.transpose, self.transposes))
@@ -290,11 +336,51 @@ class Multilinear(Primitive):
         for i, aval in enumerate(avals):
             if aval is not None:
                 others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
-                if self.transposes is None:
-                    found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
-                else:
-                    found[i] = self.transposes[i](ct, aval, *others, **params)
+                found[i] = self.transposed(i, ct, aval, others, params)
+                if self.steep and may_have_nan(found[i], True):
+                    found[i] = self.finite_product(i, found[i], ct, aval, others, params)
         return found
+
+    def transposed(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Apply the transpose of one operand."""
+        if self.transposes is None:
+            return self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+        return self.transposes[i](ct, aval, *others, **params)
+
+    def finite_product(
+        self, i: int, product: Any, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]
+    ) -> Any:
+        """Return a product that has NaN with 0 for the products of infinite cotangents and 0."""
+        if not ct.shape:
+            return guard(product, product, ct, steep=True)
+        if is_staged(ct) or is_staged(product):
+            if not self.adds_nothing(i, aval, others, params):
+                return product
+            spread = self.transposed(i, ct, aval, [np.ones(shape_of(x)) for x in others], params)
+            return guard(product, product, spread, steep=True)
+        finite, infinite = zip(*map(parted, (ct, *others)), strict=True)
+        found = self.transposed(i, finite[0], aval, finite[1:], params)
+        large: Any = 0.0
+        for k, part in enumerate(infinite):
+            if np.any(raw(part)):
+                terms = [*infinite[:k], part, *finite[k + 1 :]]
+                large = large + self.transposed(i, terms[0], aval, terms[1:], params)
+        return found + np.where(large == 0, 0.0, large * np.inf)
+
+    def adds_nothing(self, i: int, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> bool:
+        """Tell whether each element of the cotangent of an operand belongs to one of the result's: from labels."""
+        record = getattr(self.form, "record", None)
+        if record is None:
+            return False
+        shapes = [*map(shape_of, others[:i]), aval.shape, *map(shape_of, others[i:])]
+        labels = record(shapes, params).transposed(i)
+        return all(label in labels.result or labels.lengths[label] == 1 for label in labels.operands[0])
+
+
+def parted(x: Any) -> tuple[Any, Any]:
+    """Return what is finite of an operand, and the signs of what is infinite."""
+    infinite = np.isinf(x)
+    return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
 
 
 class Opaque(Primitive):
@@ -313,6 +399,7 @@ class Opaque(Primitive):
             it jumps. Then second derivatives need one operation; there must be a `jvp`.
         fresh: whether the vjp returns memory of its own: never the cotangent's, a residual's, or that of two operands.
         outputs: the number of results.
+        square: of a root, a function of the parameters giving the primitive whose result is its square, or None.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
@@ -335,9 +422,11 @@ class Opaque(Primitive):
         piecewise: bool = False,
         fresh: bool = False,
         outputs: int = 1,
+        square: Callable[..., Primitive | None] | None = None,
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
+        self.square = square
         if vjp is None or (isinstance(vjp, Sequence) and all(rule is None for rule in vjp)):
             raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:

@@ -78,6 +78,12 @@ class Primitive:
         occasion: when a user declared it; None for the library's.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
+        steep: whether a partial can be infinite where the value is finite: at 0 that of a root, say.
+        degree: of a root of operand 0, of which degree; else 0.
+        square: of a root (|x|, a norm), which has a kink where it is 0: gives for its parameters the primitive of the
+            same operands whose result is the square of its own, and smooth; None where there is none.
+        scales: the operands of which the result is a multiple each, or a part.
+        raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         form, batch: see `ShapeRules`.
 
     >>> from wengert.extend import PRIMITIVES
@@ -105,6 +111,11 @@ class Primitive:
     occasion: Occasion | None = None
     only_saved: Sequence[int] = ()
     must_run = False
+    square: Callable[..., Primitive | None] | None = None
+    raises = False
+    steep = False
+    degree = 0
+    scales: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -174,6 +185,10 @@ class Primitive:
     def guarded(self) -> Primitive:
         """The same primitive for sweeps that have passed a mask."""
         return self
+
+    def shielded(self, masked: bool) -> Primitive:
+        """Return the same primitive for sweeps that have passed an infinite partial; `masked` if a mask, too."""
+        return self.guarded if masked else self
 
     def hides(self, _cts: Sequence[Any]) -> bool:
         """Tell whether a sweep passes a mask because some of the results have no cotangent."""

@@ -178,6 +178,7 @@ norm = opaque(
     evaluate_norm,
     vjp=linear_algebra.vjp_norm,
     jvp=linear_algebra.jvp_norm,
+    square=linear_algebra.euclidean_square,
     form=Reduction(),
     batch=linear_algebra.batch_norm,
 )

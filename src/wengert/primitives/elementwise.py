@@ -24,6 +24,7 @@ from wengert.primitives.complements import one_less
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
+LITERAL = (int, float)
 
 
 # Arithmetic
@@ -46,17 +47,19 @@ multiply = elementwise(
     np.multiply,
     d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x),
     overwrite=np.multiply,
+    scales=(0, 1),
 )
 divide = elementwise(
     "divide",
     np.divide,
     d=(lambda t, _out, _x, y: t / y, lambda t, out, _x, y: -(t * out) / y),
     singular=True,
+    scales=(0,),
 )
-negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True)
+negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True, scales=(0,))
 positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t, passes=True)
 reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, x: -(t * out) / x, singular=True)
-square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x))
+square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x), raises=True)
 
 
 def falling(y: Any, count: int, order: int) -> list[Any]:
@@ -121,7 +124,7 @@ power_derivative: Elementwise = elementwise(
 
 def power_base(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by x: y x**(y - 1), which is 0 for y = 0, 0**0 included."""
-    if isinstance(y, int | float):
+    if isinstance(y, LITERAL):
         if y == 2:
             return t * (2 * x)
         return t * (y * strong(x) ** (y - 1)) if y else t * 0.0  # Python's 0.0 raises for a negative exponent
@@ -130,17 +133,23 @@ def power_base(t: Any, out: Any, x: Any, y: Any) -> Any:
 
 def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by y: x**y log x, which tends to 0 for x = 0 and y > 0."""
-    if isinstance(x, int | float) and x > 0:
+    if isinstance(x, LITERAL) and x > 0:
         return (t * out) * np.log(x)
     return t * at_once(power_derivative, x, y, out, base=0, exponent=1)
 
 
 def is_smooth_power(_x: Any, y: Any) -> bool:
     """Tell whether x**y is differentiable at 0 too: whether y is a literal that is 0, or at least 1."""
-    return isinstance(y, int | float) and (y >= 1 or y == 0)
+    return isinstance(y, LITERAL) and (y >= 1 or y == 0)
 
 
-POWER: Any = {"d": (power_base, power_exponent), "singular": True, "regular": is_smooth_power}
+POWER: Any = {
+    "d": (power_base, power_exponent),
+    "singular": True,
+    "regular": is_smooth_power,
+    "raises": True,
+    "steep": True,
+}
 power = elementwise("power", np.power, **POWER)
 power_large = shared(np.power)
 
@@ -177,8 +186,19 @@ log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True)
 log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t * (1 / LN2) / x, singular=True)
 log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t * (1 / LN10) / x, singular=True)
 log1p = elementwise("log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True)
-sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular=True)
-cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
+square_of_sqrt = Elementwise(  # NaN where there is no root
+    "square of sqrt", lambda x: np.square(np.sqrt(x)), d=lambda t, out, _x: t + 0 * out, singular=True
+)
+sqrt = elementwise(
+    "sqrt",
+    np.sqrt,
+    d=lambda t, out, _x: t / (2 * out),
+    singular=True,
+    steep=True,
+    degree=2,
+    square=lambda: square_of_sqrt,
+)
+cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True, steep=True, degree=3)
 
 
 def largest(x: Any) -> Any:
@@ -307,9 +327,15 @@ def absolute_rule(t: Any, out: Any, x: Any) -> Any:
     return t * np.sign(x)
 
 
-absolute = elementwise("absolute", np.absolute, d=absolute_rule)
-complex_size = elementwise("complex_size", operator.abs, d=absolute_rule)
-fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
+square_of_absolute = Elementwise(
+    "square of absolute",
+    lambda x: np.square(np.absolute(x)),
+    d=lambda t, _out, x: t * (2 * (np.conjugate(x) if x.dtype.kind == "c" else x)),
+)
+ROOT: Any = {"square": lambda: square_of_absolute}
+absolute = elementwise("absolute", np.absolute, d=absolute_rule, **ROOT)
+complex_size = elementwise("complex_size", operator.abs, d=absolute_rule, **ROOT)
+fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT)
 
 
 def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:

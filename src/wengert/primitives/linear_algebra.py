@@ -15,6 +15,7 @@ from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
+from wengert.core.kinds import Opaque
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.core.tensor import seen
@@ -25,6 +26,8 @@ from wengert.primitives.reductions import restore_axes
 Flags = Sequence[bool]
 Params = Mapping[str, Any]
 Axis = int | tuple[int, ...] | None
+EUCLIDEAN = (None, 2, "fro", "f")
+"""Orders of norms that are roots of sums of squares."""
 
 
 # Norms
@@ -48,7 +51,7 @@ def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: boo
 
 def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
     """Return t times the partials of a norm by the elements."""
-    if order in (None, 2, "fro", "f"):
+    if order in EUCLIDEAN:
         known = seen(out)
         if known is not None and known.all():
             return t * (conj(x) / out)
@@ -79,7 +82,40 @@ def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batch
     return result.reshape((x.shape[0], *(1,) * len(shape))) if params["keepdims"] else result
 
 
-norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, form=Reduction(), batch=batch_norm)
+def vjp_square_of_norm(ct: Any, _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Differentiate the sum of |x|^2."""
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    return restore_axes(ct, x.shape, axes, keepdims) * (2 * conj(x))
+
+
+def jvp_square_of_norm(tangents: Sequence[Any], _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Sum the tangents, each times its partial."""
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    return np.sum(tangents[0] * (2 * conj(x)), axis=axes, keepdims=keepdims).real
+
+
+square_of_norm = Opaque(
+    "square of norm",
+    lambda x, **params: np.square(evaluate_norm(x, **params)),
+    vjp=vjp_square_of_norm,
+    jvp=jvp_square_of_norm,
+)
+
+
+def euclidean_square(*, order: Any, **_axes: Any) -> Opaque | None:
+    """Return the primitive of the square of a norm that is the root of one."""
+    return square_of_norm if order in EUCLIDEAN else None
+
+
+norm = opaque(
+    "norm",
+    evaluate_norm,
+    vjp=vjp_norm,
+    jvp=jvp_norm,
+    form=Reduction(),
+    batch=batch_norm,
+    square=euclidean_square,
+)
 
 
 # Inverses

@@ -34,9 +34,10 @@ where = elementwise(
 # The strong zero of singular primitives (ADR 0006): a selection that is closed under differentiation
 
 
-def evaluate_guarded(x: Any, r: Any, t: Any, *, masked: bool = False) -> Any:  # what sweeps look at
-    """Evaluate `guarded`."""
-    return np.where((r != r) & (t == 0), np.zeros((), x.dtype), x)
+def evaluate_guarded(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False) -> Any:
+    """Evaluate `guarded`; at `masked` only sweeps look."""
+    ends = (t == 0) | np.isinf(t) if steep else t == 0
+    return np.where((r != r) & ends, np.zeros((), x.dtype), x)
 
 
 def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any, **kept: bool) -> Any:

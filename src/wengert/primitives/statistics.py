@@ -144,12 +144,13 @@ def by_twice(t: Any, out: Any) -> Any:
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 
-def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: bool) -> Any:
-    """Declare a variance or a standard deviation: the method of this name, or NumPy's function that skips NaN.
+def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square: Any = None) -> Any:
+    """Declare a variance, or the standard deviation of which one is the square: a method, or what skips NaN of NumPy's.
 
     Of doubles the former is done in the same steps in half of the time: the method is written in Python.
     """
     skipna = evaluate is not None
+    root = square is not None
 
     def evaluation(
         x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
@@ -178,13 +179,15 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: b
         return by_twice(moved, out) if root else moved
 
     vjp = of_deviation if root else of_variance
-    return opaque(name, evaluation, vjp=vjp, jvp=jvp, form=Reduction())
+    return opaque(
+        name, evaluation, vjp=vjp, jvp=jvp, form=Reduction(), square=(lambda **_params: square) if root else None
+    )
 
 
-var = dispersion("var", root=False)
-std = dispersion("std", root=True)
-nanvar = dispersion("nanvar", np.nanvar, root=False)
-nanstd = dispersion("nanstd", np.nanstd, root=True)
+var = dispersion("var")
+std = dispersion("std", square=var)
+nanvar = dispersion("nanvar", np.nanvar)
+nanstd = dispersion("nanstd", np.nanstd, square=nanvar)
 
 
 # Order statistics

@@ -149,11 +149,17 @@ arctanh_derivative = elementwise(
     "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True
 )
 
-arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * at_once(arcsin_derivative, x), singular=True)
-arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * at_once(arcsin_derivative, x)), singular=True)
+arcsin = elementwise(
+    "arcsin", np.arcsin, d=lambda t, _out, x: t * at_once(arcsin_derivative, x), singular=True, steep=True
+)
+arccos = elementwise(
+    "arccos", np.arccos, d=lambda t, _out, x: -(t * at_once(arcsin_derivative, x)), singular=True, steep=True
+)
 arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * at_once(arctan_derivative, x), singular=True)
 arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * at_once(arcsinh_derivative, x), singular=True)
-arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * at_once(arccosh_derivative, x), singular=True)
+arccosh = elementwise(
+    "arccosh", np.arccosh, d=lambda t, _out, x: t * at_once(arccosh_derivative, x), singular=True, steep=True
+)
 arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * at_once(arctanh_derivative, x), singular=True)
 
 
@@ -220,10 +226,16 @@ angle_derivative: Elementwise = elementwise(
     d=(angle_derivative_by_x, lambda t, out, x, y: t * (-2 * (out * apply(angle_derivative, y, x)))),
     singular=True,
 )
+square_of_hypot = Elementwise(
+    "square of hypot",
+    lambda x, y: np.square(np.hypot(x, y)),
+    d=(lambda t, _out, x, _y: t * (2 * x), lambda t, _out, _x, y: t * (2 * y)),
+)
 hypot = elementwise(
     "hypot",
     np.hypot,
     d=(lambda t, out, x, y: t * apply(cosine, x, y, out), lambda t, out, x, y: t * apply(cosine, y, x, out)),
+    square=lambda: square_of_hypot,
 )
 arctan2 = elementwise(
     "arctan2",

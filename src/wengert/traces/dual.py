@@ -8,6 +8,7 @@ of an opaque one comes from its vjp, which is linear in the cotangent, so transp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -30,6 +31,7 @@ from wengert.core.views import current
 from wengert.native.elementwise import LARGE
 from wengert.traces.linearity import require_linear
 from wengert.traces.modes import stopped
+from wengert.traces.roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -41,12 +43,21 @@ Place = tuple[CodeType | None, int]
 
 
 class Moving:
-    """Hold the tangent of a value, and where in the user's program it was made."""
+    """Hold the tangent of a value, and where in the user's program it was made.
 
-    __slots__ = ("code", "offset", "tangent")
+    Attributes:
+        tangent: the tangent.
+        square: of a root what gives that of its square; None for others.
+        power: the operation that gave it, and its operands, where that may be a power; else None.
+        code, offset: the place.
+    """
+
+    __slots__ = ("code", "offset", "power", "square", "tangent")
 
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
+        self.square: Callable[[], Any] | None = None
+        self.power: tuple[Primitive, Sequence[Any]] | None = None
         self.code, self.offset = place
 
 
@@ -90,13 +101,19 @@ class Dual(Transient):
         if SPECIAL and stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         values, tangents, numbers = [], [], False
+        rooted: Any = False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
             tangent = None
             if type(x) is Tensor:
                 trace = x._trace
                 if trace is self:
-                    tangent = x._node.tangent
+                    node = x._node
+                    tangent = node.tangent
+                    if node.square is not None:
+                        rooted = rooted or primitive.raises or primitive.scales
+                    elif node.power is not None:
+                        rooted = rooted or primitive.degree
                     x._kept = x._kept or relied_upon
                     x = x._value
                 elif trace is None:
@@ -110,14 +127,27 @@ class Dual(Transient):
             return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
+        if rooted and primitive.outputs == 1:
+            return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
-            return self.elementwise(primitive, values, tangents, params)
+            result = self.elementwise(primitive, values, tangents, params)
+            if primitive.square is not None:
+                note_root(result, primitive, tangents, values, params)
+                return result
+            raised = primitive.raises or (len(operands) == 2 and operands[0] is operands[1])
+            if raised and result._trace is self:
+                result._node.power = primitive, operands
+            return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constants(out)
         with silence():
             if primitive.outputs == 1:
-                return self.paired(unwrapped(out), propagate(primitive, tangents, unwrapped(out), values, params))
+                out = unwrapped(out)
+                result = self.paired(out, propagate(primitive, tangents, out, values, params))
+                if primitive.square is not None:
+                    note_root(result, primitive, tangents, values, params)
+                return result
             outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
@@ -132,7 +162,12 @@ class Dual(Transient):
             return None
         if type(self) is not Dual or self.ended or SPECIAL:  # a listing looks at each operation
             return None
-        if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
+        if (
+            primitive.jvp is not None
+            or primitive.outputs != 1
+            or value.size >= LARGE
+            or operand._node.square is not None
+        ):
             return None
         try:
             out = primitive.strict(value, **params)
@@ -143,6 +178,67 @@ class Dual(Transient):
             moved = primitive.evaluate(tangent, **params)
         operand._kept = operand._kept or not primitive.view
         return self.paired(out, moved)
+
+    def rooted(
+        self,
+        primitive: Primitive,
+        operands: Sequence[Any],
+        values: Sequence[Any],
+        tangents: Sequence[Any],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Compute an operation that is a root, or has one among its operands, whose square has a tangent, too."""
+        out = unwrapped(apply(primitive, *values, **params))
+        if primitive.kind == "constant":
+            return wrapped_constants(out)
+        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
+        squares = [None if node is None else node.square for node in nodes]
+        if type(out) in NUMBERS:  # as in `elementwise`
+            values, tangents = list(map(strong, values)), list(map(strong, tangents))
+        with silence():
+            moved = self.past_kink(primitive, nodes, values, tangents)
+            result = self.paired(out, propagate(primitive, tangents, out, values, params) if moved is None else moved)
+            if result._trace is not self:
+                return result
+        if primitive.scales and any(square is not None for square in squares):
+            result._node.square = partial(scaled_square, primitive, squares, tangents, out, values, params)
+        elif primitive.square is not None:
+            note_root(result, primitive, tangents, values, params)
+        else:
+            result._node.power = primitive, operands
+        return result
+
+    def raised(self, node: Moving) -> tuple[float, Any]:
+        """Return the exponent, and what was raised to it, of a power, also of one of powers; 1 and None of others."""
+        exponent, found = 1.0, None
+        while node.power is not None:
+            primitive, operands = node.power
+            same = len(operands) == 2 and operands[0] is operands[1]
+            if len(operands) == 2 and not same and self.tangent_below(operands[1]) is not None:
+                break
+            further = exponent_of(primitive, [self.value_below(x) for x in operands], same)
+            if not further or self.tangent_below(operands[0]) is None:
+                break
+            exponent, found = exponent * further, operands[0]
+            node = found._node
+        return exponent, found
+
+    def past_kink(
+        self, primitive: Primitive, nodes: Sequence[Any], values: Sequence[Any], tangents: Sequence[Any]
+    ) -> Any:
+        """Return the tangent of a power of a root, or a root of a power; None for others."""
+        node, same = nodes[0], are_same(nodes)
+        if node is None:
+            return None
+        if primitive.degree and node.power is not None and values[0].dtype.kind == "f":
+            exponent, raised = self.raised(node)
+            if raised is None or exponent % primitive.degree:
+                return None
+            return root_slope(raised._node.tangent, primitive.degree, exponent, strong(raised._value))
+        exponent = exponent_of(primitive, values, same)
+        if not exponent or node.square is None or (len(nodes) == 2 and nodes[1] is not None and not same):
+            return None
+        return power_slope(match_dtype(strong(unwrapped(node.square())), values[0].dtype), exponent, values[0])
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -220,6 +316,15 @@ class Dual(Transient):
             handle._kept = result._kept = True
             return
         super().rebind(handle, result)
+
+
+def note_root(
+    result: Tensor, primitive: Primitive, tangents: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
+) -> None:
+    """Note in the node of a root what the tangent of its square is; see `Moving`."""
+    node, root = result._node, square_of(primitive, params)
+    if type(node) is Moving and root is not None:
+        node.square = partial(propagate, root, tangents, result._value, operands, params)
 
 
 def propagate(

@@ -33,6 +33,7 @@ from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped, 
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.modes import stopped
+from wengert.traces.roots import are_same, exponent_of, square_of, squared_result
 from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]
@@ -42,10 +43,11 @@ class Series:
     """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said.
 
     `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise. What a
-    rule makes on the way has no place.
+    rule makes on the way has no place. `square` of a root gives the Tensor of its square, `power` of a power is the
+    exponent and the Tensor that was raised; see `wengert.traces.roots`.
     """
 
-    __slots__ = ("compute", "degree", "known", "place")
+    __slots__ = ("compute", "degree", "known", "place", "power", "square")
 
     def __init__(
         self,
@@ -58,6 +60,8 @@ class Series:
         self.compute = compute
         self.degree = degree
         self.place = place
+        self.square: Callable[[], Any] | None = None
+        self.power: tuple[float, Any] | None = None
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
@@ -139,6 +143,8 @@ class Jet(Transient):
         self.depth += 1
         try:
             result = self.build(primitive, operands, params, out)
+            if primitive.outputs == 1 and result._trace is self:
+                self.note_root(result._node, primitive, operands, params)
             if self.depth == 1:
                 self.complete(primitive, result)
         finally:
@@ -146,6 +152,42 @@ class Jet(Transient):
             if not self.depth:
                 self.memo.clear()
         return result
+
+    def note_root(
+        self, series: Series, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> None:
+        """Note what a result is a root, a scaled root, or a power of."""
+        root = square_of(primitive, params)
+        if root is not None:
+            series.square = lambda: self.process(root, operands, params)
+        for i in primitive.scales:
+            scaled = self.series_of(operands[i])
+            if scaled is not None and scaled.square is not None:
+                series.square = functools.partial(squared_result, primitive, i, scaled.square, operands, params)
+                break
+        if exponent := exponent_of(primitive, operands, are_same(list(map(self.series_of, operands)))):
+            series.power = exponent, operands[0]
+
+    def past_kink(self, primitive: Primitive, operands: Sequence[Any], out: Any) -> Tensor | None:
+        """Return a power of a root, or a root of a power, past the kink; None for others."""
+        series = list(map(self.series_of, operands))
+        base = series[0] if series else None
+        if base is None:
+            return None
+        power: Series | None = base
+        raised, exponent = None, 1.0
+        while primitive.degree and power is not None and power.power is not None:
+            exponent, raised = exponent * power.power[0], power.power[1]
+            power = self.series_of(raised)
+        if raised is not None and exponent % primitive.degree == 0:
+            k = int(exponent / primitive.degree)
+            found = (np.absolute(raised) if primitive.degree == 2 and k % 2 else raised) ** k
+            return self.result(out, lambda k: found._node[k])
+        exponent = exponent_of(primitive, operands, are_same(series))
+        if not exponent or base.square is None:
+            return None
+        square = base.square() ** (int(exponent / 2) if exponent % 2 == 0 else exponent / 2)
+        return self.result(out, lambda k: square._node[k])
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
         """Let an operation that runs graphs carry the coefficients along."""
@@ -173,6 +215,9 @@ class Jet(Transient):
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
         name = registered_name(primitive)
+        past = self.past_kink(primitive, operands, out)
+        if past is not None:
+            return past
         if isinstance(primitive, Multilinear) or name in ("multiply", "complex_product"):
             return self.product(primitive, operands, params, out)
         if name == "divide":

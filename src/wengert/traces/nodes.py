@@ -32,7 +32,10 @@ __all__ = [
     "Leaf",
     "Node",
     "Output",
+    "Raised",
     "Single",
+    "Squared",
+    "Steep",
     "Unary",
     "new_leaf",
     "new_record",
@@ -199,6 +202,24 @@ class Binary(Node):
     def release(self) -> None:
         """Let the residuals go."""
         self.x = self.y = self.out = RELEASED
+
+
+class Steep(Unary):
+    """Be an operation whose partial can be infinite where its value is finite, as that of a root at 0 is."""
+
+    __slots__ = ()
+
+
+class Squared(Unary):
+    """Be a square, which may be that of a root."""
+
+    __slots__ = ()
+
+
+class Raised(Binary):
+    """Be a power, which may be that of a root."""
+
+    __slots__ = ()
 
 
 class LargeUnary(Unary):

@@ -35,7 +35,7 @@ from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch
-from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Unary
+from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Raised, Squared, Steep, Unary
 from wengert.traces.recorders import REAL
 
 __all__ = [
@@ -74,6 +74,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
     compute_large = strict(primitive.evaluate_large or compute)
     converts = compute in ARITHMETIC
     function = isinstance(compute, np.ufunc)
+    record = Raised if primitive.raises else Binary
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
@@ -137,7 +138,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         try:
             if type(x) is not ndarray:
                 out = compute(x, y)
-                node = Binary()
+                node = record()
                 if type(out) is float64 or type(out) is float:
                     node.shape, node.dtype = (), DOUBLE
                 elif type(out) is complex:
@@ -152,7 +153,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                 if kind is not Tensor and converts and x.dtype is DOUBLE and kind is not ndarray:
                     y = array(y, DOUBLE)
                 out = compute(x, y)
-                node = Binary()
+                node = record()
                 node.shape, node.dtype = out.shape, out.dtype
         except ValueError:
             check_broadcast(primitive.name, (x, y))
@@ -341,6 +342,7 @@ def unary_function(
     compute_large = strict(primitive.evaluate_large or compute)
     function = isinstance(compute, np.ufunc)
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
+    record = Squared if primitive.raises else Steep if primitive.steep else Unary
 
     def operate(a: Any) -> Any:
         if type(a) is not Tensor:
@@ -371,13 +373,13 @@ def unary_function(
                         return apply(primitive, a)
                     x = strong(x)
                 out = compute(x)
-                node: Unary = Unary()
+                node: Unary = record()
             elif x.size >= LARGE:
                 out = compute_large(x)
                 node = LargeUnary()
             else:
                 out = compute(x)
-                node = Unary()
+                node = record()
         except TypeError as error:
             require_warning(error)
             return general(a)

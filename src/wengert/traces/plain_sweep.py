@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy import bool_, ndarray
 
-from wengert.core.cotangent import add_shared, guard, match_dtype, unbroadcast
+from wengert.core.cotangent import add_shared, guard, has_finite_square, match_dtype, unbroadcast
 from wengert.core.kinds import Elementwise
 from wengert.core.memory import BORROWED, keep, own
 from wengert.core.recording import settings
@@ -27,8 +28,33 @@ from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
-from wengert.traces.nodes import RELEASED, Binary, General, LargeBinary, LargeUnary, Leaf, Node, Output, Single, Unary
+from wengert.traces.nodes import (
+    RELEASED,
+    Binary,
+    General,
+    LargeBinary,
+    LargeUnary,
+    Leaf,
+    Node,
+    Output,
+    Raised,
+    Single,
+    Squared,
+    Steep,
+    Unary,
+)
 from wengert.traces.parts import Gathered, Part, Scattered, Written
+from wengert.traces.roots import (
+    are_same,
+    is_power,
+    path_to_root,
+    power_of,
+    power_slope,
+    root_slope,
+    scaled_back,
+    square_of,
+)
+from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep_errors import check_finite, misshapen, released
 
 __all__ = ["FOR_GOOD", "Sweep"]
@@ -50,6 +76,8 @@ def behind(seeds: Iterable[Node]) -> set[Node]:
 MANY = 4096
 """Elements from which on a result that is a window on a given cotangent shares its memory."""
 FOR_GOOD = -1
+ALL = 0.5
+"""Less than the number of every node."""
 
 
 def _number(node: Node) -> int:
@@ -62,7 +90,8 @@ class Sweep:
     A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
     Once it has passed a mask it is `masked` for good: cotangents then hold zeros for elements that were not chosen,
     whose values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say). Once it has
-    passed a guard, which is made within a rule, it is masked down to the number of the node where that rule began.
+    passed a guard, which is made within a rule, it is masked down to the number of the node where that rule began. It
+    is `steep`, and every rule guarded, once a partial may have been infinite: partials of 0 give 0 for that.
     `newest`, if there is one, has a greater number than every node in the heap, so that it is next; its cotangent is
     `ct`, `owns` tells whether that is owned, and it is not in `cts`.
     `path` holds the nodes that lead to what is wanted, None if all that are reached do. Of these `guarded` are wanted
@@ -83,6 +112,7 @@ class Sweep:
         "path",
         "retain",
         "retained",
+        "steep",
         "wanted",
         "watch",
     )
@@ -101,7 +131,8 @@ class Sweep:
         self.owns = False
         self.captured: dict[Node, Any] = {}
         self.retained: list[tuple[Node, Any]] = []
-        self.masked = 0
+        self.masked: float = 0
+        self.steep = False
         self.retain = retain
         self.wanted = wanted
         self.path: set[Node] | None = None
@@ -313,9 +344,47 @@ class Sweep:
             raise released(node)
         if not self.retain:
             node.x = node.out = RELEASED
-        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        primitive = node.primitive if not self.masked else self.protected(node)
         c = primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
+
+    @speaks_for("node")
+    def pull_steep(self, node: Steep, ct: Any, _owns: bool) -> None:
+        """Run the rule of an operation on one operand, and look whether its partial is infinite."""
+        x, out, parent, primitive = node.x, node.out, node.parent, node.primitive
+        if x is RELEASED:
+            raise released(node)
+        below = parent.primitive
+        if below is not None and primitive.degree and below.raises and self.goes_past(node, ct):
+            if not self.retain:
+                node.release()
+            return
+        if not self.retain:
+            node.x = node.out = RELEASED
+        if self.masked:
+            primitive = self.protected(node)
+        c = primitive.declared[0](ct, out, x)
+        if not has_finite_square(c):
+            c = primitive.rules[0](ct, out, x)
+            self.notice(c, ct, out)
+        self.add(parent, c, c is not ct)
+
+    def protected(self, node: Node) -> Any:
+        """Return the primitive of a node with the guards that its rules need behind what has been passed."""
+        if node.number <= self.masked:
+            return node.primitive
+        return node.primitive.shielded(self.masks) if self.steep else node.primitive.guarded
+
+    def notice(self, c: Any, ct: Any, out: Any) -> None:
+        """Remember that a partial may have been infinite, if the cotangent that a rule gave shows it."""
+        if not self.steep and not has_finite_square(c) and may_be_steep(ct, c, out):
+            self.turn_steep()
+
+    def turn_steep(self) -> None:
+        """Guard every rule from now on."""
+        self.steep = True
+        if not self.masks:
+            self.masked = ALL
 
     @speaks_for("node")
     def pull_single(self, node: Single, ct: Any, _owns: bool) -> None:
@@ -347,14 +416,18 @@ class Sweep:
         out, operands, parents, params = node.out, node.operands, node.inputs, node.keywords
         if operands is RELEASED:
             raise released(node)
+        primitive = node.primitive
+        near = primitive.raises or primitive.degree or are_same(parents)
+        past = near and self.goes_past(node, ct)
         if not self.retain:
             node.operands = node.out = RELEASED
-        primitive = node.primitive
+        if past:
+            return
         kind = primitive.kind
         if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if self.masked and node.number > self.masked:
-            primitive = primitive.guarded
+        if self.masked:
+            primitive = self.protected(node)
         if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
             self.masked = FOR_GOOD
         if kind != "elementwise":
@@ -363,6 +436,8 @@ class Sweep:
         for rule, parent in zip(primitive.rules, parents, strict=True):
             if parent is not None and rule is not None:
                 c = rule(ct, out, *operands, **params)
+                if primitive.steep and primitive.is_steep(operands):
+                    self.notice(c, ct, out)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
                 self.add(parent, c, c is not ct)
@@ -376,17 +451,24 @@ class Sweep:
         x, y, out = node.x, node.y, node.out
         if x is RELEASED:
             raise released(node)
+        primitive = node.primitive
+        parent = node.right
+        if parent is node.left:
+            below = parent.primitive  # type: ignore[union-attr]  # one of the two is there
+            rooted = below is not None and (below.square or (below.scales and not is_power(parent)))
+            if rooted and self.goes_past(node, ct):
+                if not self.retain:
+                    node.release()
+                return
         if not self.retain:
             node.x = node.y = node.out = RELEASED
         if type(ct) is Tensor:
             x, y = as_number(x, node.left), as_number(y, node.right)
-        primitive = node.primitive
         if primitive.masks:
             self.masked = FOR_GOOD
-        elif self.masked and node.number > self.masked:
-            primitive = primitive.guarded
+        elif self.masked:
+            primitive = self.protected(node)
         left_rule, right_rule = primitive.rules
-        parent = node.right
         if parent is not None and right_rule is not None:
             c = ct if right_rule is passed else right_rule(ct, out, x, y)
             if c.shape != parent.shape:
@@ -417,16 +499,111 @@ class Sweep:
                 self.add(parent, c, owns)
 
     @speaks_for("node")
+    def pull_squared(self, node: Squared, ct: Any, _owns: bool) -> None:
+        """Run the rule of a square, past the root that was raised if there is one."""
+        x, parent = node.x, node.parent
+        if x is RELEASED:
+            raise released(node)
+        below = parent.primitive
+        past = below is not None and (below.square or below.scales) and self.goes_past(node, ct)
+        if not self.retain:
+            node.x = RELEASED
+        if not past:
+            primitive = node.primitive if not self.masked else self.protected(node)
+            self.add(parent, primitive.rules[0](ct, None, x), True)
+
+    @speaks_for("node")
+    def pull_raised(self, node: Raised, ct: Any, owns: bool) -> None:
+        """Run the rules of a power, past the root that was raised if there is one, and look for infinite partials.
+
+        The rule of a literal power of at least 1 needs no guard.
+        """
+        x, y, parent = node.x, node.y, node.left
+        if x is RELEASED:
+            raise released(node)
+        literal = (type(y) is int or type(y) is float) and node.right is None
+        if not literal or parent is None:
+            self.pull(node, ct, owns)
+            return
+        below = parent.primitive
+        past = below is not None and (below.square or below.scales) and self.goes_past(node, ct)
+        out = node.out
+        if not self.retain:
+            node.x = node.y = node.out = RELEASED
+        if past:
+            return
+        primitive = node.primitive if not self.masked else self.protected(node)
+        c = primitive.declared[0](ct, out, x, y)
+        if self.masked or not (y >= 1 or has_finite_square(c)):
+            c = primitive.rules[0](ct, out, x, y)
+            if y < 1:
+                self.notice(c, ct, out)
+        self.add(parent, c, True)
+
+    def goes_past(self, node: Node, ct: Any) -> bool:
+        """Hand a cotangent past a kink, if a node is a power of a root or a root of a power, and tell whether it is."""
+        if self.watch is not None or is_packed(node):
+            return False
+        if node.primitive.degree:
+            return self.goes_past_power(node, ct)
+        exponent = power_of(node)
+        path = path_to_root(node.parents[0], self.is_open) if exponent else ()
+        if not path:
+            return False
+        ct = power_slope(ct, exponent, self.residuals(node)[1][0])
+        for scaling, further in pairwise(path):
+            ct, beside = scaled_back(scaling, further, ct, self.residuals(scaling))
+            if beside is not None and self.leads(beside[0]):
+                self.add(*beside, fresh=False)
+        root = path[-1]
+        square: Any = square_of(root.primitive, root.params)
+        if self.masked and node.number > self.masked:
+            square = square.shielded(self.masks) if self.steep else square.guarded
+        wanted = [p if p is not None and self.leads(p) else None for p in root.parents]
+        out, inputs = self.residuals(root)
+        self.hand_out(root, wanted, square.vjp(ct, out, inputs, wanted, root.params), ct, fresh=False)
+        return True
+
+    def goes_past_power(self, node: Node, ct: Any) -> bool:
+        """Hand the cotangent of a root of a power to what was raised."""
+        exponent, degree = 1.0, node.primitive.degree
+        power, raised = None, node.parents[0]
+        while raised is not None and not isinstance(raised, Leaf | Output) and not raised.released:
+            further = power_of(raised) if self.is_open(raised) else 0.0
+            if not further:
+                break
+            exponent *= further
+            power, raised = raised, raised.parents[0]
+        if power is None or raised is None or exponent % degree or node.dtype.kind != "f" or not self.leads(raised):
+            return False
+        c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
+        self.add(raised, c, c is not ct)
+        return True
+
+    def leads(self, node: Node) -> bool:
+        """Tell whether what is wanted lies at a node or behind it."""
+        return self.path is None or node in self.path
+
+    def is_open(self, node: Node) -> bool:
+        """Tell whether a node lies on the way, and nobody asks for its cotangent."""
+        known = self.wanted is not None and node in self.wanted
+        return node.hooks is None and not known and self.leads(node) and not is_packed(node)
+
+    @speaks_for("node")
     def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
         if node.released:
             raise released(node)
         out, operands = node.residuals()
         primitive = node.primitive
+        if self.goes_past(node, ct):
+            if not self.retain:
+                node.release()
+            return
         if primitive.masks:
             self.masked = FOR_GOOD
-        elif self.masked and node.number > self.masked:
-            primitive = primitive.guarded
+        elif self.masked:
+            primitive = self.protected(node)
         for position in reversed(range(len(operands))):
             parent, rule = node.parents[position], primitive.rules[position]
             if parent is None or rule is None:
@@ -435,6 +612,8 @@ class Sweep:
                 c = primitive.overwrite_large(ct, operands[1], ct)
             else:
                 c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                if primitive.steep and primitive.is_steep(operands):
+                    self.notice(c, ct, out)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
             fresh = c is not ct or (position == 0 and owns)
@@ -535,13 +714,19 @@ class Sweep:
         primitive = node.primitive
         out, operands = self.residuals(node)
         hooked = node.hooks is not None and bool(node.hooks.after)
+        if not hooked and self.goes_past(node, ct):
+            return
         if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if self.masked and node.number > self.masked:
-            primitive = primitive.guarded
+        if self.masked:
+            primitive = self.protected(node)
         if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
             self.masked = FOR_GOOD
         cts = primitive.vjp(ct, out, operands, parents, node.params)
+        if primitive.steep and primitive.kind == "elementwise" and primitive.is_steep(operands):
+            for c in cts:
+                if c is not None:
+                    self.notice(c, ct, out)
         if hooked:
             assert node.hooks is not None
             cts = node.hooks.replace_after(cts, ct)
@@ -585,6 +770,8 @@ class Sweep:
         if the sweep that made the guard had passed a mask, they need not be, and this one has passed it as well.
         """
         tangent = node.parents[2]
+        if "steep" in node.params:
+            self.turn_steep()
         if tangent is None or node.params.get("masked"):
             self.masked = FOR_GOOD
         elif self.masked >= 0:
@@ -615,6 +802,9 @@ class Sweep:
         Single: pull_single,
         General: pull_record,
         Output: collect,
+        Raised: pull_raised,
+        Squared: pull_squared,
+        Steep: pull_steep,
         Part: pull_part,
         Written: pull_written,
         Scattered: pull_scattered,
@@ -623,6 +813,11 @@ class Sweep:
         LargeBinary: pull_large,
     }
     """How nodes without hooks are pulled, apart from small arithmetic."""
+
+
+def is_packed(node: Node) -> bool:
+    """Tell whether a hook of the user's gives back what a node saved, for which it is asked once."""
+    return type(node) is General and node.unpack is not None
 
 
 def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:

@@ -23,9 +23,23 @@ from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
-from wengert.traces.nodes import CREATED, RELEASED, Binary, General, LargeBinary, LargeUnary, Node, Single, Unary
+from wengert.traces.nodes import (
+    CREATED,
+    RELEASED,
+    Binary,
+    General,
+    LargeBinary,
+    LargeUnary,
+    Node,
+    Raised,
+    Single,
+    Squared,
+    Steep,
+    Unary,
+)
 from wengert.traces.parts import Gathered, Part
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
+from wengert.traces.roots import is_power
 from wengert.traces.sweep_errors import misshapen, released
 from wengert.traces.tape import Tape
 
@@ -85,13 +99,35 @@ class RecordedSweep(Sweep):
             raise released(node)
         if not self.retain:
             node.x = node.out = RELEASED
-        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
-        c = primitive.rules[0](
-            ct,
-            None if out is None else lifted(out, node, tape),
-            None if x is None else lifted(x, node.parent, tape),
-        )
+        primitive = node.primitive if not self.masked else self.protected(node)
+        out = None if out is None else lifted(out, node, tape)
+        c = primitive.rules[0](ct, out, None if x is None else lifted(x, node.parent, tape))
+        if primitive.steep:
+            self.notice(c, ct, out)
         self.add(node.parent, c, False)
+
+    @discreet
+    @speaks_for("node")
+    def pull_one(self, node: Steep | Squared, ct: Any, _owns: bool) -> None:
+        """Run the rule of a root or square, past the power or root below it if there is one."""
+        below = node.parent.primitive
+        near = below is not None and (below.raises or below.square or below.scales)
+        if node.x is RELEASED or not near or not self.goes_past(node, ct):
+            self.pull_unary(node, ct)
+        elif not self.retain:
+            node.release()
+
+    @discreet
+    @speaks_for("node")
+    def pull_raised(self, node: Raised, ct: Any, owns: bool) -> None:
+        """Run the rules of a power, past the root that was raised if there is one."""
+        below = None if node.left is None else node.left.primitive
+        near = below is not None and (below.square or below.scales) and node.x is not RELEASED
+        if near and self.goes_past(node, ct):
+            if not self.retain:
+                node.release()
+        else:
+            self.pull_binary(node, ct, owns)
 
     @discreet
     @speaks_for("node")
@@ -100,19 +136,24 @@ class RecordedSweep(Sweep):
         x, y, out, tape = node.x, node.y, node.out, self.tape
         if x is RELEASED:
             raise released(node)
+        past = node.right is node.left and not is_power(node.right) and self.goes_past(node, ct)
         if not self.retain:
             node.x = node.y = node.out = RELEASED
+        if past:
+            return
         x = None if x is None else lifted(x, node.left, tape)
         y = None if y is None else lifted(y, node.right, tape)
         out = None if out is None else lifted(out, node, tape)
         primitive = node.primitive
         if primitive.masks:
             self.masked = FOR_GOOD
-        elif self.masked and node.number > self.masked:
-            primitive = primitive.guarded
+        elif self.masked:
+            primitive = self.protected(node)
         for parent, rule in zip((node.left, node.right), primitive.rules, strict=True):
             if parent is not None and rule is not None:
                 c = ct if rule is passed else rule(ct, out, x, y)
+                if primitive.steep and primitive.is_steep((x, y)):
+                    self.notice(c, ct, out)
                 if c.shape == parent.shape:
                     self.add(parent, c, False)
                 else:
@@ -147,7 +188,7 @@ class RecordedSweep(Sweep):
         out, operands, primitive = node.out, node.operands, node.primitive
         products = primitive.kind == "multilinear"
         known = (products or primitive.piecewise) and operands is not RELEASED and node.unpack is None
-        if not known or not self.has_at_hand(ct, (out, *operands)):
+        if not known or self.steep or not self.has_at_hand(ct, (out, *operands)):
             self.pull(node, ct, owns)
             return
         if not self.retain:
@@ -292,4 +333,7 @@ class RecordedSweep(Sweep):
         Gathered: pull_gathered,
         LargeUnary: pull,
         LargeBinary: pull,
+        Raised: pull_raised,
+        Squared: pull_one,
+        Steep: pull_one,
     }

@@ -1,0 +1,120 @@
+"""Where partials may be infinite although values are finite: at the 0 of a root, the ends of an arcsine.
+
+An infinite cotangent times a partial of 0 is 0, as a tangent of 0 times an infinite partial is in forward mode, so
+sweeps guard every rule behind such a point (ADR 0006). Values tell where they are known. Where they are traced a root
+may be that of 0, unless a positive number was added to what is not negative, as in every normalisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.graph import Equation, Variable
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import Tensor, is_staged, raw
+from wengert.primitives.elementwise import absolute, add, divide, exp, maximum, multiply, sqrt, square
+from wengert.primitives.linear_algebra import norm
+from wengert.primitives.reductions import mean, sum_
+from wengert.primitives.statistics import var
+from wengert.traces.roots import exponent_of
+from wengert.traces.staging import Staging
+
+__all__ = ["may_be_steep"]
+
+FARTHEST = 64
+"""Equations that are looked at before a root."""
+NOT_NEGATIVE = (absolute, exp, norm, sqrt, square, var)
+"""Primitives whose results are not negative, whatever the operands are."""
+COMBINED = (add, divide, maximum, multiply)
+"""Primitives whose results are not negative if no operand is."""
+SUMS = (mean, sum_)
+
+
+def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
+    """Tell whether the partial of an operation may have been infinite where its result is finite.
+
+    Args:
+        ct: the cotangent of the result.
+        found: the cotangent of the operand, which its rule gave.
+        out: the result, if it was saved.
+    """
+    if not is_staged(found):
+        return bool(np.isinf(raw(found)).any() and np.isfinite(raw(ct)).all())
+    return not is_positive_root(out)
+
+
+def is_positive_root(out: Any) -> bool:
+    """Tell whether a traced value is the square root of what is at least a positive number."""
+    while type(out) is Tensor and not isinstance(out._trace, Staging):
+        if out._trace is None:
+            return False
+        out = out._trace.below(out)
+    if type(out) is not Tensor or not isinstance(out._trace, Staging):
+        return False
+    trace = out._trace
+    root = trace.definition(out._value)
+    return root is not None and root.primitive is sqrt and is_positive(root.inputs[0], trace)
+
+
+def is_positive(value: Any, trace: Staging) -> bool:
+    """Tell whether a value is a sum of a positive literal and what is not negative."""
+    for _ in range(FARTHEST):
+        if type(value) is not Variable:
+            return is_literal(value, 0.0, np.greater)
+        equation = trace.definition(value)
+        if equation is None:
+            return False
+        if hands_on(equation.primitive):
+            value = equation.inputs[0]
+            continue
+        if equation.primitive is not add:
+            return False
+        x, y = equation.inputs
+        literal, other = (y, x) if type(x) is Variable else (x, y)
+        return is_literal(literal, 0.0, np.greater) and is_not_negative(other, trace)
+    return False
+
+
+def is_not_negative(value: Any, trace: Staging) -> bool:
+    """Tell whether a value is certainly not negative, by what it was computed with."""
+    waiting = [value]
+    for _ in range(FARTHEST):
+        if not waiting:
+            return True
+        value = waiting.pop()
+        if type(value) is not Variable:
+            if not is_literal(value, 0.0, np.greater_equal):
+                return False
+            continue
+        equation = trace.definition(value)
+        if equation is None:
+            return False
+        primitive = equation.primitive
+        if primitive in NOT_NEGATIVE or is_even_power(equation):
+            continue
+        if primitive in COMBINED:
+            waiting += equation.inputs
+        elif hands_on(primitive) or primitive in SUMS:
+            waiting.append(equation.inputs[0])
+        else:
+            return False
+    return False
+
+
+def hands_on(primitive: Primitive) -> bool:
+    """Tell whether the elements of a result are elements of operand 0."""
+    return (primitive.view and primitive.kind == "linear") or primitive.gives_number
+
+
+def is_even_power(equation: Equation) -> bool:
+    """Tell whether an equation multiplies a value by itself, or raises it to an even power."""
+    inputs = equation.inputs
+    exponent = exponent_of(equation.primitive, inputs, len(inputs) == 2 and inputs[0] is inputs[1])
+    return exponent > 0 and exponent % 2 == 0
+
+
+def is_literal(value: Any, bound: float, compare: np.ufunc) -> bool:
+    """Tell whether a literal of an equation compares with a bound, element by element."""
+    return type(value) is not Variable and bool(np.all(compare(np.asarray(value).real, bound)))

@@ -1,0 +1,236 @@
+"""Tests of what is smooth although it goes through a kink: powers of roots, and roots of powers, where they are 0.
+
+Each case is a function written with a root, and the same without one; their derivatives must agree in every mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from wengert.scipy import linalg
+from wengert.scipy.spatial import distance
+
+Function = Callable[[Any], Any]
+norm = np.linalg.norm
+ROWS = np.array([[1.0, 0.0], [2.0, -1.0], [0.5, 3.0]])
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def squared(x: Any) -> Any:
+    return np.sum(x * x)
+
+
+SMOOTH: list[tuple[str, Function, Function]] = [
+    ("norm", lambda x: norm(x) ** 2, squared),
+    ("exponential", lambda x: np.exp(-(norm(x) ** 2)), lambda x: np.exp(-squared(x))),
+    ("scaled", lambda x: np.exp(-0.5 * (2 * norm(x) / 3) ** 2), lambda x: np.exp(-2 / 9 * squared(x))),
+    ("square", lambda x: np.square(-norm(x)), squared),
+    ("product", lambda x: (lambda n: n * n)(norm(x)), squared),
+    ("fourth", lambda x: norm(x) ** 4 + norm(x) ** 2, lambda x: squared(x) ** 2 + squared(x)),
+    ("power", lambda x: np.sum(np.power(np.abs(x), 2)), squared),
+    ("float power", lambda x: np.sum(np.float_power(np.fabs(x), 2.0)), squared),
+    ("elements", lambda x: np.abs(x)[0] ** 2 + np.abs(x)[1] ** 2, squared),
+    ("hypot", lambda x: np.hypot(x[0], x[1]) ** 2, squared),
+    ("root", lambda x: np.sqrt(squared(x)) ** 2, squared),
+    ("rows", lambda x: np.sum(norm(ROWS * x, axis=1, keepdims=True).T ** 2), lambda x: squared(ROWS * x)),
+    ("scipy", lambda x: linalg.norm(x) ** 2, squared),
+    ("distance", lambda x: distance.euclidean(x, np.zeros(2)) ** 2, squared),
+    ("complex", lambda x: np.abs(x[0] + 1j * x[1]) ** 2, squared),
+    ("deviation", lambda x: np.std(x) ** 2, np.var),
+    ("divided by itself", lambda x: (norm(x) / np.exp(x[0])) ** 2, lambda x: squared(x) / np.exp(2 * x[0])),
+    ("times itself", lambda x: (np.cos(x[1]) * norm(x)) ** 2, lambda x: np.cos(x[1]) ** 2 * squared(x)),
+    ("root of a power", lambda x: np.sum(np.sqrt(x**4)), squared),
+    ("cube root", lambda x: np.sum(np.cbrt(x**3) * x), squared),
+    ("root of a square", lambda x: np.sum(np.sqrt(np.square(np.square(x)))), squared),
+]
+
+
+def by_tape(f: Function, x: Any) -> Any:
+    t = wg.tensor(x, requires_grad=True)
+    (g,) = wg.autograd.grad(f(t), [t], create_graph=True)
+    return np.stack([wg.autograd.grad(g[i], [t], retain_graph=True)[0].numpy() for i in range(len(x))])
+
+
+def by_taylor(f: Function, x: Any) -> Any:
+    def along(v: Any) -> Any:
+        return 2 * wg.taylor(f, (x,), (v,), 2)[2]
+
+    first, second = np.eye(2)
+    mixed = (along(first + second) - along(first) - along(second)) / 2
+    return np.array([[along(first), mixed], [mixed, along(second)]])
+
+
+def in_a_loop(f: Function) -> Function:
+    return lambda x: wg.fori_loop(0, 2, lambda _, total: total + f(x) / 2, 0.0)
+
+
+SECOND: dict[str, Callable[[Function, Any], Any]] = {
+    "hessian": lambda f, x: wg.hessian(f)(x),
+    "forward over forward": lambda f, x: wg.jacfwd(wg.jacfwd(f))(x),
+    "reverse over reverse": lambda f, x: wg.jacrev(wg.jacrev(f))(x),
+    "reverse over forward": lambda f, x: wg.jacrev(wg.jacfwd(f))(x),
+    "tape": by_tape,
+    "taylor": by_taylor,
+    "jit": lambda f, x: wg.jit(wg.hessian(f))(x),
+    "jit of reverse over reverse": lambda f, x: wg.jit(wg.jacrev(wg.jacrev(f)))(x),
+    "hessian of jit": lambda f, x: wg.hessian(wg.jit(f))(x),
+    "lanes": lambda f, x: wg.vmap(wg.hessian(f))(np.stack([x, x + 1]))[0],
+    "loop": lambda f, x: wg.hessian(in_a_loop(f))(x),
+    "branch": lambda f, x: wg.jit(wg.hessian(lambda x: wg.cond(np.sum(x) < 9, f, squared, x)))(x),
+}
+
+
+@together("mode", SECOND)
+@pytest.mark.parametrize("point", [(0.0, 0.0), (0.3, -0.4)])
+def test_powers_of_roots_have_the_second_derivatives_of_what_they_are(mode: str, point: tuple[float, ...]) -> None:
+    x = np.array(point)
+    for name, f, same in SMOOTH:
+        np.testing.assert_allclose(SECOND[mode](f, x), wg.hessian(same)(x), atol=1e-12, err_msg=name)
+
+
+@together("name, f, same", SMOOTH)
+def test_third_derivatives_agree_too(name: str, f: Function, same: Function) -> None:
+    x = np.zeros(2)
+    want = wg.jacfwd(wg.hessian(same))(x)
+    for third in (wg.jacfwd(wg.hessian(f)), wg.jacrev(wg.jacrev(wg.jacrev(f))), wg.jit(wg.jacfwd(wg.hessian(f)))):
+        np.testing.assert_allclose(third(x), want, atol=1e-12)
+
+
+STEEP: list[tuple[str, Function, Any, Any]] = [
+    ("fourth power", lambda x: np.sqrt(x**4), 0.0, 0.0),
+    ("square", lambda x: np.sqrt((x - 1) ** 2 * 1.0 + 0 * x), 1.0, 0.0),
+    ("cube root", lambda x: np.cbrt(x**3), 0.0, 1.0),
+    ("difference", lambda x: np.sum((x - x) ** 2) ** 0.5 + x, 1.0, 1.0),
+    ("product", lambda x: (x * x * x * x) ** 0.5, 0.0, 0.0),
+    ("arccos", lambda x: np.arccos(np.cos(x)), 0.0, 0.0),
+    ("exponential", lambda x: np.sqrt(np.exp(x**2) - 1), 0.0, 0.0),
+    ("cosine", lambda x: np.sqrt(1 - np.cos(x)), 0.0, 0.0),
+    ("root", np.sqrt, 0.0, np.inf),
+    ("multiple", lambda x: np.sqrt(2 * x), 0.0, np.inf),
+    ("dot", lambda x: np.sqrt(x @ x), np.zeros(3), np.zeros(3)),
+    ("form", lambda x: np.sqrt(x @ np.diag([1.0, 2.0, 3.0]) @ x), np.zeros(3), np.zeros(3)),
+    ("einsum", lambda x: np.sum(np.sqrt(np.einsum("ij,ij->i", x, x))), np.zeros((2, 3)), np.zeros((2, 3))),
+    (
+        "rows",
+        lambda x: np.sum(np.sqrt(np.sum(x * x, 1))),
+        np.array([[0.0, 0], [3, 4]]),
+        np.array([[0.0, 0], [0.6, 0.8]]),
+    ),
+    ("matrix", lambda x: np.sum(np.sqrt((x @ np.ones((2, 2))) ** 2 * 1.0)), np.zeros((2, 2)), np.zeros((2, 2))),
+]
+
+
+def gradient_on_the_tape(f: Function, x: Any) -> Any:
+    t = wg.tensor(x, requires_grad=True)
+    f(t).backward()
+    return t.grad.numpy()
+
+
+FIRST: dict[str, Callable[[Function, Any], Any]] = {
+    "reverse": lambda f, x: wg.grad(f)(x),
+    "tape": gradient_on_the_tape,
+    "forward": lambda f, x: wg.jacfwd(f)(x),
+    "jit": lambda f, x: wg.jit(wg.grad(f))(x),
+    "gradient of jit": lambda f, x: wg.grad(wg.jit(f))(x),
+    "lanes": lambda f, x: wg.vmap(wg.grad(f))(np.stack([x, x]))[1],
+    "branch": lambda f, x: wg.grad(lambda x: wg.cond(np.sum(x) < 9, f, np.sum, x))(x),
+    "checkpoint": lambda f, x: wg.grad(wg.checkpoint(f))(x),
+}
+
+
+@together("mode", FIRST)
+def test_infinite_partials_meet_partials_of_zero_as_in_forward_mode(mode: str) -> None:
+    for name, f, x, want in STEEP:
+        np.testing.assert_allclose(FIRST[mode](f, x), want, err_msg=name)
+
+
+@together("name, f, x", [case[:3] for case in STEEP if np.all(np.isfinite(case[3]))])
+def test_second_derivatives_behind_infinite_partials_agree_in_every_mode(name: str, f: Function, x: Any) -> None:
+    want = wg.hessian(f)(x)
+    assert np.all(np.isfinite(want))
+    for second in (wg.jacfwd(wg.jacfwd(f)), wg.jacrev(wg.jacrev(f)), wg.jacrev(wg.jacfwd(f))):
+        np.testing.assert_allclose(second(x), want)
+        np.testing.assert_allclose(wg.jit(second)(x), want)
+
+
+@together("mode", ["grad", "jit", "of jit", "forward"])
+def test_exponents_that_are_differentiated_are_no_literals(mode: str) -> None:
+    def f(x: Any, p: Any) -> Any:
+        return np.linalg.norm(x) ** p + np.sqrt(np.sum(x) ** p)
+
+    x, p = np.array([3.0, 4.0]), 2.0
+    by_x, by_p = {
+        "grad": lambda: wg.grad(f, (0, 1))(x, p),
+        "jit": lambda: wg.jit(wg.grad(f, (0, 1)))(x, p),
+        "of jit": lambda: wg.grad(wg.jit(f), (0, 1))(x, p),
+        "forward": lambda: wg.jacfwd(f, (0, 1))(x, p),
+    }[mode]()
+    np.testing.assert_allclose(by_x, [7.0, 9.0])
+    np.testing.assert_allclose(by_p, 25 * np.log(5) + 3.5 * np.log(7))
+
+
+def test_large_arrays_go_past_kinks_too() -> None:
+    x = np.zeros(50_000)
+    x[1] = 2.0
+    (step,) = wg.hvp(lambda x: np.sum(np.abs(x) ** 2 + np.sqrt(x**4)), (x,), (np.ones_like(x),))
+    np.testing.assert_array_equal(step, np.full_like(x, 4.0))
+    np.testing.assert_array_equal(wg.grad(lambda x: np.sum(np.sqrt(x * x * 1.0)))(x)[:3], [0.0, 1.0, 0.0])
+
+
+def test_a_root_that_is_asked_for_gets_its_cotangent() -> None:
+    x = wg.tensor([3.0, 4.0], requires_grad=True)
+    n = np.linalg.norm(x)
+    n.retain_grad()
+    y = n**2
+    assert wg.autograd.grad(y, [n], retain_graph=True)[0].item() == 10.0
+    y.backward()
+    assert n.grad.item() == 10.0
+    np.testing.assert_allclose(x.grad.numpy(), [6.0, 8.0])
+
+
+def test_hooks_of_a_root_and_of_what_scales_it_are_called() -> None:
+    x = wg.tensor([3.0, 4.0], requires_grad=True)
+    n = np.linalg.norm(x)
+    scaled = n * 2
+    seen: list[float] = []
+    scaled.register_hook(lambda ct: seen.append(ct.item()))
+    (scaled**2).backward()
+    assert seen == [20.0]
+    np.testing.assert_allclose(x.grad.numpy(), [24.0, 32.0])
+
+
+def test_a_power_of_a_root_is_released_like_any_other() -> None:
+    x = wg.tensor([3.0, 4.0], requires_grad=True)
+    y = np.linalg.norm(x) ** 2
+    y.backward()
+    with pytest.raises(wg.errors.GraphError, match="retain_graph"):
+        y.backward()
+
+
+def test_the_square_of_no_root_is_no_number() -> None:
+    assert np.isnan(wg.grad(lambda x: np.sqrt(x) ** 2)(-1.0))
+    assert wg.grad(lambda x: np.where(x > 0, np.sqrt(x) ** 2, 0.0))(-1.0) == 0.0
+
+
+@together(
+    "f, guards",
+    [
+        (lambda x: np.sum(x / np.sqrt(np.mean(x * x) + 1e-5)), 0),
+        (lambda x: np.sum(np.sin(np.sqrt(np.var(x * x) + 1.0))), 0),
+        (lambda x: np.sqrt(np.sum(np.sin(x) * np.cos(x))), 4),
+    ],
+)
+def test_normalisations_have_no_guards_for_infinite_partials(f: Function, guards: int) -> None:
+    equations = wg.graph.trace(wg.grad(f))(np.ones(3)).equations
+    assert sum("steep" in e.params for e in equations if e.primitive.name == "guarded") == guards
