@@ -542,7 +542,7 @@ class Sweep:
 
     def goes_past(self, node: Node, ct: Any) -> bool:
         """Hand a cotangent past a kink, if a node is a power of a root or a root of a power, and tell whether it is."""
-        if self.watch is not None or is_packed(node):
+        if self.watch is not None:
             return False
         if node.primitive.degree:
             return self.goes_past_power(node, ct)
@@ -587,7 +587,7 @@ class Sweep:
     def is_open(self, node: Node) -> bool:
         """Tell whether a node lies on the way, and nobody asks for its cotangent."""
         known = self.wanted is not None and node in self.wanted
-        return node.hooks is None and not known and self.leads(node) and not is_packed(node)
+        return node.hooks is None and not known and self.leads(node)
 
     @speaks_for("node")
     def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
@@ -813,11 +813,6 @@ class Sweep:
         LargeBinary: pull_large,
     }
     """How nodes without hooks are pulled, apart from small arithmetic."""
-
-
-def is_packed(node: Node) -> bool:
-    """Tell whether a hook of the user's gives back what a node saved, for which it is asked once."""
-    return type(node) is General and node.unpack is not None
 
 
 def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:

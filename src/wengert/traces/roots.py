@@ -153,11 +153,12 @@ def squared_result(
 
 def power_of(node: Node) -> float:
     """Return the power, of at least 2, that operand 0 of a node is raised to; 0 if to none, or to one that varies."""
-    parents, operands = node.parents, node.residuals()[1]
-    same = are_same(parents)
-    if len(parents) > 1 and parents[1] is not None and not same:
+    parents, primitive = node.parents, node.primitive
+    if primitive is multiply:
+        return 2.0 if are_same(parents) else 0.0
+    if not primitive.raises or (len(parents) > 1 and parents[1] is not None):
         return 0.0
-    return exponent_of(node.primitive, operands, same)
+    return exponent_of(primitive, node.residuals()[1], False)  # a hook may have to give these back
 
 
 def is_power(node: Node | None) -> bool:
