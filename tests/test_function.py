@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -1139,3 +1139,101 @@ def test_results_lie_in_memory_as_forward_leaves_them(mode: Any) -> None:
     x = np.arange(6.0).reshape(2, 3)
     for given in (x, wg.tensor(x)):
         np.testing.assert_array_equal(np.asarray(mode(program)(given)), 2.0 * x.T**2)
+
+
+# The batch rule and what is saved for the forward rule, as PyTorch has them
+
+
+class Multiplied(wg.autograd.Function):
+    """Multiply; all lanes at once by a rule that notes what it is called with."""
+
+    calls: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(output, *inputs)
+
+    @staticmethod
+    def backward(ctx, ct):
+        x, y = ctx.saved_tensors
+        return Multiplied.apply(ct, y), Multiplied.apply(ct, x)
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        product, x, y = ctx.saved_tensors
+        assert product.shape == x.shape
+        return (0.0 if dx is None else dx * y) + (0.0 if dy is None else x * dy)
+
+    @staticmethod
+    def vmap(info, in_dims, x, y):
+        Multiplied.calls.append((info.batch_size, in_dims, x.shape, y.shape))
+        x, y = (v[..., None] if d is None else np.moveaxis(v, d, -1) for v, d in zip((x, y), in_dims, strict=True))
+        return Multiplied.apply(x, y), -1
+
+
+def test_a_static_vmap_computes_all_lanes():
+    x, y = np.arange(1.0, 7.0).reshape(2, 3), np.arange(2.0, 5.0)
+    product = wg.vmap(Multiplied.apply, (0, None))
+
+    def loss(x):
+        return np.sum(product(x, y) ** 2)
+
+    Multiplied.calls.clear()
+    np.testing.assert_array_equal(product(x, y), x * y)
+    assert Multiplied.calls == [(2, (0, None), (2, 3), (3,))]
+    np.testing.assert_array_equal(wg.jit(product)(x, y), x * y)
+    np.testing.assert_array_equal(wg.vmap(wg.vmap(Multiplied.apply, (0, None)), (None, 0))(y, y), np.outer(y, y))
+    np.testing.assert_allclose(wg.grad(loss)(x), 2 * x * y**2)
+    np.testing.assert_allclose(wg.jit(wg.grad(loss))(x), 2 * x * y**2)
+    np.testing.assert_allclose(wg.vmap(wg.grad(lambda x: np.sum(Multiplied.apply(x, y) ** 2)))(x), 2 * x * y**2)
+    np.testing.assert_allclose(wg.jvp(lambda x: product(x, y), (x,), (np.ones((2, 3)),))[1], [y, y])
+    np.testing.assert_allclose(wg.vmap(wg.hessian(lambda x: np.sum(Multiplied.apply(x, x * y))))(x)[1], np.diag(2 * y))
+
+
+class Doubled(wg.autograd.Function):
+    """Double, with a batch rule that may be replaced."""
+
+    @staticmethod
+    def forward(x):
+        return x * 2.0
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct * 2.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (lambda info, in_dims, x: x * 2.0, r"^Wrong.vmap: a Tensor; a pair \(results, the axes of theirs that count"),
+        (lambda info, in_dims, x: (x * 2.0, 1), r"^Wrong.vmap: a result of shape \(2, 3\) whose axis 1 is to count 2"),
+        (lambda info, in_dims, x: (x * 2.0, (0, 0)), r"^Wrong.vmap: 2 axes for 1 results; one for each is needed"),
+    ],
+)
+def test_a_static_vmap_must_say_where_lanes_are(rule, text):
+    wrong = type("Wrong", (Doubled,), {"vmap": staticmethod(rule)})
+    with pytest.raises((UsageError, ShapeError), match=text):
+        wg.vmap(wrong.apply)(np.ones((2, 3)))
+
+
+def test_a_static_vmap_needs_a_context_of_its_own_and_no_other_rule():
+    def rule(info, in_dims, x):
+        return x * 2.0, in_dims[0]
+
+    both = type("Both", (Doubled,), {"vmap": staticmethod(rule), "generate_vmap_rule": True})
+    with pytest.raises(UsageError, match=r"^Both: generate_vmap_rule and a static vmap; one of the two is needed"):
+        wg.vmap(both.apply)(np.ones(2))
+    old = type("Old", (Doubled,), {"vmap": staticmethod(rule), "setup_context": wg.autograd.Function.setup_context})
+    with pytest.raises(UsageError, match=r"^Old: a static vmap, and a forward that fills the context; a static method"):
+        wg.vmap(old.apply)(np.ones(2))
+    same = type("Same", (Doubled,), {"vmap": staticmethod(lambda info, in_dims, x: (np.ones(3), None))})
+    np.testing.assert_array_equal(wg.vmap(same.apply)(np.ones(2)), np.ones((2, 3)))

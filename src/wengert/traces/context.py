@@ -58,6 +58,7 @@ class Context:
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self._to_save: tuple[Any, ...] = ()
+        self._to_push: tuple[Any, ...] | None = None
         self._saved: tuple[Any, ...] = ()
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
@@ -72,6 +73,10 @@ class Context:
     def save_for_backward(self, *tensors: Any) -> None:
         """Save Tensors (inputs, outputs or others; None is allowed) for `saved_tensors`."""
         self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Save Tensors for `saved_tensors` in `jvp`, in place of those of `save_for_backward`."""
+        self._to_push = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Tell which inputs `forward` has written to; it must return them."""
@@ -115,6 +120,7 @@ class Context:
     def _let_go(self) -> None:
         """Forget the values of the call: those that were saved are residuals of its record."""
         self._to_save = self._dirty = self._constant = ()
+        self._to_push = None
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
 from wengert.core.kinds import Constant
+from wengert.core.requirements import as_whole
 from wengert.core.rule import in_form
 from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.calls import UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
+from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.context import (
     LANES,
     TRACED,
@@ -54,6 +55,12 @@ class Function:
     Values that `forward` saves are differentiated where they are arguments or results; through others only first
     derivatives are known, and further ones are refused, unless `ctx.mark_non_differentiable` calls them constant.
 
+    `vmap` calls `forward` once for all lanes, or lane by lane where it looks at elements. With a static method
+    `vmap(info, in_dims, *args)` it calls that in place of `forward`, which must then leave the context to
+    `setup_context`: it gets the number of lanes as `info.batch_size`, for each argument the axis that counts lanes or
+    None, and arguments of all lanes, and returns the results and, in the same form, their axes. (`generate_vmap_rule`,
+    which PyTorch needs to be told, is what happens without it.)
+
     What is differentiated must be an argument: `forward` refuses captured values that are, unless it detaches them.
 
     Calls work in every transformation. In a traced function a call is one equation, which runs `forward` anew on the
@@ -75,6 +82,8 @@ class Function:
     >>> x.grad
     tensor(12.)
     """
+
+    generate_vmap_rule: ClassVar[bool] = False
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Refuse: there are no instances."""
@@ -105,6 +114,11 @@ class Function:
             describe("Function", "a subclass without backward", "a static method backward is needed", "Define it")
         )
 
+    @staticmethod
+    def vmap(info: VmapInfo, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute the outputs of all lanes, and tell which of their axes count lanes; None for those that have none."""
+        raise UsageError(describe("Function", "a subclass without vmap", "nothing is needed", "Call apply under vmap"))
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` on these arguments, recording the call if a Tensor among them is being differentiated.
@@ -131,6 +145,18 @@ class Function:
             rebind(args[argument], outs[index])
             outs[index] = args[argument]
         return tuple(outs) if call.returns_tuple else outs[0]
+
+
+class VmapInfo(NamedTuple):
+    """Say what a static `vmap` of a `Function` is called for.
+
+    Attributes:
+        batch_size: the number of lanes.
+        randomness: "error": numbers of NumPy's generators are drawn once for all lanes.
+    """
+
+    batch_size: int
+    randomness: str = "error"
 
 
 class Reading:
@@ -183,6 +209,7 @@ class Call(UserCall):
         self.attributes: list[str] = []
         self.dirty: dict[int, int] = {}
         self.sources: list[tuple[str, Any]] = []
+        self.pushed: int | None = None  # how many of these, the last, are for `jvp` alone
         self.out_avals: list[Aval] = []
 
     def called(self) -> Sequence[Any]:
@@ -234,8 +261,79 @@ class Call(UserCall):
         if traced.reading.happened and traced.context is not None and self.context is not None:
             require_same_attributes(self.name, traced.context, self.context, TRACED)
 
-    def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Call `forward`; return its results and what it saved besides, noting which of them it saved or marked."""
+    def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Call the user's `vmap`, if there is one, and let every lane save what it needs."""
+        if self.cls.vmap is Function.vmap:
+            return super().compute_lanes(lanes, operands)
+        count = len(operands)
+        outs, returns_tuple = self.vmapped(lanes, operands)
+
+        def lane(values: Sequence[Any]) -> Sequence[Tensor]:
+            given = list(map(readable, values))
+            found = self.compute(given[:count], tuple(given[count:]) if returns_tuple else given[count])
+            self.remember(found)
+            return found
+
+        return lanes.together(lane, [*operands, *outs], [*lanes.flags, *[True] * len(outs)])
+
+    def vmapped(self, lanes: InLanes, operands: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
+        """Return what the user's `vmap` gives, lanes in front, and whether that is a tuple."""
+        if self.cls.generate_vmap_rule or self.cls.setup_context is Function.setup_context:
+            what, needed, action = (
+                ("generate_vmap_rule and a static vmap", "one of the two is needed", "Take generate_vmap_rule away")
+                if self.cls.generate_vmap_rule
+                else (
+                    "a static vmap, and a forward that fills the context",
+                    "a static method setup_context is needed, which saves what backward needs for each lane",
+                    "Let forward take no ctx, and save in setup_context",
+                )
+            )
+            raise UsageError(describe(self.name, what, needed, action))
+        arguments = list(self.args)
+        in_dims: list[int | None] = [None] * self.count
+        for place, operand, flag in zip(self.places, operands, lanes.flags, strict=True):
+            arguments[place] = operand
+            in_dims[place] = 0 if flag else None
+        with in_forward(self.name):
+            given = (VmapInfo(lanes.size), tuple(in_dims), *arguments)
+            result = self.call("vmap", "info, in_dims, *args", given, self.kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            shown = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+            needed = "a pair (results, the axes of theirs that count lanes) is needed"
+            raise UsageError(describe(f"{self.name}.vmap", shown, needed, "Return a tuple of two"))
+        output, out_dims = result
+        outs = output if isinstance(output, tuple) else (output,)
+        dims = out_dims if isinstance(out_dims, tuple | list) else (out_dims,) * len(outs)
+        if len(dims) != len(outs):
+            shown = f"{len(dims)} axes for {len(outs)} results"
+            raise UsageError(describe(f"{self.name}.vmap", shown, "one for each is needed", "Build both alike"))
+        found = [self.in_front(out, dim, lanes.size) for out, dim in zip(outs, dims, strict=True)]
+        return found, isinstance(output, tuple)
+
+    def in_front(self, out: Any, axis: Any, size: int) -> Tensor:
+        """Return a result of the user's `vmap` with its lanes in front, repeated if it has none."""
+        tensor: Any = numeric(f"{self.name}.vmap", "a result", out)
+        if axis is None:
+            return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
+        axis = as_whole(f"{self.name}.vmap", "an axis of a result", axis)
+        if not -tensor.ndim <= axis < tensor.ndim or tensor.shape[axis] != size:
+            raise ShapeError(
+                describe(
+                    f"{self.name}.vmap",
+                    f"a result of shape {tensor.shape} whose axis {axis} is to count {size} lanes",
+                    f"an axis of length {size} is needed",
+                    "Return its place as the second of the pair, or None if all lanes have the same",
+                )
+            )
+        return as_tensor(np.moveaxis(tensor, axis, 0))
+
+    def compute(self, operands: Sequence[Tensor], known: Any = None) -> Sequence[Tensor]:
+        """Call `forward`; return its results and what it saved besides, noting which of them it saved or marked.
+
+        Args:
+            operands: what it is called with.
+            known: its result, if that is known already.
+        """
         arguments = list(self.args)
         for place, operand in zip(self.places, operands, strict=True):
             arguments[place] = operand
@@ -246,7 +344,7 @@ class Call(UserCall):
             if self.cls.setup_context is Function.setup_context:
                 result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs)
             else:
-                result = self.call("forward", "*args", arguments, self.kwargs)
+                result = self.call("forward", "*args", arguments, self.kwargs) if known is None else known
                 given = (context, tuple(arguments), result)
                 self.call("setup_context", "ctx, inputs, output", given)
         outs = list(result) if isinstance(result, tuple) else [result]
@@ -338,7 +436,9 @@ class Call(UserCall):
         found: list[Any] = []
         self.sources = []
         self.savings.clear()
-        for saved in context._to_save:
+        pushed = context._to_push
+        self.pushed = None if pushed is None else len(pushed)
+        for saved in (*context._to_save, *(pushed or ())):
             operand = next((i for i, place in enumerate(self.places) if arguments[place] is saved), None)
             output = next((i for i, out in enumerate(outs) if out is saved), None)
             if operand is not None:
@@ -391,15 +491,19 @@ class Call(UserCall):
         needed = {i for kind, i in self.sources if kind == "output"}
         return tuple(value if i in needed else None for i, value in enumerate(out))
 
-    def restored(self, out: Any, operands: Sequence[Any]) -> Context:
-        """Return the context with the saved Tensors of the level where it is needed."""
+    def restored(self, out: Any, operands: Sequence[Any], along: bool = False) -> Context:
+        """Return the context with the saved Tensors of the level where it is needed, by `jvp` if `along` is set."""
         context = copy.copy(self.context)
         assert context is not None
         if self.depending:
             raise attribute_error(self.name, self.depending[0], TRACED)
         self.reading.happened = True
         found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
-        saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
+        back = len(self.sources) - (self.pushed or 0)
+        sources = self.sources[:back]
+        if along and self.pushed is not None:  # attributes come last
+            sources = [*self.sources[back:], *sources[back - len(self.attributes) :]]
+        saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in sources)
         context._restore(saved, self.attributes)
         return context
 
@@ -429,7 +533,7 @@ class Call(UserCall):
         given: list[Any] = [None] * self.count
         for place, tangent in zip(self.places, tangents, strict=True):
             given[place] = None if tangent is None else readable(tangent)
-        context = self.restored(out, operands)
+        context = self.restored(out, operands, along=True)
         results = self.call("jvp", "ctx, *tangents", (context, *given), near=(*operands, *tangents))
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != self.shown:
