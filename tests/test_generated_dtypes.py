@@ -35,7 +35,15 @@ from wengert.errors import DtypeError
 GAUGES = {"eigh", "svd", "relative_eigh", "scipy_eigh", "scipy_qr", "scipy_svd"}
 """Primitives that have complex samples of their own, which do not depend on the phases of vectors."""
 OF_REAL_NUMBERS = {
-    *("beta_density", "betainc_by_shapes", "gamma_density", "gammainc_by_shape", "zeta_derivative"),
+    *(
+        "betainc_derivative",
+        "gammainc_derivative",
+        "beta_density",
+        "betainc_by_shapes",
+        "gamma_density",
+        "gammainc_by_shape",
+        "zeta_derivative",
+    ),
     *("polygamma_difference", "incomplete_elliptic_derivative", "logistic", "logistic_derivative"),
     *("logsumexp_sign", "softsign"),
 }

@@ -119,6 +119,12 @@ def lower_beta(a: Any, b: Any, x: Any) -> Any:
     return mp.betainc(a, b, 0, x, regularized=True)
 
 
+def student(v: Any, x: Any) -> Any:
+    """Return Student's distribution function, as a smooth function of x."""
+    scale = mp.gamma((v + 1) / 2) / (mp.sqrt(mp.pi * v) * mp.gamma(v / 2))
+    return 0.5 + x * scale * mp.hyp2f1(0.5, (v + 1) / 2, 1.5, -x * x / v)
+
+
 WHOLE = [(float(n), float(k)) for n in range(4) for k in range(-2, 6)]
 SMOOTH = {
     "binom": Smooth(sp.binom, mp.binomial, [*WHOLE, (0.5, 2.0), (2.5, 3.5), (-0.5, 1.0), (10.0, 3.0), (3.0, 12.0)]),
@@ -132,6 +138,10 @@ SMOOTH = {
     "spence": Smooth(sp.spence, lambda x: mp.polylog(2, 1 - x), [(1.0,), (0.5,), (1.5,), (2.0,), (1e-3,)]),
     "struve 0": Smooth(lambda x: sp.struve(0.0, x), lambda x: mp.struveh(0, x), [(0.0,), (1e-5,), (3.0,), (-1.0,)]),
     "modstruve 1": Smooth(lambda x: sp.modstruve(1.0, x), lambda x: mp.struvel(1, x), [(0.0,), (1e-5,), (12.0,)]),
+    "gammainc": Smooth(sp.gammainc, lower_gamma, [(1.0, 1.0), (1.0, 0.5), (2.0, 1.0), (1.0, 3.0)]),
+    "betainc": Smooth(sp.betainc, lower_beta, [(1.0, 1.0, 0.3), (2.0, 1.0, 0.6), (1.0, 3.0, 0.5)], 2),
+    "stdtr": Smooth(sp.stdtr, student, [(1.0, 0.0), (3.0, 0.0), (2.0, 1.0), (3.0, -1.0)]),
+    "gammaincinv": Smooth(lambda a, x: sp.gammaincinv(a, sp.gammainc(a, x)), lambda _a, x: x, [(1.0, 0.5), (2.0, 1.5)]),
     "xlogy": Smooth(sp.xlogy, lambda x, y: x * mp.log(y), [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0)]),
 }
 
@@ -148,6 +158,18 @@ def test_derivatives_where_rules_choose_are_those_of_the_smooth_function(name: s
 # Limits at ends
 
 INF, NAN = np.inf, np.nan
+
+
+def limits(slopes: str) -> dict[tuple[int, ...], float]:
+    """Return derivatives of a function of a shape and a place, by the latter first."""
+    return dict(zip([(1,), (0,), (1, 1), (0, 1), (0, 0)], map(float, slopes.split()), strict=True))
+
+
+def chi_square(a: Any, x: Any) -> Any:
+    """Return the incomplete gamma function as the distribution function that it is."""
+    return sp.chdtr(2 * a, 2 * x)
+
+
 LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float]]] = {
     "power, negative base": (
         lambda x, y: x**y,
@@ -164,6 +186,29 @@ LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float
     "xlog1py, 0 log -1": (sp.xlog1py, (0.0, -2.0), dict.fromkeys([(0,), (1,), (0, 1), (1, 1), (0, 1, 1)], 0.0)),
     "huber, delta 0": (sp.huber, (0.0, -1.0), {(0,): 1, (1,): 0, (0, 1): -1, (1, 1): 0, (0, 0): -1}),
     "huber, tie": (sp.huber, (1.0, 1.0), {(0,): 0, (1,): 1, (0, 1): 0.5, (1, 1): 0.5, (0, 0): -0.5}),
+    **{
+        f"{name} at 0, shape {a}": (f, (a, 0.0), limits(slopes))
+        for a, slopes in {
+            0.5: "inf 0 -inf -inf 0",
+            1.0: "1 0 -1 -inf 0",
+            1.5: "0 0 inf 0 0",
+            2.0: "0 0 1 0 0",
+            3.0: "0 0 0 0 0",
+        }.items()
+        for name, f in (("gammainc", sp.gammainc), ("gdtr", lambda b, x: sp.gdtr(1.0, b, x)), ("chdtr", chi_square))
+    },
+    "gammainc, third": (sp.gammainc, (2.0, 0.0), {(0, 1, 1): -INF, (0, 0, 1): 0, (1, 1, 1): -2}),
+    "gdtr, rate": (sp.gdtr, (2.0, 1.0, 0.0), {(0,): 0, (0, 0): 0, (0, 1): 0, (0, 2): 1, (2, 2): -4, (1, 2): -INF}),
+    "betainc at 0": (sp.betainc, (1.0, 3.0, 0.0), {(2,): 3, (0, 2): -INF, (1, 2): 1, (2, 2): -6, (0, 1): 0, (0, 0): 0}),
+    "betainc at 1": (sp.betainc, (3.0, 1.0, 1.0), {(2,): 3, (1, 2): -INF, (0, 2): 1, (2, 2): 6, (0, 1): 0, (1, 1): 0}),
+    "betainc at 0, steep": (
+        sp.betainc,
+        (0.5, 2.0, 0.0),
+        {(2,): INF, (0, 2): -INF, (1, 2): INF, (2, 2): -INF, (0, 0): 0},
+    ),
+    "fdtr at 0": (sp.fdtr, (2.0, 4.0, 0.0), {(2,): 1, (0, 2): -INF, (1, 2): 0, (2, 2): -1.5, (0, 0): 0, (0, 1): 0}),
+    "fdtr at 0, steep": (sp.fdtr, (1.0, 1.0, 0.0), {(2,): INF, (0, 2): -INF, (1, 2): INF, (2, 2): -INF, (1, 1): 0}),
+    "fdtr at 0, flat": (sp.fdtr, (4.0, 2.0, 0.0), {(2,): 0, (0, 2): 0, (1, 2): 0, (2, 2): 8, (0, 0): 0}),
     "laplace.cdf, centre": (stats.laplace.cdf, (0.0,), {(0,): 0.5, (0, 0): 0}),
     "laplace.logpdf, centre": (stats.laplace.logpdf, (0.0,), {(0,): 0, (0, 0): 0}),
 }

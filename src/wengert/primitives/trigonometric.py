@@ -65,10 +65,10 @@ def faded_value(f: Any, x: Any) -> Any:
     return but(found, np.isnan(found) & (f == 0), lambda: 0.0)
 
 
-faded = elementwise(
+faded: Elementwise = elementwise(
     "faded",
     faded_value,
-    d=(lambda t, _out, _f, x: t * x, lambda t, _out, f, _x: t * f),
+    d=(lambda t, _out, _f, x: t * x, lambda t, _out, f, _x: at_once(faded, f, t)),
     singular=True,
 )
 """The product in rules of what has decayed to 0 at infinity, faster than the other factor grew (ADR 0017)."""

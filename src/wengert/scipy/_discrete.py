@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.dispatch import apply
-from wengert.primitives.special.incomplete import beta_density, gamma_density
+from wengert.primitives.special.incomplete import beta_density_at, gamma_density_at
 from wengert.scipy._distributions import Discrete, all_of, either
 
 __all__ = ["DISCRETE"]
@@ -54,7 +53,7 @@ DISCRETE = {
             valid=lambda n, p: all_of(n >= 0, np.floor(n) == n, p >= 0, p <= 1),
             upper=lambda n, _p: n,
             logpmf=binom_logpmf,
-            pmf=lambda k, n, p: apply(beta_density, k + 1, n - k + 1, p, power=0) / (n + 1),
+            pmf=lambda k, n, p: beta_density_at(k + 1, n - k + 1, p) / (n + 1),
             cdf=lambda k, n, p: sp.betaincc(k + 1, either(k < n, n - k, 1.0), p),
             sf=lambda k, n, p: sp.betainc(k + 1, either(k < n, n - k, 1.0), p),
             mean=lambda n, p: n * p,
@@ -81,7 +80,7 @@ DISCRETE = {
             lower=0.0,
             valid=lambda n, p: all_of(n > 0, p > 0, p <= 1),
             logpmf=nbinom_logpmf,
-            pmf=lambda k, n, p: apply(beta_density, n, k + 1, p, power=0) * p / (n + k),
+            pmf=lambda k, n, p: beta_density_at(n, k + 1, p) * p / (n + k),
             cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
             sf=lambda k, n, p: sp.betaincc(n, k + 1, p),
             mean=lambda n, p: n * (1 - p) / p,
@@ -94,7 +93,7 @@ DISCRETE = {
             lower=0.0,
             valid=lambda mu: mu >= 0,
             logpmf=lambda k, mu: sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu,
-            pmf=lambda k, mu: apply(gamma_density, k + 1, mu, power=0),
+            pmf=lambda k, mu: gamma_density_at(k + 1, mu),
             cdf=lambda k, mu: sp.pdtr(k, mu),
             sf=lambda k, mu: sp.pdtrc(k, mu),
             mean=lambda mu: mu,

@@ -13,8 +13,10 @@ from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import special
 from wengert.primitives.special.error import normal_density
+from wengert.primitives.special.gamma import polygamma_difference
 from wengert.primitives.special.incomplete import (
     beta_body,
+    beta_density,
     beta_density_at,
     betainc_by_shapes,
     gamma_density_at,
@@ -40,17 +42,30 @@ special(
     lambda t, out, v, _p: t * moved_by_shape(v / 2, out / 2),
     lambda t, out, v, _p: -t * 2 / gamma_density_at(v / 2, out / 2),
 )
+
+
+def gamma_place(a: Any, x: Any) -> Any:
+    """Return a x, for functions whose slopes may be infinite where it is 0."""
+    return at_once(faded_product, a, x)
+
+
+faded_product: Elementwise = elementwise(
+    "faded_product",
+    lambda a, x: a * x,
+    d=(lambda t, _out, _x, y: at_once(faded, y, t), lambda t, _out, x, _y: at_once(faded, x, t)),
+    singular=True,
+)
 special(
     sp.gdtr,
-    lambda t, _out, a, b, x: t * x * gamma_density_at(b, a * x),
-    lambda t, _out, a, b, x: t * shape_slope(b, a * x),
-    lambda t, _out, a, b, x: t * a * gamma_density_at(b, a * x),
+    lambda t, _out, a, b, x: t * at_once(faded, x, gamma_density_at(b, gamma_place(a, x))),
+    lambda t, _out, a, b, x: t * shape_slope(b, gamma_place(a, x)),
+    lambda t, _out, a, b, x: t * at_once(faded, a, gamma_density_at(b, gamma_place(a, x))),
 )
 special(
     sp.gdtrc,
-    lambda t, _out, a, b, x: -t * x * gamma_density_at(b, a * x),
-    lambda t, _out, a, b, x: -t * shape_slope(b, a * x),
-    lambda t, _out, a, b, x: -t * a * gamma_density_at(b, a * x),
+    lambda t, _out, a, b, x: -t * at_once(faded, x, gamma_density_at(b, gamma_place(a, x))),
+    lambda t, _out, a, b, x: -t * shape_slope(b, gamma_place(a, x)),
+    lambda t, _out, a, b, x: -t * at_once(faded, a, gamma_density_at(b, gamma_place(a, x))),
 )
 special(sp.pdtr, None, lambda t, _out, k, m: -t * gamma_density_at(np.floor(k) + 1, m))
 special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) + 1, m))
@@ -85,15 +100,19 @@ student_body: Elementwise = elementwise(
 
 
 def student_slope(v: Any, x: Any) -> Any:
-    """Return the derivative of Student's distribution function by its degrees of freedom: none if they are infinite."""
+    """Return the derivative of Student's distribution function by its degrees of freedom: none if they are infinite.
+
+    It is x times the density, (1 + v) / (2 v), and a smooth function of x^2.
+    """
     normal = np.isinf(v)
     v = np.where(normal, 1.0, v)
     total = v + x * x
     inner = x * x < v
     z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
-    near = beta_body(0.5, v / 2, z) * (at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v))
-    far = beta_body(v / 2, 0.5, rest) * (at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v))
-    return np.where(normal, 0.0, np.sign(x) / 4 * np.where(inner, near, -far))
+    near = at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v)
+    far = at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v)
+    scale = at_once(faded, student_density(v, x), x) * (1 + v) / (2 * v)
+    return np.where(normal, 0.0, scale * np.where(inner, near, -far))
 
 
 special(
@@ -111,11 +130,34 @@ special(
 # The F distribution: I_z(m/2, n/2) with z = m x / (n + m x)
 
 
-def f_place(m: Any, n: Any, x: Any) -> Any:
-    """Return where the incomplete beta function is taken: z = m x / (n + m x), at infinity 1."""
+def f_place_value(m: Any, n: Any, x: Any) -> Any:
+    """Evaluate z = m x / (n + m x), at infinity 1."""
     low = m * x < n
     far = 1 / (1 + n / (m * np.where(low, 1.0, x)))
-    return np.where(low, m * x / (n + m * np.where(low, x, 0.0)), far)
+    return np.where(low, m * x / (n + m * np.where(low, x, 0.0)), far)[()]
+
+
+def moved_place(t: Any, m: Any, n: Any, x: Any, part: Any) -> Any:
+    """Return t part (1 - z) / (n + m x), and 0 where the part is, though slopes there may be infinite."""
+    total = n + m * x
+    return at_once(faded, part / total, t * (n / total))
+
+
+f_place_of: Elementwise = elementwise(
+    "f_place",
+    f_place_value,
+    d=(
+        lambda t, _out, m, n, x: moved_place(t, m, n, x, x),
+        lambda t, _out, m, n, x: moved_place(t, m, n, x, -(m * x) / n),
+        lambda t, _out, m, n, x: moved_place(t, m, n, x, m),
+    ),
+    singular=True,
+)
+
+
+def f_place(m: Any, n: Any, x: Any) -> Any:
+    """Return where the incomplete beta function is taken."""
+    return at_once(f_place_of, m, n, x)
 
 
 def f_body(m: Any, n: Any, z: Any) -> Any:
@@ -123,28 +165,70 @@ def f_body(m: Any, n: Any, z: Any) -> Any:
     return beta_body(m / 2, n / 2, z) / 2
 
 
-def f_by_first(m: Any, n: Any, x: Any) -> Any:
-    """Return the derivative of the F distribution function by m: where F is 0 or 1 it has none."""
+def f_by_shapes(m: Any, n: Any, x: Any, i: int, more: Any) -> Any:
+    """Return the derivative of the F distribution function by m (i = 1) or n: where F is 0 or 1 it has none."""
     none = np.isinf(x) | ((x == 0) & (m > 2))
     z = f_place(m, n, np.where(none, 1.0, x))
-    return np.where(none, 0.0, f_body(m, n, z) * (at_once(betainc_by_shapes, m / 2, n / 2, z, i=1, j=0) + n / (m + n)))
+    relative = at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) + more / (m + n)
+    return np.where(none, 0.0, at_once(faded, f_body(m, n, z), relative))
+
+
+def f_by_first(m: Any, n: Any, x: Any) -> Any:
+    """Return the derivative of the F distribution function by m."""
+    return f_by_shapes(m, n, x, 1, n)
 
 
 def f_by_second(m: Any, n: Any, x: Any) -> Any:
-    """Return the derivative of the F distribution function by n, likewise."""
-    none = np.isinf(x) | ((x == 0) & (m > 2))
-    z = f_place(m, n, np.where(none, 1.0, x))
-    return np.where(none, 0.0, f_body(m, n, z) * (at_once(betainc_by_shapes, m / 2, n / 2, z, i=0, j=1) - m / (m + n)))
+    """Return the derivative of the F distribution function by n."""
+    return f_by_shapes(m, n, x, 0, -m)
 
 
-def f_density(m: Any, n: Any, x: Any) -> Any:
-    """Return the density of the F distribution, at infinity 0 without derivatives."""
+def f_density_value(m: Any, n: Any, x: Any) -> Any:
+    """Evaluate the density of the F distribution."""
     far = np.isinf(x)
     x = np.where(far, 1.0, x)
     z = f_place(m, n, x)
     low = m * x < n
-    near = beta_density_at(m / 2, n / 2, np.where(low, z, 0.5)) * m * n / (n + m * x) ** 2
-    return np.where(far, 0.0, np.where(low, near, f_body(m, n, z) * m * n / ((m + n) * x)))
+    near = beta_density_at(m / 2, n / 2, np.where(low, z, 0.5)) * m * n / (n + m * np.where(low, x, 0.0)) ** 2
+    rest = f_body(m, n, z) * m * n / ((m + n) * np.where(low, 1.0, x))
+    return np.where(far, 0.0, np.where(low, near, rest))[()]
+
+
+def f_scores(m: Any, n: Any, x: Any) -> tuple[Any, Any]:
+    """Return the derivatives of the logarithm of the density by m and n."""
+    log, part = np.log1p(m * x / n), (1 - x) / (n + m * x)
+    first = np.log(m * x / n) - log + at_once(polygamma_difference, m / 2, n / 2, order=0) + n * part
+    second = -log + at_once(polygamma_difference, n / 2, m / 2, order=0) - m * part
+    return first / 2, second / 2
+
+
+def f_density_slope(out: Any, m: Any, n: Any, x: Any) -> Any:
+    """Return the derivative of the density by x: at 0 that of a beta density of z = m x / (n + m x)."""
+    end = x == 0
+    inner, zero = np.where(end, 1.0, x), np.where(end, x, 0.0)
+    score = (m / 2 - 1) / inner - (m + n) * m / (2 * (n + m * inner))
+    total = n + m * zero
+    z, slope = m * zero / total, m * n / total**2
+    steep = at_once(beta_density, m / 2, n / 2, z, i=0, j=0, by_place=1)
+    at_zero = steep * slope**2 - beta_density_at(m / 2, n / 2, z) * slope * 2 * m / total
+    return np.where(end, at_zero, at_once(faded, np.where(end, 0.0, out), score))
+
+
+f_density_of: Elementwise = elementwise(
+    "f_density",
+    f_density_value,
+    d=(
+        lambda t, out, m, n, x: t * at_once(faded, out, f_scores(m, n, np.where(np.isinf(x), 1.0, x))[0]),
+        lambda t, out, m, n, x: t * at_once(faded, out, f_scores(m, n, np.where(np.isinf(x), 1.0, x))[1]),
+        lambda t, out, m, n, x: t * f_density_slope(out, m, n, np.where(np.isinf(x), 1.0, x)),
+    ),
+    singular=True,
+)
+
+
+def f_density(m: Any, n: Any, x: Any) -> Any:
+    """Return the density of the F distribution, at infinity 0 without derivatives."""
+    return at_once(f_density_of, m, n, x)
 
 
 special(

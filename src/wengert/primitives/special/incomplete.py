@@ -11,6 +11,10 @@ to the density at x, which gives the derivatives of the inverses without underfl
 
 Since 1 / gamma(a) is a / gamma(1 + a), the densities are w = a v and w = a b / (a + b) v, where v changes slowly even
 if shapes are tiny. Derivatives are taken of both factors; those of log w would cancel in the polynomials.
+
+Densities and these integrals are primitives whose parameters are the orders of derivatives, so that each derivative,
+mixed ones too, is one evaluation, in every mode the same: inside by recurrences, at the ends of the range by the term
+of the power series that is the largest there.
 """
 
 from __future__ import annotations
@@ -25,20 +29,23 @@ import scipy.special as sp
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
+from wengert.primitives.elementwise import falling
 from wengert.primitives.special.declaration import flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
-from wengert.primitives.trigonometric import faded
+from wengert.primitives.trigonometric import faded, faded_value
 
 __all__ = [
     "beta_body",
     "beta_density",
     "beta_density_at",
     "betainc_by_shapes",
+    "betainc_derivative",
     "first_shape_slope",
     "gamma_density",
     "gamma_density_at",
     "gammainc_by_shape",
+    "gammainc_derivative",
     "moved_by_shape",
     "second_shape_slope",
     "shape_slope",
@@ -46,7 +53,8 @@ __all__ = [
 
 LOWEST = 45.0
 """How far the logarithm of an integrand falls to where its integral ends."""
-TINY = 1e-100
+TINY = 1e-20
+"""How small x is where exp(-x) and 1 - x are 1."""
 LENGTHS = 2.0 ** np.arange(-30, 40)
 
 
@@ -77,56 +85,162 @@ def stirling_rest(a: Any) -> Any:
     return np.where(far, series / y, near)
 
 
-def gamma_density_value(a: Any, x: Any, *, power: int) -> Any:
-    """Evaluate x^power times the density x^(a-1) exp(-x) / gamma(a), near its peak as accurately as elsewhere."""
+def lifted_gamma(a: Any, x: Any) -> Any:
+    """Return x times the density x^(a-1) exp(-x) / gamma(a), near its peak as accurately as elsewhere."""
+    return np.sqrt(a / (2 * np.pi)) * np.exp(a * log_rest(x / a, (x - a) / a) - stirling_rest(a))
+
+
+def gamma_density_value(a: Any, x: Any, *, by_shape: int, by_place: int) -> Any:
+    """Evaluate a derivative of the density x^(a-1) exp(-x) / gamma(a).
+
+    With x w' = (a - 1 - x) w, its derivatives by x are x w^(m+1) = (a - 1 - m - x) w^(m) - m w^(m-1).
+    """
     dtype, (a, x) = flat(a, x)
-    found = np.sqrt(a / (2 * np.pi)) * np.exp(a * log_rest(x / a, (x - a) / a) - stirling_rest(a))
-    if power != 1:
-        low = (x >= 0) & (x < TINY)  # where exp(-x) is 1, and x times the density may be 0
-        found = np.where(low, np.where(low, x, 1.0) ** (a - 1 + power) * sp.rgamma(a), found / x ** (1.0 - power))
-    outside = np.isinf(x / a) | (np.isinf(a) & np.isfinite(x))  # all is at 0 or at infinity
-    return np.where(outside, 0.0, found)[..., 0].astype(dtype)[()]
+    a, x = a[..., 0], x[..., 0]
+    inside = (x > 0) & (x < np.inf) & (a >= 0) & (a < np.inf)
+    shape, place = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
+    log = np.log(place)
+    before: list[Any] = [0.0] * (by_shape + 1)
+    found = [gamma_moment(i, shape, log) for i in range(by_shape + 1)]
+    for m in range(by_place):
+        following = [
+            (shape - 1 - m - place) * found[i] + (i * found[i - 1] if i else 0.0) - m * place * before[i]
+            for i in range(by_shape + 1)
+        ]
+        before, found = found, following
+    low = place < TINY  # where exp(-x) is 1, and powers of x times the density may be 0
+    near, place = np.where(low, place, 1.0), np.where(low, 1.0, place)
+    usual = np.where(low, near ** (shape - 1 - by_place) * sp.rgamma(shape + 1), 0.0)
+    usual = np.where(low, usual, lifted_gamma(shape + 1, place) / place ** (2.0 + by_place))
+    found = faded_value(usual, found[by_shape])
+    if low.any() and not by_shape:
+        found = np.where(low, gamma_density_near_zero(shape, near, by_place), found)
+    outer = np.where((x >= 0) & (a >= 0) & ((x == np.inf) != (a == np.inf)), 0.0, np.nan)  # all is at the other end
+    at_zero = (x == 0) & (a >= 0) & (a < np.inf)
+    if at_zero.any():
+        outer = np.where(at_zero, gamma_density_at_zero(a, by_shape, by_place), outer)
+    return np.where(inside, found, outer).astype(dtype)[()]
 
 
-def beta_density_value(a: Any, b: Any, x: Any, *, power: int) -> Any:
-    """Evaluate (x (1 - x))^power times the density x^(a-1) (1-x)^(b-1) / B(a, b), likewise."""
-    dtype, (a, b, x) = flat(a, b, x)
-    y = 1 - x
-    distance = b * x - a * y
-    exponent = a * log_rest(x * (1 + b / a), distance / a) + b * log_rest(y * (1 + a / b), -distance / b)
+def gamma_density_near_zero(a: Any, x: Any, by_place: int) -> Any:
+    """Return the sum over j of C(m, j) (-1)^(m-j) x^(a-1-j) / gamma(a - j), a derivative of the density by small x."""
+    found = np.zeros_like(a)
+    for j in range(by_place + 1):
+        factor = math.comb(by_place, j) * (-1) ** (by_place - j) * falling(a - 1, j, 0)[0]
+        found = found + faded_value(factor, x ** (a - 1 - j))
+    return found * a * sp.rgamma(a + 1)
+
+
+def gamma_density_at_zero(a: Any, by_shape: int, by_place: int) -> Any:
+    """Return a derivative of the gamma density at x = 0.
+
+    It is the sum of `gamma_density_near_zero`, differentiated by a, where 1 / gamma has simple zeros.
+    """
+    found, rest = np.zeros_like(a), np.ones(a.shape, bool)
+    for j in range(by_place, -1, -1):
+        zero = (a - j <= 0) & (a == np.floor(a))
+        slope = by_shape * (-1.0) ** np.abs(j - a) * sp.gamma(np.where(zero, j - a + 1, 1.0))
+        factor = math.comb(by_place, j) * (-1) ** (by_place - j) * np.where(zero, slope, sp.rgamma(a - j))
+        here = rest & ~(zero & (by_shape == 0))
+        found = np.where(here, largest_term(factor, by_shape - zero, a - 1 - j), found)
+        rest = rest & ~here
+    return found
+
+
+def largest_term(factor: Any, logs: Any, power: Any) -> Any:
+    """Return the limit at x = 0 of a factor times a power of log(x) times one of x."""
+    infinite = np.where(logs % 2 == 1, -np.inf, np.inf) * np.sign(factor)
+    return np.where(power > 0, 0.0, np.where((power == 0) & (logs == 0), factor, infinite))
+
+
+def lifted_beta(a: Any, b: Any, x: Any) -> Any:
+    """Return x (1 - x) times the density x^(a-1) (1-x)^(b-1) / B(a, b), likewise."""
+    distance = b * x - a * (1 - x)
+    exponent = a * log_rest(x * (1 + b / a), distance / a) + b * log_rest((1 - x) * (1 + a / b), -distance / b)
     exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
-    found = np.sqrt(a / (2 * np.pi)) * np.sqrt(b / (a + b)) * np.exp(exponent)
-    if power != 1:
-        left, right = (end_of_beta(a, b, power), end_of_beta(b, a, power))
-        found = np.where(x == 0, left, np.where(y == 0, right, found / (x * y) ** (1.0 - power)))
-    found = np.where(is_extreme(a, b) & (x > 0) & (y > 0), 0.0, found)
-    return np.where((x < 0) | (y < 0), np.nan, found)[..., 0].astype(dtype)[()]
+    return np.sqrt(a / (2 * np.pi)) * np.sqrt(b / (a + b)) * np.exp(exponent)
 
 
-def is_extreme(a: Any, b: Any) -> Any:
-    """Tell where one shape of a beta distribution, and not both, is 0 or infinite, so that all is at 0 or at 1."""
-    return ((a == 0) != (b == 0)) | (np.isinf(a) != np.isinf(b))
+def beta_density_value(a: Any, b: Any, x: Any, *, i: int, j: int, by_place: int) -> Any:
+    """Evaluate a derivative, of the orders i and j by a and b, of the density x^(a-1) (1-x)^(b-1) / B(a, b).
+
+    With q = x (1 - x) and q w' = ((a - 1) (1 - x) - (b - 1) x) w, its derivatives by x are
+    q w^(m+1) = ((a - 1 - m) (1 - x) - (b - 1 - m) x) w^(m) - m (a + b - 1 - m) w^(m-1).
+    """
+    dtype, (a, b, x) = flat(a, b, x)
+    a, b, x = a[..., 0], b[..., 0], x[..., 0]
+    there = (a >= 0) & (b >= 0) & (a + b > 0) & (x >= 0) & (x <= 1)
+    finite = there & (a < np.inf) & (b < np.inf)
+    inside = finite & (x > 0) & (x < 1)
+    first, second, place = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
+    q = place * (1 - place)
+    found = beta_recurrence(first, second, place, i, j, by_place)
+    low = place < TINY
+    power = np.where(low, place, 1.0) ** (first - 1 - by_place) / sp.beta(first + 1, second + 1)
+    usual = np.where(low, power, lifted_beta(first + 1, second + 1, place) / np.where(low, 1.0, q) ** (2.0 + by_place))
+    found = faded_value(usual, found) / (first + second + 1)
+    if low.any() and not i and not j:
+        found = np.where(low, beta_density_near_zero(first, second, np.where(low, place, 1.0), by_place), found)
+    outer = np.where(there & (np.isinf(a) != np.isinf(b)), 0.0, np.nan)  # all is at an end
+    for end, shapes, orders, sign in ((0, (a, b), (i, j), 1.0), (1, (b, a), (j, i), (-1.0) ** by_place)):
+        at_end = finite & (x == end)
+        if at_end.any():
+            first_shape, second_shape = (np.where(at_end, shape, 1.0) for shape in shapes)
+            outer = np.where(at_end, sign * beta_density_at_zero(first_shape, second_shape, *orders, by_place), outer)
+    return np.where(inside, found, outer).astype(dtype)[()]
 
 
-def end_of_beta(a: Any, b: Any, power: int) -> Any:
-    """Return x^power times the beta density at x = 0: 0 to a power, over the beta function B(a, b)."""
-    order = a - 1 + power
-    with np.errstate(divide="ignore"):  # where x = 0 is asked for, infinity is the value
-        return np.where(order == 0, 1 / sp.beta(a, b), 0.0**order)
+def beta_recurrence(a: Any, b: Any, x: Any, i: int, j: int, by_place: int) -> Any:
+    """Return q^(1 + m) times a derivative of the beta density, over x^a (1 - x)^b / B(a, b) and a b / (a + b)."""
+    logs = np.log(x), np.log1p(-x)
+    q = x * (1 - x)
+    orders = [(k, m) for k in range(i + 1) for m in range(j + 1)]
+    before: dict[tuple[int, int], Any] = dict.fromkeys(orders, 0.0)
+    found = {order: beta_moment(*order, a, b, logs) for order in orders}
+    for n in range(by_place):
+        following = {}
+        for k, m in orders:
+            moved = ((a - 1 - n) * (1 - x) - (b - 1 - n) * x) * found[k, m] - n * q * (a + b - 1 - n) * before[k, m]
+            if k:
+                moved = moved + k * ((1 - x) * found[k - 1, m] - n * q * before[k - 1, m])
+            if m:
+                moved = moved - m * (x * found[k, m - 1] + n * q * before[k, m - 1])
+            following[k, m] = moved
+        before, found = found, following
+    return found[i, j]
 
 
-def gamma_slope(out: Any, a: Any, x: Any, power: int) -> Any:
-    """Return the derivative of x^power times the gamma density by x, at 0 and infinity, too."""
-    order = a - 1 + power
-    return np.where(order == 0, -out, at_once(faded, at_once(gamma_density, a, x, power=power - 1), order - x))
+def beta_density_near_zero(a: Any, b: Any, x: Any, by_place: int) -> Any:
+    """Return the sum over n of C(b-1, n) (-1)^n x^(a-1+n) / B(a, b), differentiated by small x."""
+    found = np.zeros_like(a)
+    for n in range(by_place + 2):
+        factor = falling(b - 1, n, 0)[0] * (-1) ** n / math.factorial(n) * falling(a - 1 + n, by_place, 0)[0]
+        found = found + faded_value(factor, x ** (a - 1 + n - by_place))
+    return found / sp.beta(a, b)
 
 
-def beta_slope(out: Any, a: Any, b: Any, x: Any, power: int) -> Any:
-    """Return the derivative of (x (1 - x))^power times the beta density by x, at 0 and 1, too."""
-    first, second = a - 1 + power, b - 1 + power
-    inner = at_once(faded, at_once(beta_density, a, b, x, power=power - 1), first * (1 - x) - second * x)
-    ends = np.where((first == 0) & (x == 0), -second * out / (1 - x), inner)
-    return np.where((second == 0) & (x == 1), first * out / x, ends)
+def beta_density_at_zero(a: Any, b: Any, i: int, j: int, by_place: int) -> Any:
+    """Return a derivative of the beta density at x = 0.
+
+    It is the sum of `beta_density_near_zero`, whose factors are differentiated by a and b.
+    """
+    found, rest = np.zeros_like(a), np.ones(a.shape, bool)
+    scale = 1 / (sp.beta(a + 1, b + 1) * (a + b + 1))
+    inverse = [[scale * beta_moment(k, m, a, b, (0.0, 0.0)) for m in range(j + 1)] for k in range(i + 1)]
+    for n in range(by_place + 2):
+        power = a - 1 + n - by_place
+        by_a = falling(a - 1 + n, by_place, i)
+        by_b = [factor * (-1) ** n / math.factorial(n) for factor in falling(b - 1, n, j)]
+        for logs in range(i, -1, -1):
+            factor: Any = sum(
+                math.comb(i - logs, k) * math.comb(j, m) * by_a[k] * by_b[m] * inverse[i - logs - k][j - m]
+                for k in range(i - logs + 1)
+                for m in range(j + 1)
+            )
+            here = rest & (factor != 0)
+            found = np.where(here, largest_term(math.comb(i, logs) * factor, np.asarray(logs), power), found)
+            rest = rest & ~here
+    return found
 
 
 def gamma_score(a: Any, x: Any) -> Any:
@@ -144,22 +258,37 @@ def second_score(a: Any, b: Any, x: Any) -> Any:
     return np.log1p(-x) + at_once(polygamma_difference, b, a, order=0)
 
 
-def gamma_body(a: Any, x: Any) -> Any:
-    """Return x times the gamma density, over its shape: the density whose shape is 1 more."""
-    return at_once(gamma_density, a + 1, x, power=0)
+def gamma_density_at(a: Any, x: Any) -> Any:
+    """Return the density of the gamma distribution, the derivative of P(a, x) by x."""
+    return at_once(gamma_density, a, x, by_shape=0, by_place=0)
+
+
+def beta_density_at(a: Any, b: Any, x: Any) -> Any:
+    """Return the density of the beta distribution, the derivative of I_x(a, b) by x."""
+    return at_once(beta_density, a, b, x, i=0, j=0, by_place=0)
 
 
 def beta_body(a: Any, b: Any, x: Any) -> Any:
     """Return x (1 - x) times the beta density, over a b / (a + b)."""
-    return at_once(beta_density, a + 1, b + 1, x, power=0) / (a + b + 1)
+    return at_once(faded, beta_density_at(a + 1, b + 1, x), 1 / (a + b + 1))
+
+
+def next_gamma(t: Any, a: Any, x: Any, by_shape: int, by_place: int) -> Any:
+    """Return the product with a derivative of the gamma density."""
+    return at_once(faded, at_once(gamma_density, a, x, by_shape=by_shape, by_place=by_place), t)
+
+
+def next_beta(t: Any, a: Any, b: Any, x: Any, i: int, j: int, by_place: int) -> Any:
+    """Return the product with a derivative of the beta density."""
+    return at_once(faded, at_once(beta_density, a, b, x, i=i, j=j, by_place=by_place), t)
 
 
 gamma_density: Elementwise = elementwise(
     "gamma_density",
     gamma_density_value,
     d=(
-        lambda t, out, a, x, *, power: t * at_once(faded, out, gamma_score(a, x)),
-        lambda t, out, a, x, *, power: t * gamma_slope(out, a, x, power),
+        lambda t, _out, a, x, *, by_shape, by_place: next_gamma(t, a, x, by_shape + 1, by_place),
+        lambda t, _out, a, x, *, by_shape, by_place: next_gamma(t, a, x, by_shape, by_place + 1),
     ),
     singular=True,
 )
@@ -167,9 +296,9 @@ beta_density: Elementwise = elementwise(
     "beta_density",
     beta_density_value,
     d=(
-        lambda t, out, a, b, x, *, power: t * at_once(faded, out, first_score(a, b, x)),
-        lambda t, out, a, b, x, *, power: t * at_once(faded, out, second_score(a, b, x)),
-        lambda t, out, a, b, x, *, power: t * beta_slope(out, a, b, x, power),
+        lambda t, _out, a, b, x, *, i, j, by_place: next_beta(t, a, b, x, i + 1, j, by_place),
+        lambda t, _out, a, b, x, *, i, j, by_place: next_beta(t, a, b, x, i, j + 1, by_place),
+        lambda t, _out, a, b, x, *, i, j, by_place: next_beta(t, a, b, x, i, j, by_place + 1),
     ),
     singular=True,
 )
@@ -275,15 +404,16 @@ def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
         np.log1p(safe_a) - log,
     )
     unknown = np.isnan(a + x) | ((a == 0) & (x == 0))
-    found = np.where(inside[..., 0], -side[..., 0] * found, np.where(unknown, np.nan, 0.0)[..., 0])
-    return found.astype(dtype)[()]
+    outer = np.where(unknown, np.nan, np.where(x == 0, (-1.0) ** order * np.inf, 0.0))
+    return np.where(inside[..., 0], -side[..., 0] * found, outer[..., 0]).astype(dtype)[()]
 
 
 def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Evaluate a derivative of I_x(a, b) by a and b, over x^a (1 - x)^b / B(a, b) and over a b / (a + b)."""
     dtype, (a, b, x) = flat(a, b, x)
-    inside = (x > 0) & (x < 1) & (a >= 0) & (b >= 0) & (a + b > 0) & (a < np.inf) & (b < np.inf)
-    a, b, y = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
+    finite = (a >= 0) & (b >= 0) & (a + b > 0) & (a < np.inf) & (b < np.inf)
+    inside = finite & (x > 0) & (x < 1)
+    a, b, y = np.where(finite, a, 1.0), np.where(finite, b, 1.0), np.where(inside, x, 0.5)
     first, second = np.log(y), np.log1p(-y)
     place = first - second
     if i and j:
@@ -309,7 +439,15 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
 
     bend = np.log1p(a) - np.log1p(b) - place
     found = np.where(inside[..., 0], -side[..., 0] * integrated(fall, weight, side, bend), 0.0)
-    return np.where(np.isnan(x[..., 0]), np.nan, found).astype(dtype)[()]
+    a, b, x, finite = a[..., 0], b[..., 0], x[..., 0], finite[..., 0]
+    found = np.where(finite & (x == 0), by_shapes_at_zero(a, b, i, j), found)
+    found = np.where(finite & (x == 1), -by_shapes_at_zero(b, a, j, i), found)
+    return np.where(np.isnan(x), np.nan, found).astype(dtype)[()]
+
+
+def by_shapes_at_zero(a: Any, b: Any, i: int, j: int) -> Any:
+    """Return what `betainc_by_shapes` tends to at x = 0: that of x^a / (a B(a, b)), which has powers of log(x)."""
+    return largest_term(beta_moment(0, j, a, b, (0.0, 0.0)) / a, np.asarray(i), np.zeros_like(a))
 
 
 def gammainc_by_shape_by_x(t: Any, out: Any, a: Any, x: Any, *, order: int) -> Any:
@@ -318,9 +456,12 @@ def gammainc_by_shape_by_x(t: Any, out: Any, a: Any, x: Any, *, order: int) -> A
 
 
 def betainc_by_shapes_by_x(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
-    """Differentiate by x, likewise."""
-    moment = beta_moment(i, j, a, b, (np.log(x), np.log1p(-x)))
-    return t * (moment - out * (a - (a + b) * x)) / (x * (1 - x))
+    """Differentiate by x, likewise; at 0, where it is smooth for i = 0, by its power series."""
+    end = (x == 0) & (i == 0)
+    y = np.where(end, 0.5, x)
+    inner = (beta_moment(i, j, a, b, (np.log(y), np.log1p(-y))) - out * (a - (a + b) * y)) / (y * (1 - y))
+    lower = j * beta_moment(0, j - 1, a, b, (0.0, 0.0)) if j else 0.0
+    return t * np.where(end, (out * (a + b) - lower) / (1 + a), inner)
 
 
 def next_shape(t: Any, out: Any, a: Any, x: Any, *, order: int) -> Any:
@@ -357,21 +498,33 @@ betainc_by_shapes: Elementwise = elementwise(
 # The functions: gamma
 
 
-def shape_slope(a: Any, x: Any) -> Any:
-    """Return the derivative of P(a, x) by a; none where P is 0 or 1, if its density there is 0, too."""
-    end = (np.isinf(x) != np.isinf(a)) | ((x == 0) & (a > 1))
+def gammainc_derivative_value(a: Any, x: Any, *, order: int) -> Any:
+    """Evaluate a derivative of P(a, x) by a, 0 where it is 0 or 1 for all a nearby."""
+    end = ((x == np.inf) != (a == np.inf)) | ((x == 0) & (a > 0))
     a, x = np.where(end, 1.0, a), np.where(end, 1.0, x)
-    return np.where(end, 0.0, gamma_body(a, x) * at_once(gammainc_by_shape, a, x, order=1))
+    body = gamma_density_value(a + 1, x, by_shape=0, by_place=0)
+    return np.where(end, 0.0, body * gammainc_by_shape_value(a, x, order=order)).astype(body.dtype)[()]
 
 
-def gamma_density_at(a: Any, x: Any) -> Any:
-    """Return the derivative of P(a, x) by x."""
-    return at_once(gamma_density, a, x, power=0)
+gammainc_derivative: Elementwise = elementwise(
+    "gammainc_derivative",
+    gammainc_derivative_value,
+    d=(
+        lambda t, _out, a, x, *, order: t * at_once(gammainc_derivative, a, x, order=order + 1),
+        lambda t, _out, a, x, *, order: next_gamma(t, a, x, order, 0),
+    ),
+    singular=True,
+)
+
+
+def shape_slope(a: Any, x: Any) -> Any:
+    """Return the derivative of P(a, x) by a."""
+    return at_once(gammainc_derivative, a, x, order=1)
 
 
 def moved_by_shape(a: Any, x: Any) -> Any:
     """Return the derivative by a of the x at which P(a, x) keeps its value."""
-    return -x * at_once(gammainc_by_shape, a, x, order=1) / a
+    return -at_once(faded, x, at_once(gammainc_by_shape, a, x, order=1)) / a
 
 
 special(
@@ -399,31 +552,39 @@ special(
 # The functions: beta
 
 
+def betainc_derivative_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
+    """Evaluate a derivative of I_x(a, b) by a and b, 0 where it is 0 or 1 for all of them nearby."""
+    end = ((x == 0) & (a > 0)) | ((x == 1) & (b > 0)) | (np.isinf(a) != np.isinf(b))
+    a, b, x = np.where(end, 1.0, a), np.where(end, 1.0, b), np.where(end, 0.5, x)
+    body = beta_density_value(a + 1, b + 1, x, i=0, j=0, by_place=0) / (a + b + 1)
+    return np.where(end, 0.0, body * betainc_by_shapes_value(a, b, x, i=i, j=j)).astype(body.dtype)[()]
+
+
+betainc_derivative: Elementwise = elementwise(
+    "betainc_derivative",
+    betainc_derivative_value,
+    d=(
+        lambda t, _out, a, b, x, *, i, j: t * at_once(betainc_derivative, a, b, x, i=i + 1, j=j),
+        lambda t, _out, a, b, x, *, i, j: t * at_once(betainc_derivative, a, b, x, i=i, j=j + 1),
+        lambda t, _out, a, b, x, *, i, j: next_beta(t, a, b, x, i, j, 0),
+    ),
+    singular=True,
+)
+
+
 def first_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by a."""
-    return off_ends(lambda a, b, x: beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0), a, b, x)
+    return at_once(betainc_derivative, a, b, x, i=1, j=0)
 
 
 def second_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by b."""
-    return off_ends(lambda a, b, x: beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1), a, b, x)
-
-
-def off_ends(slope: Callable[[Any, Any, Any], Any], a: Any, b: Any, x: Any) -> Any:
-    """Return a derivative by a shape; none where I_x(a, b) is 0 or 1 and its density 0, or a shape is infinite."""
-    end = ((x == 0) & (a > 1)) | ((x == 1) & (b > 1)) | (np.isinf(a) != np.isinf(b))
-    a, b, x = np.where(end, 1.0, a), np.where(end, 1.0, b), np.where(end, 0.5, x)
-    return np.where(end, 0.0, slope(a, b, x))
-
-
-def beta_density_at(a: Any, b: Any, x: Any) -> Any:
-    """Return the derivative of I_x(a, b) by x."""
-    return at_once(beta_density, a, b, x, power=0)
+    return at_once(betainc_derivative, a, b, x, i=0, j=1)
 
 
 def moved_by_shapes(a: Any, b: Any, x: Any, i: int, j: int) -> Any:
     """Return the derivative by a or b of the x at which I_x(a, b) keeps its value."""
-    return -x * (1 - x) * at_once(betainc_by_shapes, a, b, x, i=i, j=j) * (1 / a + 1 / b)
+    return -at_once(faded, x * (1 - x), at_once(betainc_by_shapes, a, b, x, i=i, j=j)) * (1 / a + 1 / b)
 
 
 special(
