@@ -8,6 +8,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
+from tests.samples.accumulations import recurrence
 from wengert import _config
 from wengert.compile.costs import calls_before, is_worthwhile
 from wengert.compile.executable import Compiled, GraphFunction
@@ -167,7 +168,7 @@ def summed(name, x):
         return np.sum(x), wide.ravel()
     if name == "mean":
         return np.mean(x, axis=1), wide / x.shape[1]
-    if name == "columns":
+    if name in ("columns", "turned rows"):
         return np.sum(x.T, axis=0), wide
     if name == "middle":
         return np.sum(np.reshape(x.T, (1, x.shape[1], -1)), axis=1)[0], wide
@@ -216,3 +217,14 @@ def test_no_factor_is_taken_out_of_a_sum_whose_terms_it_makes_infinite(name):
     with np.errstate(all="ignore"):
         (found,), expected = Compiled(trace(f)(HOSTILE))([HOSTILE]), f(HOSTILE)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_recurrence_that_is_infinite_stays_so():
+    def f(a, b):
+        return recurrence(a, b, axis=0, reverse=False)
+
+    args = [np.full(3, 2.0), np.array([1e308, -1e308, 1.0, 2.0])]
+    with np.errstate(over="ignore"):
+        found, expected = Compiled(trace(f)(*args))(args)[0], f(*args)
+    np.testing.assert_array_equal(found, expected)
+    assert np.isinf(expected[1:]).all()

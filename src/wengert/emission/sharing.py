@@ -225,17 +225,22 @@ class Sharing:
 
 def blocks_of(kernel: Kernel, summed: list[Reduction], each: int) -> Iterator[tuple[int, frozenset[str]]]:
     """Yield how many rows are added up before which sums are added to totals, if a part has more rows."""
-    for kind, most in (("column", ROWS), ("total", TERMS)):
-        totals = frozenset([r.into for r in summed if r.kind == kind and is_rounded(r, kernel)])
+    totals: dict[int, set[str]] = {ROWS: set(), TERMS: set()}
+    for stage in kernel.stages:
+        for r in stage.reductions:
+            if r in summed and r.combine == "add" and stage.operations[r.value].dtype.kind == "f":
+                totals[ROWS if r.kind == "column" and not is_along_memory(stage) else TERMS].add(r.into)
+    for most, own in totals.items():
         rows = max(most // kernel.tile, 1) * kernel.tile
-        if totals and kernel.rows > 1 and rows < each:
-            yield rows, totals
+        if own and kernel.rows > 1 and rows < each:
+            yield rows, frozenset(own)
 
 
-def is_rounded(reduction: Reduction, kernel: Kernel) -> bool:
-    """Tell whether a reduction is a sum of floating-point numbers."""
-    (stage,) = [stage for stage in kernel.stages if reduction in stage.reductions]
-    return reduction.combine == "add" and stage.operations[reduction.value].dtype.kind == "f"
+def is_along_memory(stage: Stage) -> bool:
+    """Tell whether rows go on where what they read lies side by side, so that NumPy would sum it pairwise."""
+    moving = [o.at.coefficients for o in stage.operations if o.at is not None and any(o.at.coefficients[1:])]
+    steps = {at[0] for at in moving if at[0]}
+    return steps == {1}
 
 
 def lanes_of(target: Target) -> int:

@@ -349,8 +349,8 @@ class StageWriter(Values):
         value = self.value(reduction.value, row, unit, wide)
         if self.is_first(reduction, old):
             return value
-        if reduction.factor is not None:
-            return multiply_add(self.b, self.case(reduction), self.value(reduction.factor, row, unit, wide), old, value)
+        if reduction.factor is not None:  # rounded, as it is step by step: what is infinite then stays so
+            old = self.value(reduction.factor, row, unit, wide) * old
         return self.combine(reduction, value, old)
 
     def combine(self, reduction: Reduction, x: Value, y: Value) -> Value:
