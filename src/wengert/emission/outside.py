@@ -6,6 +6,7 @@ Their names say what they are, so that code which was kept needs nothing but the
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,10 +24,10 @@ from wengert.native.loader import kept_function, loaded
 from wengert.native.matrices import SMALL, small
 from wengert.native.program import program
 from wengert.native.repeating import REPEAT, repeat
-from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
+from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, Type, vector_of
 from wengert.native.values import Value
 
-__all__ = ["address_of", "declared", "function_named", "text_of"]
+__all__ = ["TOTAL", "address_of", "declared", "function_named", "text_of"]
 
 
 @functools.cache
@@ -67,7 +68,8 @@ def function_named(name: str, target: Target) -> Function:
     what, own, dtype = name.split(".")
     if what == SMALL:
         return small(name)
-    return (inner_loop if what == LOOP else merge_function)(name, own, np.dtype(dtype), target)
+    write = {LOOP: inner_loop, TOTAL: total_function}.get(what, merge_function)
+    return write(name, own, np.dtype(dtype), target)
 
 
 def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
@@ -80,9 +82,36 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
         b.do(job, table, each.index, each.index + 1)
 
 
-SHARE = "share"
+SHARE, TOTAL = "share", "total"
 share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
 OWN = {SHARE: share, REPEAT: repeat, CHAINED: chain, COPIED: copied}
+
+
+def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return the function that adds what rows have added up to totals, and begins anew.
+
+    Its arguments are the address of what they have added up, how many numbers that are, and how far from it totals lie,
+    and from these what their roundings have lost, but for those of what is not finite.
+    """
+    scalar = in_memory(dtype)
+    whole = vector_of(scalar, target.vector_bytes // dtype.itemsize)
+
+    def add(b: Builder, kind: Type, place: Value, room: Value) -> None:
+        part, total, lost = (x.to(kind) for x in (place, place.at(room), place.at(room + room)))
+        new, error = added_exactly(total.load(), part.load())
+        is_finite = b.compare("olt", b.intrinsic("fabs", kind, new), b.constant(kind, math.inf))
+        total.store(new)
+        lost.store(lost.load() + b.select(is_finite, error, b.constant(kind, 0)))
+        part.store(b.constant(kind, 0))
+
+    def body(b: Builder, place: Value, size: Value, room: Value) -> None:
+        with b.when(size.equals(1)):  # numbers are read as they were written
+            add(b, scalar, place, room)
+            b.give()
+        with b.loop(size, step=whole.count) as cells:
+            add(b, whole, place.at(cells.index), room)
+
+    return Function(name, Signature(VOID, (Pointer(scalar), I64, I64)), body)
 
 
 def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:

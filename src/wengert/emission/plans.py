@@ -49,8 +49,8 @@ TERMS = 16
 """Terms that an accumulator adds up before it is added to a total, as many as in NumPy's pairwise sums."""
 
 SHORT = 256
-"""Terms, at most, of a sum in lanes of its own whose blocks are simply added up; and those of a block of a product of
-matrices, which BLAS adds up one by one, too."""
+"""Terms, at most, of an accumulator whose blocks are simply added up; and those of a block of a product of matrices in
+lanes of its own, which BLAS adds up one by one, too."""
 
 LONG_BLOCK = 64
 """Terms of a block of longer sums in lanes of their own that NumPy adds up one by one, since not their last axis is
@@ -224,14 +224,15 @@ class Plan:
         The more numbers a sum has in the lanes, the less blocks cost, whose numbers are added up first.
         """
         reductions = [self.stage.reductions[n] for n in sums]
+        short = TERMS if terms > 2 * TERMS else terms
         if not self.lane or any(self.lane in r.over for r in reductions):
-            return TERMS, True
+            return short, terms > SHORT
         if all(self.stage.operations[r.value].name == "product" for r in reductions):
             return SHORT, True
         if terms > SHORT:
             last = len(self.stage.extents) - 1
             return (TERMS if any(last in r.over for r in reductions) else LONG_BLOCK), True
-        return (TERMS if terms > 2 * TERMS else terms), False
+        return short, False
 
     def is_blocked(self, n: int, depth: int) -> bool:
         """Whether a sum has a total and is added to it in blocks, if it goes on around a loop."""

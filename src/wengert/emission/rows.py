@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from wengert.emission.ahead import brought_ahead
 from wengert.emission.arena import padded
 from wengert.emission.instructions import in_memory, literal
+from wengert.emission.outside import TOTAL, declared
 from wengert.emission.plans import FEW
 from wengert.emission.sharing import WITH_TOTAL, Step
-from wengert.emission.stages import Span, added_exactly, neutral, write_stage
+from wengert.emission.stages import Span, neutral, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder
@@ -109,9 +109,11 @@ def write_blocks(frame: Frame, step: Step, span: Span, blocks: Blocks) -> None:
     with b.loop(stop, first, step=rows, certain=True) as loop:
         end = loop.index + rows
         write_blocks(frame, step, Span(loop.index, end if is_whole else b.least(end, stop), rows), others)
-        for stage, reduction in shared_by_rows(step.kernel):
-            if reduction.into in totals:
-                add_to_totals(frame, stage, reduction, room_of(frame, step, reduction.into))
+        for name in sorted(totals):
+            buffer = frame.module.buffers[name]
+            add = f"{TOTAL}.add.{buffer.dtype.name}"
+            frame.module.outside.add(add)
+            b.do(declared(add, frame.module.target), frame.bases[name], buffer.size, room_of(frame, step, name))
 
 
 def room_of(frame: Frame, step: Step, name: str) -> int:
@@ -133,35 +135,6 @@ def write_range(frame: Frame, kernel: Kernel, span: Span) -> None:
     if last is not stop:
         with b.loop(stop, last) as loop:
             write_tile(frame, kernel, [loop.index])
-
-
-def add_to_totals(frame: Frame, stage: Stage, reduction: Reduction, room: int) -> None:
-    """Add what rows have added up to totals, beside which lies what their roundings lost; begin anew."""
-    dtype = stage.operations[reduction.value].dtype
-    scalar, size = in_memory(dtype), frame.module.buffers[reduction.into].size
-    width = frame.module.target.vector_bytes // dtype.itemsize
-    kind = scalar if size == 1 else vector_of(scalar, width)
-    infinite = frame.b.constant(kind, math.inf)
-
-    def add(place: Value) -> None:
-        part, total, lost = (place.at(n * room).to(kind) if n else place.to(kind) for n in range(WITH_TOTAL))
-        new, error = added_exactly(total.load(), part.load())
-        is_finite = frame.b.compare("olt", frame.b.intrinsic("fabs", kind, new), infinite)
-        total.store(new)
-        lost.store(lost.load() + frame.b.select(is_finite, error, frame.b.constant(kind, 0)))
-        part.store(frame.b.constant(kind, 0))
-
-    each_vector(frame, frame.bases[reduction.into], 1 if size == 1 else -(-size // width) * width, width, add)
-
-
-def each_vector(frame: Frame, place: Value, stop: int, width: int, write: Callable[[Value], None]) -> None:
-    """Write something for each vector of a buffer, or for its only number: one after the other if they are few."""
-    if stop <= FEW * width:
-        for first in range(0, stop, width):
-            write(place.at(first) if first else place)
-    else:
-        with frame.b.loop(stop, step=width) as cells:
-            write(place.at(cells.index))
 
 
 def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
@@ -198,16 +171,18 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction, is_own: bool, room: 
     start = literal(dtype, neutral(reduction.combine, dtype))
     size = frame.module.buffers[reduction.into].size
     width = frame.module.target.vector_bytes // dtype.itemsize
-    starts = range(0, WITH_TOTAL * room, room) if room else (0,)
     if size == 1:
-        for first in starts:
+        for first in range(0, WITH_TOTAL * room, room) if room else (0,):
             (place.at(first) if first else place).store(start)
         return
-    whole = -(-size // width) * width if is_own else size - size % width
+    whole = WITH_TOTAL * room or (-(-size // width) * width if is_own else size - size % width)
     kind = vector_of(in_memory(dtype), width)
-    for first in starts:
-        own = place.at(first) if first else place
-        each_vector(frame, own, whole, width, lambda vector: vector.to(kind).store(start))
+    if whole <= FEW * width:
+        for first in range(0, whole, width):
+            place.at(first).to(kind).store(start)
+    else:
+        with frame.b.loop(whole, step=width) as cells:
+            place.at(cells.index).to(kind).store(start)
     for cell in range(whole, size):
         place.at(cell).store(start)
 
