@@ -377,9 +377,9 @@ def test_numbers_that_are_asked_for_by_name_leave_the_tape() -> None:
 ASKED: dict[str, tuple[Any, Any, str, str]] = {
     "shape": (lambda n: np.zeros(n), 3, "a value in `np.zeros(n)` (int)", "Pass it in static_argnums, because shapes"),
     "list": (
-        lambda i: [{}][i],
+        lambda i: [][i],
         0,
-        "a value in `[{}][i]` (int)",
+        "a value in `[][i]` (int)",
         "Index with wengert.asarray(array)[index]",
     ),
     "slice": (
@@ -653,3 +653,43 @@ def test_what_is_no_number_in_a_result_is_said_with_its_place(transformation: An
         transformation(lambda x: [x, {"twice": 2 * x, "name": "x"}])(np.ones(2))
     with pytest.raises(wg.errors.DtypeError, match=r"a function that returned a .*str; "):
         transformation(lambda x: "x")(np.ones(2))
+
+
+HOSTILE = {
+    "polyval: one number as coefficients; a row of them is needed. Write [p].": lambda: wnp.polyval(1, 2),
+    "polyder: 'a' for m; a whole number is needed. Pass an int.": lambda: wnp.polyder([1.0, 2.0], "a"),
+    "cross: 'a' for an axis; a whole number is needed. Pass an int.": lambda: wnp.cross(np.ones(3), np.ones(3), "a"),
+    "cross: shapes (2, 3) and (4, 3); shapes that broadcast are needed, but for the axes of the vectors. "
+    "Transpose or reshape one of them.": lambda: wnp.cross(np.ones((2, 3)), np.ones((4, 3))),
+    "tensordot: axes=2 for arrays of 0 and 0 axes; as many axes are needed in both. Pass fewer axes.": (
+        lambda: wnp.tensordot(1, 2)
+    ),
+    "tensordot: axes=None; a number of axes, or two lists of axes are needed. Pass one of these.": (
+        lambda: wnp.tensordot(np.ones((2, 2)), np.ones((2, 2)), None)
+    ),
+    "tensordot: 1.5 for an axis; a whole number is needed. Pass an int.": (
+        lambda: wnp.tensordot(np.ones((2, 2)), np.ones((2, 2)), ([1.5], [0]))
+    ),
+    "check_grads: 'a' for seed; a whole number, 0 or more, is needed. Pass an int.": (
+        lambda: wg.testing.check_grads(np.sin, 1.0, seed="a")
+    ),
+    "check_grads: no argument that holds an array; something to differentiate is needed. Pass one.": (
+        lambda: wg.testing.check_grads(type)
+    ),
+    "shift: 'a' as axes; an axis, a tuple of them, or None is needed. Pass whole numbers.": (
+        lambda: wg.extend.shift("a")
+    ),
+    "aligned: None, None, None; a list of arrays, and as many truths and numbers of axes, are needed. "
+    "Pass one of each for every operand.": lambda: wg.extend.aligned(None, None),
+    "labelled: labels ('i',) of shapes ((2, 3),), and 'i' of the result; a hashable name for each axis of each operand "
+    "is needed, and those of the result among them. Name all axes, or pass lengths.": (
+        lambda: wg.extend.labelled(((2, 3),), ("i",), "i")
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_unusable_arguments_are_told_in_one_sentence(text: str) -> None:
+    with pytest.raises(errors.WengertError) as caught:
+        HOSTILE[text]()
+    assert str(caught.value) == text

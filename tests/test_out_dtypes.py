@@ -56,3 +56,65 @@ def test_elements_are_read_when_it_is_their_turn():
     assert program(x.copy()) == 12.0
     assert wg.jit(program)(x) == program(wg.tensor(x)) == 12.0
     np.testing.assert_array_equal(wg.grad(program)(x), [2.0, 2.0, 2.0])
+
+
+A = np.array([[0.3, 0.7], [0.2, 0.9]])
+WRITING = {
+    "sin": (A,),
+    "add": (A, A),
+    "matmul": (A, A),
+    "less": (A, A),
+    "divmod": (A, A / 4),
+    "modf": (A,),
+    "cumsum": (A,),
+    "median": (A,),
+    "clip": (A, 0.25, 0.5),
+    "take": (A, [1, 0], 0),
+    "einsum": ("ij,jk->ik", A, A),
+}
+"""Functions of `wengert.numpy`, with arguments."""
+
+
+def blank(name):
+    found = getattr(np, name)(*WRITING[name])
+    return tuple(np.full_like(x, 7) for x in found) if isinstance(found, tuple) else np.full_like(found, 7)
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_ndarrays_given_as_out_are_written_and_returned(name):
+    for wrap in (lambda x: x, lambda x: wg.tensor(x) if isinstance(x, np.ndarray) else x):
+        out = blank(name)
+        found = getattr(wg.numpy, name)(*map(wrap, WRITING[name]), out=out)
+        wanted = getattr(np, name)(*WRITING[name])
+        several = isinstance(out, tuple)
+        for x, y, z in zip(*((found, out, wanted) if several else ((found,), (out,), (wanted,))), strict=True):
+            assert x is y
+            np.testing.assert_array_equal(y, z)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITING if name != "less"])
+@pytest.mark.parametrize("transform", [wg.grad, wg.jit, wg.vmap])
+def test_nothing_is_written_where_an_ndarray_is_refused(name, transform):
+    out = blank(name)
+
+    def f(x):
+        getattr(wg.numpy, name)(*(x if given is A else given for given in WRITING[name]), out=out)
+        return np.sum(x)
+
+    with pytest.raises(wg.errors.DtypeError, match="to be written"):
+        transform(f)(A[None] if transform is wg.vmap else A)
+    for x in out if isinstance(out, tuple) else (out,):
+        assert (x == 7).all()
+
+
+def test_all_outs_are_looked_at_before_one_is_written():
+    for wrong, kind in ((np.zeros(3), "of shape (3,)"), (np.zeros((2, 2), int), "of dtype int64")):
+        outs = np.full((2, 2), 7.0), wrong
+        for target in (outs, (wg.tensor(outs[0]), wrong)):
+            with pytest.raises(wg.errors.WengertError) as error:
+                wg.numpy.modf(A, out=target)
+            assert f"for an ndarray {kind}" in str(error.value)
+            assert (np.asarray(target[0]) == 7).all()
+    filled = np.zeros((3, 2, 2))
+    wg.numpy.sin(A, out=filled)
+    np.testing.assert_array_equal(filled, np.broadcast_to(np.sin(A), (3, 2, 2)))

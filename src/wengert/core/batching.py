@@ -14,6 +14,8 @@ import numpy as np
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import shown
+from wengert.errors import DtypeError, describe
 
 __all__ = ["aligned", "each_lane", "lead", "shift"]
 
@@ -32,7 +34,11 @@ def shift(axis: Any) -> Any:
     """
     if type(axis) is tuple:
         return tuple([item + 1 if type(item) is int and item >= 0 else shift(item) for item in axis])
-    return axis if axis is None or axis < 0 else axis + 1
+    try:
+        return axis if axis is None or axis < 0 else axis + 1
+    except (TypeError, ValueError):
+        needed = "an axis, a tuple of them, or None is needed"
+        raise DtypeError(describe("shift", f"{shown(axis)} as axes", needed, "Pass whole numbers")) from None
 
 
 def lead(value: Any, batched: bool, size: int) -> Any:
@@ -72,14 +78,22 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[in
     >>> [x.shape for x in aligned([np.ones((4, 3)), np.ones((2, 3, 3))], [True, False], [1, 2])]
     [(4, 1, 3), (2, 3, 3)]
     """
-    ranks = [len(shape_of(x)) - flag for x, flag in zip(operands, batched, strict=True)]
-    if cores is not None:
-        ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
-    rank = max(ranks)
+    try:
+        ranks = [len(shape_of(x)) - bool(flag) for x, flag in zip(operands, batched, strict=True)]
+        if cores is not None:
+            ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
+        rank = max(ranks)
+        if min(ranks) < 0:
+            raise ValueError(ranks)
+    except (TypeError, ValueError):
+        given = ", ".join(shown(x) for x in (operands, batched, cores))
+        needed = "a list of arrays, and as many truths and numbers of axes, are needed"
+        raise DtypeError(describe("aligned", given, needed, "Pass one of each for every operand")) from None
     found = []
     for x, flag, own in zip(operands, batched, ranks, strict=True):
         if flag and own < rank:
-            x = x.reshape((x.shape[0], *(1,) * (rank - own), *x.shape[1:]))
+            shape = shape_of(x)
+            x = np.reshape(x, (shape[0], *(1,) * (rank - own), *shape[1:]))
         found.append(x)
     return found
 

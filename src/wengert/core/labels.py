@@ -30,6 +30,7 @@ from wengert.core.label_products import (
     windows,
 )
 from wengert.core.record import FieldRecord
+from wengert.errors import ShapeError, describe
 
 __all__ = ["Labels", "Relation", "labelled"]
 
@@ -324,10 +325,17 @@ def labelled(
     ab,bc->ac
     """
     found: dict[Any, int] = dict(lengths or {})
-    for own, shape in zip(operands, shapes, strict=True):
-        for name, n in zip(own, shape, strict=True):
-            if found.setdefault(name, n) == 1:
-                found[name] = n
+    try:
+        for own, shape in zip(operands, shapes, strict=True):
+            for name, n in zip(own, shape, strict=True):
+                if found.setdefault(name, n) == 1:
+                    found[name] = n
+        if unknown := [name for name in result if name not in found]:
+            raise KeyError(unknown[0])
+    except (TypeError, ValueError, KeyError) as error:
+        wrong = f"labels {operands!r:.80} of shapes {shapes!r:.80}, and {result!r:.80} of the result"
+        needed = "a hashable name for each axis of each operand is needed, and those of the result among them"
+        raise ShapeError(describe("labelled", wrong, needed, "Name all axes, or pass lengths")) from error
     numbers: dict[Any, int] = {}
     sizes: list[int] = []
 

@@ -77,7 +77,7 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
     Args:
         function: NumPy's function, which has been entered.
         otherwise: what it means for Tensors; `not_implemented` where somebody else knows.
-        finish: makes a Tensor of what that gives if it is none.
+        finish: makes a Tensor of what that gives if it is none, and is not what was given as `out`.
     """
     least, most, composed, _ = BY_NUMPY[function]
     settings = SETTINGS if composed else None
@@ -111,7 +111,7 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
                             values = (value, other, args[2]) if type(other) is ndarray and other.size else None
             elif trace is not ALIAS:  # what is recorded need not wait for all the rest
                 found = otherwise(*args, **kwargs)
-                return found if finish is None or type(found) is Tensor else finish(found)
+                return found if finish is None or type(found) is Tensor else finish(found, (kwargs.get("out"),))
         if values is None and least <= len(args) <= longest and not WATCHES:
             values = values_of(args, kwargs, most)
         if values is not None:
@@ -132,7 +132,7 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
             if isinstance(out, tuple) and (several := results_of(out, values)) is not None:
                 return several
         found = otherwise(*args, **kwargs)
-        return found if finish is None or type(found) is Tensor else finish(found)
+        return found if finish is None or type(found) is Tensor else finish(found, (kwargs.get("out"),))
 
     return compute
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.meanings import AT_ONCE
 from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_dtype
-from wengert.core.tensor import Tensor, constant_tensor, raw
+from wengert.core.requirements import as_dtype, as_items, as_whole, shown
+from wengert.core.tensor import Tensor, concrete, constant_tensor, raw
 from wengert.core.views import is_window, window_on
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -212,18 +212,23 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 def contracted_axes(axes: Any, left: int, right: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of both sides that `tensordot` contracts, numbered from 0."""
-    if isinstance(axes, Iterable):
-        first, second = axes
-    else:
-        first, second = range(-axes, 0), range(axes)
-    return normalised(first, left), normalised(second, right)
+    known = concrete("tensordot", axes) if type(axes) is Tensor else axes
+    if isinstance(known, int | np.integer) or (isinstance(known, np.ndarray) and not known.ndim):
+        count = operator.index(known)
+        if count > min(left, right):
+            given = f"axes={count} for arrays of {left} and {right} axes"
+            raise ShapeError(describe("tensordot", given, "as many axes are needed in both", "Pass fewer axes"))
+        return tuple(range(left - max(count, 0), left)), tuple(range(count))
+    if isinstance(known, str) or not isinstance(known, Sequence | np.ndarray) or len(known) != 2:
+        needed = "a number of axes, or two lists of axes are needed"
+        raise DtypeError(describe("tensordot", f"axes={shown(known)}", needed, "Pass one of these"))
+    return normalised(known[0], left), normalised(known[1], right)
 
 
 def normalised(axes: Any, ndim: int) -> tuple[int, ...]:
     """Return one axis or several as numbers from 0, each once."""
-    found = tuple(
-        normalize_axis_index(operator.index(i), ndim) for i in (axes if isinstance(axes, Iterable) else [axes])
-    )
+    listed = [axes] if isinstance(axes, int | np.integer) else as_items("tensordot", "axes", axes)
+    found = tuple([normalize_axis_index(as_whole("tensordot", "an axis", i), ndim) for i in listed])
     if len(set(found)) != len(found):
         raise UsageError(
             describe("tensordot", f"axes {found}", "each axis at most once is needed", "Leave out the repetition")
@@ -236,11 +241,20 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """Return the cross products of vectors of space; see `numpy.cross`."""
     if axis is not None:
         axisa = axisb = axisc = axis
+    if not type(axisa) is type(axisb) is type(axisc) is int:
+        axisa, axisb, axisc = (as_whole("cross", "an axis", i) for i in (axisa, axisb, axisc))
     x, y = array("cross", a), array("cross", b)
     lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
     if not {*lengths} <= {2, 3}:
         raise contractions.mismatched("cross", x, y, "vectors with 3 elements are needed")
-    result = multiply_cross((last(x, axisa), last(y, axisb)), {})
+    x, y = last(x, axisa), last(y, axisb)
+    if x.shape[:-1] != y.shape[:-1]:
+        try:
+            np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        except ValueError:
+            needed = "shapes that broadcast are needed, but for the axes of the vectors"
+            raise contractions.mismatched("cross", x, y, needed) from None
+    result = multiply_cross((x, y), {})
     return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
 
 

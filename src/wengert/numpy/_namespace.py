@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,9 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def public(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        return result if type(result) is Tensor else wrapped(result)
+        if type(result) is Tensor:
+            return result
+        return wrapped(result, (*args[1:], kwargs["out"]) if "out" in kwargs else args[1:])
 
     def direct(x: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is Tensor and not args and not kwargs:
@@ -99,14 +101,17 @@ def given(*operands: Any) -> list[Any]:
     return [x for x in operands if x is not MISSING]
 
 
-def wrapped(result: Any) -> Any:
-    """Return arrays and NumPy scalars as Tensors, also inside tuples and lists."""
+def wrapped(result: Any, outs: Sequence[Any] = ()) -> Any:
+    """Return arrays and NumPy scalars as Tensors, also inside tuples and lists; what was given as `out` as it is."""
     if isinstance(result, np.ndarray | np.generic):
+        for out in outs:
+            if result is out or (type(out) is tuple and any(result is x for x in out)):
+                return result
         return as_tensor(result)
     if isinstance(result, list):
         return [wrapped(item) for item in result]
     if isinstance(result, tuple):
-        items = [wrapped(item) for item in result]
+        items = [wrapped(item, outs) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
     return result
 

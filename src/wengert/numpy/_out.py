@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -22,10 +23,14 @@ __all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out", "
 def filling(result: Any, out: Any) -> Any:
     """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
     target = out[0] if isinstance(out, tuple) else out
-    shape = np.shape(target) if type(result) is Tensor and target is not None else None
-    if shape is None or shape == result.shape or np.broadcast_shapes(shape, result.shape) != shape:
+    shape = None if target is None else np.shape(target)
+    if shape is None or shape == result.shape:
         return result
-    return np.broadcast_to(result, shape)
+    try:
+        fits = np.broadcast_shapes(shape, result.shape) == shape
+    except ValueError:  # which is told when it is to be written
+        fits = False
+    return np.broadcast_to(result, shape) if fits else result
 
 
 DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
@@ -40,20 +45,21 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
         )
 
 
-def with_out(name: str, result: Tensor, out: Any, where: Any = True) -> Tensor:
-    """Return a result, or write it into `out` where `where` holds."""
-    if not writes(name, out, where):
-        return result
-    written: Tensor = store(name, result, out[0] if isinstance(out, tuple) else out, where)
-    return written  # an ndarray if `out` is one, which goes back to the caller as it is
+def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
+    """Return a result, or write it into `out` where `where` holds; that goes back to the caller as it is."""
+    found: Tensor = result
+    if writes(name, out, where):
+        found = stored(name, result, out[0] if isinstance(out, tuple) else out, where)()
+    return found
 
 
-def with_outs(name: str, results: Sequence[Tensor], out: Any, where: Any = True) -> Any:
+def with_outs(name: str, results: Sequence[Any], out: Any, where: Any = True) -> Any:
     """Return several results, or write them into those of `out`; None, and what is left out, stand for new ones."""
     if not writes(name, out, where):
         return results
     targets = zip_longest(results, out if isinstance(out, tuple) else (out,))
-    return tuple(r if o is None else store(name, filling(r, o), o, where) for r, o in targets)
+    writing = [partial(lambda r: r, r) if o is None else stored(name, filling(r, o), o, where) for r, o in targets]
+    return tuple([write() for write in writing])
 
 
 def writes(name: str, out: Any, where: Any) -> bool:
@@ -80,12 +86,17 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
     return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
 
 
-def store(name: str, result: Any, out: Any, where: Any) -> Any:
-    """Write a result into the Tensor given as `out=`, or into an ndarray if it is numbers and no more."""
+def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
+    """Return how to write a result into the Tensor given as `out=`, or into an ndarray if it is numbers and no more.
+
+    What is refused is refused here, before anything is written.
+    """
     if isinstance(out, bool):
         raise DtypeError(describe(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant"))
     if isinstance(out, np.ndarray) and innermost_trace(result) is None and innermost_trace(where) is None:
-        return copied(name, out, result, where)
+        require_fit(name, result, out)
+        numbers = result.numpy() if type(result) is Tensor else result
+        return partial(copied, out, numbers, where if where is True else np.asarray(where))
     if type(out) is not Tensor:
         reason, otherwise = "holds numbers", ""
         if is_concrete(result):
@@ -100,50 +111,49 @@ def store(name: str, result: Any, out: Any, where: Any) -> Any:
                 )
             )
         )
-    if where is not True:
-        result = np.where(where, result, out)
-    return replace(name, out, result)
+    result = as_tensor(result if where is True else np.where(where, result, out))
+    require_fit(name, result, out)
+    return partial(replace, name, out, result)
 
 
-def copied(name: str, target: np.ndarray[Any, Any], result: Tensor, where: Any) -> Any:
-    """Write a plain result into an ndarray, as NumPy does: a mask, say, which nothing is differentiated by."""
-    if target.shape != result.shape:
-        raise misfit(name, result, target)
-    np.copyto(target, result.numpy(), where=where if where is True else np.asarray(where))
+def copied(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
+    """Write numbers into an ndarray, as NumPy does: a mask, say, which nothing is differentiated by."""
+    np.copyto(target, numbers, where=where)
     return target
 
 
-def misfit(name: str, result: Any, target: Any) -> ShapeError:
-    """Return the error for a result of another shape than what it is to be written into."""
+def require_fit(name: str, result: Any, target: Any) -> None:
+    """Raise unless a result has the shape of what it is to be written into, and casts to its dtype as NumPy's do."""
     kind = "a Tensor" if type(target) is Tensor else "an ndarray"
-    return ShapeError(
-        describe(
-            name,
-            f"a result of shape {result.shape} for {kind} of shape {target.shape}",
-            "the same shape is needed to write in place",
-            "Use the operation that makes a new Tensor",
+    if type(target) is Tensor and type(target._trace) is Masked:  # nobody knows its shape
+        pass
+    elif result.shape != target.shape:
+        raise ShapeError(
+            describe(
+                name,
+                f"a result of shape {result.shape} for {kind} of shape {target.shape}",
+                "the same shape is needed to write in place",
+                "Use the operation that makes a new Tensor",
+            )
         )
-    )
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DtypeError(
+            describe(
+                name,
+                f"a result of dtype {result.dtype} for {kind} of dtype {target.dtype}",
+                "a dtype that casts within its kind is needed to write in place",
+                f"Convert the {kind.split()[1]} with .astype first",
+            )
+        )
 
 
 def replace(name: str, target: Tensor, result: Any) -> Tensor:
     """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
     found = as_tensor(result)
-    masked = type(target._trace) is Masked  # nobody knows its shape
-    if not masked and found.shape != target.shape:
-        raise misfit(name, found, target)
+    require_fit(name, found, target)
     if found.dtype != target.dtype:
-        if not np.can_cast(found.dtype, target.dtype, "same_kind"):
-            raise DtypeError(
-                describe(
-                    name,
-                    f"a result of dtype {found.dtype} for a Tensor of dtype {target.dtype}",
-                    "a dtype that casts within its kind is needed to write in place",
-                    "Convert the Tensor with .astype first",
-                )
-            )
         found = found.astype(target.dtype)
-    if masked:
+    if type(target._trace) is Masked:
         note_write(target)
         rebound(target, found)
     else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, implements
+from wengert.core.requirements import as_whole
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
@@ -22,9 +22,17 @@ def coefficients(value: Any) -> Any:
     return np.atleast_1d(as_tensor(value))
 
 
+def row_of(name: str, value: Any) -> Any:
+    """Return coefficients as a Tensor; what has no axes is refused."""
+    found = as_tensor(value)
+    if not found.ndim:
+        raise ShapeError(describe(name, "one number as coefficients", "a row of them is needed", "Write [p]"))
+    return found
+
+
 def degree_change(name: str, m: Any) -> int:
     """Return how often to integrate or differentiate."""
-    count = operator.index(m)
+    count = as_whole(name, "m", m)
     if count < 0:
         other = {"polyder": "polyint", "polyint": "polyder"}[name]
         raise UsageError(describe(name, f"m={m}", "a number of at least 0 is needed", f"Use {other}"))
@@ -34,7 +42,7 @@ def degree_change(name: str, m: Any) -> int:
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial; see `numpy.polyval`."""
-    row, x = as_tensor(p), as_tensor(x)
+    row, x = row_of("polyval", p), as_tensor(x)
     result: Any = np.zeros_like(x)
     for k in range(row.shape[0]):
         result = result * x + row[k]
@@ -94,7 +102,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Any:
     """Return the derivative of a polynomial; see `numpy.polyder`."""
-    x: Any = as_tensor(p)
+    x: Any = row_of("polyder", p)
     for _ in range(degree_change("polyder", m)):
         x = x[:-1] * np.arange(len(x) - 1, 0, -1)
     return x
@@ -103,7 +111,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Return the integral of a polynomial; see `numpy.polyint`."""
-    x: Any = as_tensor(p)
+    x: Any = row_of("polyint", p)
     count = degree_change("polyint", m)
     constants = as_tensor(np.zeros(count)) if k is None else coefficients(k)
     if len(constants) == 1 and count > 1:
@@ -199,7 +207,7 @@ def polyfit(
 
 def fitting_order(deg: Any, x: Any, y: Any) -> int:
     """Return the number of coefficients of a polynomial to fit, if the arguments fit together."""
-    degree = operator.index(deg)
+    degree = as_whole("polyfit", "deg", deg)
     if degree < 0:
         raise UsageError(describe("polyfit", f"deg={deg}", "a degree of at least 0 is needed", "Pass another"))
     if x.ndim != 1 or not len(x) or y.ndim not in (1, 2) or y.shape[0] != len(x):

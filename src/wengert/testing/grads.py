@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._otherwise import telling
+from wengert.core.requirements import as_whole
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES
@@ -70,6 +71,7 @@ def check_grads(
     name = name_of("check_grads", f)
     first = problem_of(f, arguments_of(args))
     check_options(order, modes, rtol, step)
+    seed = as_whole("check_grads", "seed", seed, 0)
     for mode in modes:
         generator = np.random.default_rng(seed)
         pending: list[tuple[Problem, tuple[str, ...]]] = [(first, (mode,))]
@@ -99,5 +101,5 @@ def check_options(order: Any, modes: Any, rtol: Any, step: Any) -> None:
             raise usage_error(f"mode {mode!r:.40}", f"one of {known} is needed", "Leave it out of modes")
     for option, value in (("rtol", rtol), ("step", step)):
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-        if not number and (option, value) != ("rtol", None):
+        if not number and not (option == "rtol" and value is None):
             raise usage_error(f"{option}={value!r}", "a positive number is needed", f"Leave {option} out")

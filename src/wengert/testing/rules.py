@@ -14,6 +14,7 @@ from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import as_whole
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.testing.comparison import Check
@@ -56,6 +57,7 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0, *
     >>> check_rule(cube, np.array([1.0, 2.0]))
     """
     args = arguments_of(args)
+    seed = as_whole("check_rule", "seed", seed, 0)
     if isinstance(fun, Primitive):
         check_form(fun, args, params, np.random.default_rng(seed))
         if fun.kind == "constant" and not any(is_differentiable(x.dtype) for x in abstract(fun, args, params)):
