@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import OPTIONS
 from wengert import autograd
 from wengert._tree import flatten
 from wengert.core.recording import SPECIAL
@@ -300,3 +301,41 @@ def test_a_fork_while_another_thread_loads_what_compiles(library: str) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text]  # 3.12 warns of forks beside threads
     done = subprocess.run(command, capture_output=True, text=True, env=switches, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n0\n", "")
+
+
+AT_ANY_TIME = """
+import gc, os, signal, sys, threading, time
+import numpy as np
+import wengert as wg
+
+def function(x):
+    return np.sum(wg.while_loop(lambda c: np.sum(c) < 20.0, lambda c: c * 1.5 + 1.0, np.linalg.solve(np.eye(2) * 2, x)))
+
+def use():
+    run = wg.jit(wg.grad(function))
+    for _ in range(4): run(np.ones(2))
+
+thread = threading.Thread(target=use)
+thread.start()
+found = []
+for _ in range(int(sys.argv[1])):
+    time.sleep(float(sys.argv[2]))
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        use()
+        os._exit(0 if gc.isenabled() else 3)
+    found.append(child)
+thread.join()
+print({os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in found})
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("native", ["0", "1"] if OPTIONS.every else ["1"])
+def test_forks_while_another_thread_uses_the_library_for_the_first_time(native: str) -> None:
+    for count, apart in [(2, 0.006)] + [(20, 0.001 * i) for i in range(1, 20)] * OPTIONS.every:
+        command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", AT_ANY_TIME, str(count), str(apart)]
+        environment = {**os.environ, "WENGERT_NATIVE": native}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "{0}\n", "")

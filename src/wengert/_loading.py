@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
 
 __all__ = ["Loading"]
 
 INTERPRETERS = 1_000
 """Objects that are frozen up to which they are the interpreter's own: Python 3.12 begins with 375; users freeze all."""
+
+
+STOPPING: set[int] = set()
+"""The threads that have stopped the collector and are to start it again."""
 
 
 class Loading:
@@ -23,6 +29,8 @@ class Loading:
 
     def __enter__(self) -> None:
         self.collects = gc.isenabled()
+        if self.collects:
+            STOPPING.add(threading.get_ident())
         gc.disable()
 
     def __exit__(self, *_: object) -> None:
@@ -31,3 +39,15 @@ class Loading:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+            STOPPING.discard(threading.get_ident())
+
+
+def start_again() -> None:
+    """Start the collector, in a process that was forked, if it was another thread that stopped it."""
+    if STOPPING - {threading.get_ident()}:
+        gc.enable()
+        STOPPING.intersection_update({threading.get_ident()})
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=start_again)

@@ -11,7 +11,6 @@ that finds a memory and the one that lets another handle hold it, say.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from wengert._unstopped import held_in_forks
 from wengert.core.order import may_be_scalar
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import WATCHING, Tensor
@@ -136,8 +136,7 @@ The dictionary of a handle is replaced, and never changed: what goes through one
 HOLDING = threading.RLock()
 """Held while a handle gets a memory."""
 
-if hasattr(os, "register_at_fork"):  # nobody would ever release it in a process that was forked meanwhile
-    os.register_at_fork(before=HOLDING.acquire, after_in_parent=HOLDING.release, after_in_child=HOLDING.release)
+held_in_forks(HOLDING)
 
 
 def hold(handle: Tensor, memory: Memory, share: Share) -> None:

@@ -75,6 +75,17 @@ To find that on the stack takes 1 to 2 us, longer than most operations of a swee
 """
 
 
+def be_alone() -> None:
+    """Forget what other threads act for, in a process that was forked, where later ones may have their numbers."""
+    own = get_ident()
+    for thread in [thread for thread in SPEAKERS if thread != own]:
+        del SPEAKERS[thread]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=be_alone)
+
+
 class Position(NamedTuple):
     """Name a line of source, with its text where the file is available."""
 
