@@ -131,6 +131,13 @@ STEEP: list[tuple[str, Function, Any, Any]] = [
 ]
 
 
+TIMES_NOTHING: list[tuple[str, Function, Any, Any]] = [
+    ("a literal", lambda x: np.sqrt(x) * 0.0, 0.0, 0.0),
+    ("a value", lambda x: np.sqrt(x) * np.sin(x), 0.0, 0.0),
+    ("a matrix", lambda x: np.sum(np.sqrt(x) @ np.diag([0.0, 1.0])), np.array([0.0, 4.0]), np.array([0.0, 0.25])),
+]
+
+
 def gradient_on_the_tape(f: Function, x: Any) -> Any:
     t = wg.tensor(x, requires_grad=True)
     f(t).backward()
@@ -151,7 +158,7 @@ FIRST: dict[str, Callable[[Function, Any], Any]] = {
 
 @together("mode", FIRST)
 def test_infinite_partials_meet_partials_of_zero_as_in_forward_mode(mode: str) -> None:
-    for name, f, x, want in STEEP:
+    for name, f, x, want in STEEP + TIMES_NOTHING:
         np.testing.assert_allclose(FIRST[mode](f, x), want, err_msg=name)
 
 

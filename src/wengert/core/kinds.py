@@ -336,35 +336,52 @@ class Multilinear(Primitive):
         for i, aval in enumerate(avals):
             if aval is not None:
                 others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
-                found[i] = self.transposed(i, ct, aval, others, params)
-                if self.steep and may_have_nan(found[i], True):
-                    found[i] = self.finite_product(i, found[i], ct, aval, others, params)
+                found[i] = self.cotangent(i, ct, aval, others, params)
         return found
 
-    def transposed(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Apply the transpose of one operand."""
-        if self.transposes is None:
-            return self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
-        return self.transposes[i](ct, aval, *others, **params)
+    def cotangent(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Return the cotangent of one operand."""
 
-    def finite_product(
-        self, i: int, product: Any, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]
+        def transposed(ct: Any, *others: Any) -> Any:
+            if self.transposes is None:
+                return self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+            return self.transposes[i](ct, aval, *others, **params)
+
+        def spread() -> Any:
+            adds = not self.adds_nothing(i, aval, others, params)
+            return None if adds else transposed(ct, *[np.ones(shape_of(x)) for x in others])
+
+        return self.shielded_product(transposed, (ct, *others), ct, spread)
+
+    def shielded_product(
+        self,
+        product_of: Callable[..., Any],
+        factors: Sequence[Any],
+        moving: Any,
+        spread: Callable[[], Any] = lambda: None,
     ) -> Any:
-        """Return a product that has NaN with 0 for the products of infinite cotangents and 0."""
-        if not ct.shape:
-            return guard(product, product, ct, steep=True)
-        if is_staged(ct) or is_staged(product):
-            if not self.adds_nothing(i, aval, others, params):
-                return product
-            spread = self.transposed(i, ct, aval, [np.ones(shape_of(x)) for x in others], params)
-            return guard(product, product, spread, steep=True)
-        finite, infinite = zip(*map(parted, (ct, *others)), strict=True)
-        found = self.transposed(i, finite[0], aval, finite[1:], params)
+        """Return a sum of products; behind an infinite partial with 0 for the products of infinity and 0.
+
+        Args:
+            product_of: gives it for the factors, in each of which it is linear.
+            factors: the factors.
+            moving: which of them is the tangent or cotangent.
+            spread: gives what each element of the result is a multiple of; None if that is no single element.
+        """
+        product = product_of(*factors)
+        if not self.steep or not may_have_nan(product, True):
+            return product
+        multiple_of = spread() if moving.shape else moving
+        if multiple_of is not None and (is_staged(product) or not moving.shape):
+            return guard(product, product, multiple_of, steep=True)
+        if is_staged(product):  # three products would tell
+            return product
+        finite, infinite = zip(*map(parted, factors), strict=True)
+        found = product_of(*finite)
         large: Any = 0.0
         for k, part in enumerate(infinite):
             if np.any(raw(part)):
-                terms = [*infinite[:k], part, *finite[k + 1 :]]
-                large = large + self.transposed(i, terms[0], aval, terms[1:], params)
+                large = large + product_of(*infinite[:k], part, *finite[k + 1 :])
         return found + np.where(large == 0, 0.0, large * np.inf)
 
     def adds_nothing(self, i: int, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> bool:

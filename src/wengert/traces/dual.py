@@ -18,7 +18,7 @@ from numpy import complexfloating, ndarray
 from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.complaints import silence
-from wengert.core.cotangent import match_dtype
+from wengert.core.cotangent import has_finite_square, match_dtype
 from wengert.core.dispatch import apply, at_once, weakened
 from wengert.core.kinds import Elementwise, Linear, Multilinear
 from wengert.core.memory import copied
@@ -32,6 +32,7 @@ from wengert.native.elementwise import LARGE
 from wengert.traces.linearity import require_linear
 from wengert.traces.modes import stopped
 from wengert.traces.roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
+from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -69,13 +70,18 @@ def make_dual(value: Any, tangent: Any, trace: Dual, place: Place) -> Tensor:
 
 
 class Dual(Transient):
-    """Propagate tangents."""
+    """Propagate tangents.
 
-    __slots__ = ("place",)
+    It is `steep` once a partial may have been infinite: every rule is guarded from then on, so that a partial of 0
+    gives 0 for an infinite tangent, as in a sweep.
+    """
+
+    __slots__ = ("place", "steep")
 
     def __init__(self, level: int, label: str | Callable[[], str]) -> None:
         super().__init__(level, label)
         self.place = caller()
+        self.steep = False
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return where the tangent was made; for those that a sweep made, where the transformation was asked for."""
@@ -127,6 +133,8 @@ class Dual(Transient):
             return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
+        if self.steep and primitive.kind in ("elementwise", "multilinear"):
+            primitive = primitive.shielded(False)
         if rooted and primitive.outputs == 1:
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
@@ -252,7 +260,12 @@ class Dual(Transient):
         if not primitive.singular:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with silence():
-            return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
+            tangent = propagate_elementwise(primitive, tangents, out, values, params)
+            if primitive.steep and not self.steep and tangent is not None and not has_finite_square(tangent):
+                self.steep = primitive.is_steep(values) and any(
+                    t is not None and may_be_steep(t, tangent, out) for t in tangents
+                )
+            return self.paired(out, tangent)
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
@@ -324,7 +337,8 @@ def note_root(
     """Note in the node of a root what the tangent of its square is; see `Moving`."""
     node, root = result._node, square_of(primitive, params)
     if type(node) is Moving and root is not None:
-        node.square = partial(propagate, root, tangents, result._value, operands, params)
+        numbers = list(map(strong, tangents)), strong(result._value), list(map(strong, operands))
+        node.square = partial(propagate, root, *numbers, params)
 
 
 def propagate(
@@ -346,8 +360,9 @@ def propagate(
     if isinstance(primitive, Linear) and primitive.jvp is None:
         return propagate_linear(primitive, tangents, operands, params)
     if isinstance(primitive, Multilinear):
-        moved = [(i, t) for i, t in enumerate(tangents) if t is not None]
-        return total([apply(primitive, *operands[:i], t, *operands[i + 1 :], **params) for i, t in moved])
+        multiplied = partial(apply, primitive, **params)
+        moved = [(t, [*operands[:i], t, *operands[i + 1 :]]) for i, t in enumerate(tangents) if t is not None]
+        return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])
     if primitive.jvp is not None:
         return primitive.jvp(tangents, out, *operands, **params)
     return propagate_opaque(primitive, tangents, out, operands, params)
