@@ -880,3 +880,28 @@ def test_branches_and_bodies_in_lanes_do_not_write_to_what_others_receive():
     for function, wanted in ((chosen, [[5.0, 1.0], [2.0, 2.0]]), (repeated, [[7.0, 7.0], [1.0, 1.0]])):
         np.testing.assert_array_equal(wg.vmap(function)(x), wanted)
         np.testing.assert_array_equal(wg.jit(wg.vmap(function))(x), wanted)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "limit"),
+    [(lambda f: f, 1.5), (wg.jit, 1.5), (lambda f: wg.vmap(f, (None, 0)), LANES)],
+    ids=["eager", "jit", "vmap"],
+)
+def test_what_shares_memory_is_not_written_to(wrap, limit):
+    def write(one, other):
+        one[0] = 5.0
+        return one + other
+
+    def step(value):
+        one, other, i = value
+        one[0] += 1.0
+        return one, other, i + 1
+
+    programs = (
+        lambda x, y: wg.cond(y > 0, write, lambda one, other: one + other, x, x[::-1]),
+        lambda x, y: wg.switch(np.floor(y).astype(int), [write, write], x, x),
+        lambda x, y: wg.while_loop(lambda value: value[2] < y, step, (x, x, 0))[1],
+    )
+    for program in programs:
+        with pytest.raises(GraphError, match=r"arguments 0 and 1 .* that share memory, of which the function"):
+            wrap(program)(wg.tensor(np.ones(2)), limit)

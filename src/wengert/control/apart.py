@@ -19,7 +19,7 @@ from wengert.primitives.index_forms import require_writable_window
 from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
 
-__all__ = ["held", "origin_of", "require_apart", "standing_for", "written_to"]
+__all__ = ["held", "origin_of", "require_apart", "require_unshared", "standing_for", "written_to"]
 
 Written = Mapping[int, Position | None]
 HARD = 1000
@@ -66,6 +66,12 @@ def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
                 )
                 + f"\n  {place or position_of(*caller())}"
             )
+    require_unshared(name, given, written)
+
+
+def require_unshared(name: str, given: Sequence[Any], written: Written) -> None:
+    """Raise a GraphError if an argument that was written to shares memory with another one."""
+    for i, place in written.items():
         for j, other in enumerate(given):
             if i != j and share_memory(given[i], other):
                 raise GraphError(

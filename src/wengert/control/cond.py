@@ -141,7 +141,7 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     for leaf in leaves:
         require_number(name, "an operand", leaf)
     flat = [
-        Flat(name, lambda xs, own=own, f=f: applied(name, own, f, xs), structure)
+        Flat(name, lambda xs, own=own, f=f: applied(name, own, f, xs), structure, shared=leaves)
         for own, f in zip(names, functions, strict=True)
     ]
     if is_staged(index) or any_staged(leaves):

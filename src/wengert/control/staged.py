@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import structure_text, unflatten
+from wengert.control.apart import held, require_unshared, written_to
 from wengert.control.subgraphs import traced, with_extra_inputs
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import as_tensor, require_plain
@@ -60,20 +61,37 @@ def as_given(leaf: Any, tensors: bool) -> Any:
 
 
 class Flat:
-    """Be a function of flat arguments with flat results, and remember the containers of the last ones."""
+    """Be a function of flat arguments with flat results, and remember the containers of the last ones.
 
-    def __init__(self, name: str, function: Function, structure: Any, leading: int = 0) -> None:
+    Args:
+        name: the public function.
+        function: the user's.
+        structure: the containers of its arguments.
+        leading: how many arguments come before these.
+        shared: the arguments as they were given outside, if it is an error that the first call writes to one of several
+            that share memory.
+    """
+
+    def __init__(
+        self, name: str, function: Function, structure: Any, leading: int = 0, shared: Sequence[Any] | None = None
+    ) -> None:
         self.name = name
         self.own = f"{name} (body_fun)"
         self.function = function
         self.given = structure
         self.leading = leading
+        self.shared = shared
         self.structure: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Call the function with containers around the leaves."""
-        arguments = (*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
+        own = leaves[self.leading :]
+        arguments = (*leaves[: self.leading], unflatten(self.given, own))
+        before = None if self.shared is None else held(own)
         found = called_with(self.own, self.function, "i, value" if self.leading else "value", arguments)
+        if before is not None and self.shared is not None:
+            require_unshared(self.name, self.shared, written_to(own, before))
+            self.shared = None
         results, self.structure = leaves_of_result(found)
         for leaf in results:
             if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):

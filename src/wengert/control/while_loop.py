@@ -80,7 +80,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
 def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Do what `while_loop` does, under the name of the public function."""
     leaves, structure = carried_leaves(name, init_val)
-    body = Flat(name, body_fun, structure)
+    body = Flat(name, body_fun, structure, shared=leaves)
     carried = started(leaves)
     first = True
 
@@ -269,7 +269,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     first, last = int(raw(lower)), int(raw(upper))
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
-    body = Flat("fori_loop", body_fun, structure, leading=1)
+    body = Flat("fori_loop", body_fun, structure, leading=1, shared=leaves)
     if first < last and any_staged(carried):
         return counted_loop(first, last, body_fun, init_val)
     for i in range(first, last):
@@ -292,5 +292,5 @@ def stepped(body_fun: Function, i: Any, value: Any) -> Any:
 def counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
     """Write a loop of known length down as one equation; the counter comes last, as errors count values."""
     leaves, structure = flatten((init_val, first))
-    step = Flat("fori_loop", lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1), structure)
+    step = Flat("fori_loop", lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1), structure, shared=leaves)
     return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[0]
