@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -209,6 +210,16 @@ LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float
     "fdtr at 0": (sp.fdtr, (2.0, 4.0, 0.0), {(2,): 1, (0, 2): -INF, (1, 2): 0, (2, 2): -1.5, (0, 0): 0, (0, 1): 0}),
     "fdtr at 0, steep": (sp.fdtr, (1.0, 1.0, 0.0), {(2,): INF, (0, 2): -INF, (1, 2): INF, (2, 2): -INF, (1, 1): 0}),
     "fdtr at 0, flat": (sp.fdtr, (4.0, 2.0, 0.0), {(2,): 0, (0, 2): 0, (1, 2): 0, (2, 2): 8, (0, 0): 0}),
+    "rel_entr, 0 log 0": (sp.rel_entr, (0.0, 2.0), {(0,): -INF, (1,): 0, (0, 1): -0.5, (1, 1): 0, (0, 0): INF}),
+    "kl_div, 0 log 0": (sp.kl_div, (0.0, 2.0), {(0,): -INF, (1,): 1, (0, 1): -0.5, (1, 1): 0, (0, 0): INF}),
+    "beta, both poles": (sp.beta, (1.0, -2.0), {(1,): -0.25, (1, 1): -0.25}),
+    "betaln, both poles": (sp.betaln, (-2.0, 1.0), {(0,): 0.5, (0, 0): 0.25}),
+    "vonmises, uniform": (
+        stats.vonmises.logpdf,
+        (1.0, 0.0),
+        {(1,): math.cos(1.0), (0, 1): -math.sin(1.0), (1, 1): -0.5},
+    ),
+    "vonmises.entropy": (stats.vonmises.entropy, (0.0,), {(0,): 0, (0, 0): -0.5}),
     "laplace.cdf, centre": (stats.laplace.cdf, (0.0,), {(0,): 0.5, (0, 0): 0}),
     "laplace.logpdf, centre": (stats.laplace.logpdf, (0.0,), {(0,): 0, (0, 0): 0}),
 }

@@ -264,6 +264,12 @@ def vonmises_cdf(x: Value, kappa: Value) -> Value:
     return either(finite, quantiles.vonmises_cdf(y - 2 * np.pi * turns, kappa) + turns, np.heaviside(x, 0.5))
 
 
+def vonmises_entropy(kappa: Value) -> Value:
+    """Return the entropy."""
+    logarithm, mean = quantiles.scaled_i0(kappa)
+    return LOG_TWO_PI + logarithm + kappa * (1 - mean)
+
+
 CONTINUOUS = {
     found.name: found
     for found in (
@@ -633,11 +639,11 @@ CONTINUOUS = {
             shapes=("kappa",),
             sample=(1.0,),
             valid=lambda kappa: kappa >= 0,
-            logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - np.log(sp.i0e(kappa)),
+            logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - quantiles.scaled_i0(kappa)[0],
             cdf=vonmises_cdf,
             ppf=lambda q, kappa: apply(quantiles.vonmises_ppf, q, kappa),
             isf=lambda q, kappa: apply(quantiles.vonmises_isf, q, kappa),
-            entropy=lambda kappa: -kappa * sp.i1e(kappa) / sp.i0e(kappa) + np.log(2 * np.pi * sp.i0e(kappa)) + kappa,
+            entropy=vonmises_entropy,
             mean=lambda _kappa: 0.0,
             var=quantiles.vonmises_var,
         ),

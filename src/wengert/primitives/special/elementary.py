@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.dispatch import apply
+from wengert.core.declare import elementwise
+from wengert.core.dispatch import apply, at_once
 from wengert.primitives.elementwise import power_base, power_exponent
 from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
 from wengert.primitives.trigonometric import cosine
@@ -49,10 +50,15 @@ def logarithm(t: Any, log: Any, x: Any, y: Any, least: float) -> Any:
     return t * np.where(nothing, 0.0, log(np.where(nothing, 1.0, y)))
 
 
-def log_ratio(x: Any, y: Any) -> Any:
-    """Return log(x / y), near x = y from the difference."""
+def log_quotient_value(x: Any, y: Any) -> Any:
+    """Evaluate log(x / y), near x = y from the difference."""
     near = np.abs(x - y) < y / 2
-    return np.where(near, np.log1p(np.where(near, (x - y) / y, 0.0)), np.log(x / y))
+    return np.where(near, np.log1p(np.where(near, (x - y) / y, 0.0)), np.log(x / y))[()]
+
+
+log_quotient = elementwise(
+    "log_quotient", log_quotient_value, d=(lambda t, _out, x, _y: t / x, lambda t, _out, _x, y: -t / y), singular=True
+)
 
 
 special(
@@ -68,13 +74,13 @@ special(
 special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1))
 special(
     sp.rel_entr,
-    lambda t, _out, x, y: t * (log_ratio(x, y) + 1),
-    lambda t, _out, x, y: -t * (x / y),
+    lambda t, _out, x, y: t * (at_once(log_quotient, x, y) + 1),
+    lambda t, _out, x, y: -weighed(t, x, y),
 )
 special(
     sp.kl_div,
-    lambda t, _out, x, y: t * log_ratio(x, y),
-    lambda t, _out, x, y: t * (y - x) / y,
+    lambda t, _out, x, y: t * at_once(log_quotient, x, y),
+    lambda t, _out, x, y: np.where(is_nothing(x, y), t, t * (y - x) / np.where(is_nothing(x, y), 1.0, y)),
 )
 
 

@@ -103,18 +103,29 @@ piecewise_constant(sp.gammasgn)
 # Differences of polygamma functions, which the derivatives of ratios of gamma functions are
 
 
+def is_pole(x: Any) -> Any:
+    """Tell where the gamma function is infinite."""
+    return (x <= 0) & (x == np.floor(x))
+
+
 def polygamma_difference_value(x: Any, h: Any, *, order: int) -> Any:
     """Evaluate psi(x + h) - psi(x) for a polygamma function; for small h as the integral of the next one.
 
-    With |h| <= x / 2 the pole at 0 is far from the interval, and 16 points are exact to rounding.
+    With |h| <= x / 2 the pole at 0 is far from the interval, and 16 points are exact to rounding. Where both are poles
+    they are reflected: h is whole, and the cotangents are the same.
     """
     dtype, (y, k) = flat(x, h)
+    both = is_pole(y) & is_pole(y + k)
+    y = np.where(both, 1 - y, y)
+    k = np.where(both, -k, k)
+    sign = np.where(both, (-1.0) ** order, 1.0)[..., 0]
     near = np.abs(k) <= y / 2
     nodes, weights = LEGENDRE[16]
     between = np.where(near, y + k * nodes, 1.0)
     integral = k[..., 0] * (polygamma_of(order + 1, between) @ weights)
     y, k, near = y[..., 0], k[..., 0], near[..., 0]
-    return np.where(near, integral, polygamma_of(order, y + k) - polygamma_of(order, y)).astype(dtype)[()]
+    found = sign * np.where(near, integral, polygamma_of(order, y + k) - polygamma_of(order, y))
+    return found.astype(dtype)[()]
 
 
 polygamma_difference: Elementwise = elementwise(
@@ -126,11 +137,6 @@ polygamma_difference: Elementwise = elementwise(
     ),
     singular=True,
 )
-
-
-def is_pole(x: Any) -> Any:
-    """Tell where the gamma function is infinite."""
-    return (x <= 0) & (x == np.floor(x))
 
 
 def poch_slope(out: Any, z: Any, m: Any) -> Any:

@@ -18,6 +18,7 @@ from wengert.primitives.special.error import normal_density
 __all__ = [
     "invgauss_isf",
     "invgauss_ppf",
+    "scaled_i0",
     "skewnorm_cdf",
     "skewnorm_isf",
     "skewnorm_ppf",
@@ -108,13 +109,23 @@ skewnorm_ppf, skewnorm_isf = quantiles("skewnorm", skewnorm_density, skewnorm_by
 
 NODES, WEIGHTS = (np.polynomial.legendre.leggauss(64)[i] for i in (0, 1))
 NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / np.sum(WEIGHTS)
+LARGE = 8.0
+"""From there on Bessel functions are scaled."""
 FAR = 38.0
 """How many standard deviations are integrated over: beyond, densities are below the smallest number."""
 
 
+def scaled_i0(kappa: Any) -> tuple[Any, Any]:
+    """Return log(I0(k)) - k, and I1(k) / I0(k), for k >= 0: SciPy's scaled functions have a kink at 0."""
+    near = kappa < LARGE
+    low, high = np.where(near, kappa, 0.0), np.where(near, LARGE, kappa)
+    logarithm = np.where(near, np.log(sp.i0(low)) - low, np.log(sp.i0e(high)))
+    return logarithm, np.where(near, sp.i1(low) / sp.i0(low), sp.i1e(high) / sp.i0e(high))
+
+
 def vonmises_density(x: Any, kappa: Any) -> Any:
     """Return the density."""
-    return np.exp(kappa * sp.cosm1(x)) / (2 * np.pi * sp.i0e(kappa))
+    return np.exp(kappa * sp.cosm1(x) - scaled_i0(kappa)[0]) / (2 * np.pi)
 
 
 def vonmises_mean(function: Any, x: Any, kappa: Any) -> Any:
