@@ -387,3 +387,16 @@ def test_zeros_that_parts_are_added_to_are_one_element_in_memory():
         (found,) = graph(argument)
         assert found.tobytes() == f(argument).tobytes()
         assert found.strides == f(argument).strides
+
+
+def test_each_call_gives_constants_of_its_own() -> None:
+    captured = np.arange(4.0)
+    graph = wg.graph.trace(lambda x: (x * 2, np.zeros((0, 3)), captured, captured.reshape(2, 2)[1:]))(np.ones(3))
+    for _ in range(2):
+        _, empty, whole, part = graph(np.ones(3))
+        assert (whole.tolist(), part.tolist()) == ([0, 1, 2, 3], [[2, 3]])
+        assert empty.flags.writeable
+        whole[:], part[:] = 7, 7
+    given = np.ones(3)
+    given.flags.writeable = False
+    assert wg.graph.trace(lambda x: x)(given)(given)[0] is given

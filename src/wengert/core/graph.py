@@ -124,12 +124,16 @@ class Graph(Composite):
         self.settled = False
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations."""
+        """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations.
+
+        Constants among the results are copies, of which each call gives others.
+        """
         entered = attributed()
         try:
-            return evaluate(self, args)
+            results = evaluate(self, args)
         finally:
             restore_settings(entered)
+        return tuple([x.copy(order="K") if shows_constant(x, args) else x for x in results])
 
     def __str__(self) -> str:
         from wengert.core.printing import render  # for those who look at graphs, as pictures are
@@ -228,6 +232,13 @@ def literal(value: Any) -> Any:
 
 
 # Evaluation
+
+
+def shows_constant(result: Any, args: Sequence[Any]) -> bool:
+    """Tell whether a result is a constant of the graph, or a view of one: nobody may write to it, as to no argument."""
+    if type(result) is not np.ndarray or result.flags.writeable:
+        return False
+    return not any(np.may_share_memory(result, x) for x in args if isinstance(x, np.ndarray))
 
 
 def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
