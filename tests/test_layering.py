@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         {
             "errors",
             "_refusals",
+            "_attributes",
             "_unregistered",
             "_containers",
             "_tree",

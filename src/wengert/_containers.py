@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wengert._attributes import has_class_attribute, own_attributes
 from wengert._loading import Loading
 from wengert._unstopped import UNSTOPPED, WALKING
 from wengert.errors import UsageError, describe
@@ -90,9 +91,12 @@ def open_class(kind: type[Any]) -> bool:
     return news
 
 
+FIELDS = "__dataclass_fields__"
+
+
 def is_dataclass(kind: type[Any]) -> bool:
     """Tell whether a class is one, as `dataclasses` does, which takes a millisecond to import."""
-    return hasattr(kind, "__dataclass_fields__")
+    return hasattr(kind, FIELDS) and (type(kind) is type or has_class_attribute(kind, FIELDS))
 
 
 def register_on_sight(kind: type[Any]) -> None:
@@ -325,7 +329,7 @@ class State:
     __slots__ = ("attributes", "items_are_attributes", "keys")
 
     def __init__(self, instance: Any, keys: tuple[Any, ...] = ()) -> None:
-        attributes = getattr(instance, "__dict__", {})
+        attributes = own_attributes(instance)
         self.keys = keys
         self.items_are_attributes = attributes is instance
         self.attributes = {} if self.items_are_attributes else dict(attributes)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
+from wengert._attributes import attribute, function_name, unwrapped
+
 __all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "lacking", "said_of", "telling", "unexpected"]
 
 C = TypeVar("C", bound=type)
@@ -60,7 +62,7 @@ def telling(**otherwise: str) -> Callable[[F], F]:
 
         def refused(kwargs: Mapping[str, Any]) -> TypeError:
             name = next(name for name in kwargs if name in table)
-            return unexpected(getattr(function, "__name__", repr(function)), name, otherwise)
+            return unexpected(function_name(function, "__name__"), name, otherwise)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -86,7 +88,8 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
     """Return the code of what decorators have wrapped; None where it is in C."""
-    return getattr(inspect.unwrap(function), "__code__", None)
+    found: CodeType | None = attribute(unwrapped(function), "__code__")
+    return found
 
 
 def unexpected(label: str, name: str, otherwise: Mapping[str, str]) -> TypeError:

@@ -47,6 +47,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from wengert._attributes import function_name
 from wengert.core import dispatch, primitive
 from wengert.core.batching import aligned, lead, shift
 from wengert.core.contraction import Contraction
@@ -119,7 +120,7 @@ def implements(*functions: Any) -> Callable[[F], F]:
     """
     for function in functions:
         if not _dispatches(function):
-            name = getattr(function, "__qualname__", repr(function))
+            name = function_name(function)
             raise UsageError(
                 describe(
                     "implements",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._attributes import function_name
 from wengert._tree import flatten, unflatten
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control.staged import Flat
@@ -150,7 +151,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):
         return called_with("call (fun)", fun, "*args", args)
-    name = getattr(fun, "__qualname__", repr(fun))
+    name = function_name(fun)
     inputs = flagged(leaves, staged)
     running = (
         fun,

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from wengert._attributes import own_attributes
 from wengert.control.heap import Heap
 from wengert.control.holders import content_of
 from wengert.core.aval import is_differentiable
@@ -127,21 +128,16 @@ def users_functions(function: Callable[..., Any]) -> list[Any]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, FunctionType) and is_own(value.__code__.co_filename):
+        kind = type(value)
+        if issubclass(kind, FunctionType) and is_own(value.__code__.co_filename):
             queue += [*map(content_of, value.__closure__ or ()), *(value.__defaults__ or ())]
-        elif isinstance(value, MethodType) and is_wengerts_class(type(value.__self__)):
+        elif issubclass(kind, MethodType) and is_wengerts_class(type(value.__self__)):
             queue.append(value.__self__)
-        elif isinstance(value, functools.partial) and is_wengerts_class(type(value)):
+        elif issubclass(kind, functools.partial) and is_wengerts_class(kind):
             queue += [value.func, *value.args]
-        elif is_wengerts_class(type(value)):
-            queue += (
-                [x for x in map(vars(value).get, ("function", "fun")) if x is not None]
-                if hasattr(value, "__dict__")
-                else ()
-            )
-        elif isinstance(value, FunctionType | MethodType | functools.partial) or (
-            callable(value) and not isinstance(value, type)
-        ):
+        elif is_wengerts_class(kind):
+            queue += [x for x in map(own_attributes(value).get, ("function", "fun")) if x is not None]
+        elif callable(value) and not issubclass(kind, type):
             found.append(value)
     return found
 

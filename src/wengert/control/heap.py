@@ -30,6 +30,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wengert._attributes import attribute, has_class_attribute, own_attributes
 from wengert._tree import flatten
 from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of, is_users
 from wengert.control.libraries import is_library, is_library_file, is_wengerts
@@ -46,7 +47,6 @@ __all__ = ["Heap", "is_numeric_array", "tensors_in"]
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 WRAPPED = ("__wrapped__", "registry")
 """Attributes of library functions that hold those of the user: of `contextmanager` and `singledispatch`."""
 LEADING: tuple[tuple[Any, Callable[[Any], Sequence[Any]]], ...] = (
@@ -54,7 +54,7 @@ LEADING: tuple[tuple[Any, Callable[[Any], Sequence[Any]]], ...] = (
     (MethodType, lambda x: (x.__self__, x.__func__)),
     (
         BuiltinMethodType | MethodWrapperType,
-        lambda x: () if isinstance(x.__self__, ModuleType) else (x.__self__,),
+        lambda x: () if issubclass(type(x.__self__), ModuleType) else (x.__self__,),
     ),
     (functools.partial, lambda x: (x.func, x.args, x.keywords)),
     (property, lambda x: (x.fget, x.fset, x.fdel)),
@@ -108,7 +108,7 @@ class Heap:
             self.take(Cell(cell, name), True)
         for function in functions:
             self.look_into_code(function)
-        self.queue += [(value, getattr(value, "__name__", ""), None) for value in values]
+        self.queue += [(value, str(attribute(value, "__name__", "")), None) for value in values]
         while self.queue:
             self.look(*self.queue.pop())
         for found in self.arrays.values():
@@ -151,7 +151,7 @@ class Heap:
 
     def look(self, value: Any, name: str, where: Any) -> None:
         """Enter a value; `where` is the holder and key that it was found under, None if it is not to be replaced."""
-        if isinstance(value, np.ndarray):
+        if issubclass(type(value), np.ndarray):
             if id(value) not in self.arrays:
                 self.arrays[id(value)] = Array(value, name)
             self.arrays[id(value)].places.append(where)
@@ -174,25 +174,27 @@ class Heap:
     def look_around(self, value: Any, name: str) -> None:
         """Look into what a value leads to that is not its contents."""
         inside: Sequence[Any] = ()
-        if type(value) is FunctionType:
+        kind = type(value)
+        if kind is FunctionType:
             inside = (value.__defaults__, value.__kwdefaults__)
             self.look_into_function(value)
-        elif isinstance(value, ModuleType):
+        elif issubclass(kind, ModuleType):
             if is_users_module(value):
-                self.look_into_module(vars(value), frozenset(vars(value)))
-        elif (leads := next((leads for kind, leads in LEADING if isinstance(value, kind)), None)) is not None:
-            inside = (*leads(value), *((type(value),) if id(value) in self.holders else ()))
-        elif isinstance(value, np.ndarray):
+                space = own_attributes(value)
+                self.look_into_module(space, frozenset(space))
+        elif (leads := next((leads for x, leads in LEADING if issubclass(kind, x)), None)) is not None:
+            inside = (*leads(value), *((kind,) if id(value) in self.holders else ()))
+        elif issubclass(kind, np.ndarray):
             inside = tuple(value.flat) if value.dtype.hasobject and value.size <= SMALL else ()
-        elif isinstance(value, type):
-            inside = (type(value), *value.__mro__[1:-1], *(special_methods(value) if is_users(value) else ()))
+        elif issubclass(kind, type):
+            inside = (kind, *value.__mro__[1:-1], *(special_methods(value) if is_users(value) else ()))
         elif id(value) in self.holders:
-            inside = (type(value), *keys_of(value))
-        elif hasattr(type(value), "__next__"):
+            inside = (kind, *keys_of(value))
+        elif has_class_attribute(kind, "__next__"):
             self.iterators.append((value, progress(value)))
         else:  # an object of a library: what a function wraps, and arrays, which somebody may write to
-            space = getattr(value, "__dict__", NOTHING)
-            inside = [x for key, x in space.items() if isinstance(x, np.ndarray) or key == "__wrapped__"]
+            held = own_attributes(value)
+            inside = [x for key, x in held.items() if issubclass(type(x), np.ndarray) or key == "__wrapped__"]
         self.queue += [(x, name, None) for x in inside if type(x) not in ATOMS]
 
     def look_into_function(self, function: FunctionType) -> None:
@@ -208,7 +210,7 @@ class Heap:
         names = names_of(function.__code__)
         self.look_into_module(space, names)
         for module in modules_named(names, space):
-            self.look_into_module(vars(module), names)
+            self.look_into_module(own_attributes(module), names)
         if "globals" in names:
             self.look_into_all(space)
 
@@ -232,9 +234,9 @@ class Heap:
             if name not in space:
                 continue
             value = self.kept[id(space)][name] = space[name]
-            if isinstance(value, ModuleType):
+            if issubclass(type(value), ModuleType):
                 if is_users_module(value):
-                    self.look_into_module(vars(value), names)
+                    self.look_into_module(own_attributes(value), names)
             elif type(value) not in ATOMS:
                 self.queue.append((value, name, (holder, name)))
 
@@ -394,9 +396,9 @@ class Heap:
         space = self.function.__globals__
         holder = self.holders[id(self.cells[root])] if root in self.cells else self.holders.get(id(space))
         key = "" if root in self.cells else root
-        for attribute in path:
+        for name_of_attribute in path:
             value = holder.contents().get(key) if holder is not None else None
-            holder, key = self.holders.get(id(value)), attribute
+            holder, key = self.holders.get(id(value)), name_of_attribute
         return None if holder is None else (holder, key)
 
     def named(self, site: Site) -> list[Place]:
@@ -466,9 +468,9 @@ def plain_trace(found: Sequence[Array], note: tuple[str, str, Any]) -> Plain:
 
 def is_users_module(module: ModuleType) -> bool:
     """Tell whether a module is the user's: neither of Python nor of an installed package; it may be made by hand."""
-    filename = getattr(module, "__file__", None)
-    if filename is None:
-        return getattr(module, "__spec__", None) is None
+    filename = attribute(module, "__file__")
+    if type(filename) is not str:
+        return attribute(module, "__spec__") is None
     return not is_library_file(filename)
 
 
@@ -476,7 +478,7 @@ def modules_named(names: frozenset[str], space: Mapping[str, Any]) -> list[Modul
     """Return the modules of the user's that code with these names may import where it runs, beside its global ones."""
     package = space.get("__package__") or ""
     found = [sys.modules.get(y) for x in names if x not in space for y in (x, f"{package}.{x}")]
-    return [x for x in found if isinstance(x, ModuleType) and is_users_module(x)]
+    return [x for x in found if x is not None and issubclass(type(x), ModuleType) and is_users_module(x)]
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -510,10 +512,11 @@ def place_in_file(file: io.IOBase) -> Any:
 
 def keys_of(value: Any) -> tuple[Any, ...]:
     """Return the elements of a set, or the keys of a dictionary and what makes those of its values that are missing."""
-    if isinstance(value, set):
+    kind = type(value)
+    if issubclass(kind, set):
         return tuple(set.__iter__(value))
-    made = (value.default_factory,) if isinstance(value, defaultdict) else ()
-    return (*made, *dict.__iter__(value)) if isinstance(value, dict) else ()
+    made = (value.default_factory,) if issubclass(kind, defaultdict) else ()
+    return (*made, *dict.__iter__(value)) if issubclass(kind, dict) else ()
 
 
 def special_methods(kind: type) -> list[Any]:
@@ -528,8 +531,8 @@ def progress(iterator: Any) -> Any:
         return None if frame is None else (frame.f_lasti, [Object(x) for x in frame.f_locals.values()])
     if isinstance(iterator, io.IOBase):
         return place_in_file(iterator)
-    if hasattr(iterator, "__length_hint__"):
+    if has_class_attribute(type(iterator), "__length_hint__"):
         return iterator.__length_hint__()
     if isinstance(iterator, enumerate | zip | map | filter):
-        return [progress(x) if hasattr(type(x), "__next__") else x for x in iterator.__reduce__()[1]]
+        return [progress(x) if has_class_attribute(type(x), "__next__") else x for x in iterator.__reduce__()[1]]
     return object() if isinstance(iterator, UNOBSERVABLE) else repr(iterator)

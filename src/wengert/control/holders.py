@@ -15,6 +15,7 @@ from weakref import ProxyTypes
 
 import numpy as np
 
+from wengert._attributes import attribute, own_attributes
 from wengert.control.libraries import is_library_file
 from wengert.control.places import UNBOUND
 from wengert.core.source import caller, position_of
@@ -145,9 +146,9 @@ class Attributes(Holder):
 
     def contents(self) -> Contents:
         """Return the attributes, in slots or not."""
-        found = dict(getattr(self.target, "__dict__", ()))
+        found = dict(own_attributes(self.target))
         for name in slots_of(type(self.target)):
-            value = getattr(self.target, name, UNBOUND)
+            value = attribute(self.target, name, UNBOUND)
             if value is not UNBOUND:
                 found[name] = value
         return found
@@ -155,7 +156,7 @@ class Attributes(Holder):
     def restore(self, contents: Contents) -> None:
         """Set the attributes, whatever the class does when they are set."""
         before = self.contents()
-        space, slots = getattr(self.target, "__dict__", {}), slots_of(type(self.target))
+        space, slots = own_attributes(self.target), slots_of(type(self.target))
         for name in before.keys() - contents.keys():
             if name in slots:
                 object.__delattr__(self.target, name)
@@ -349,26 +350,26 @@ class ContextVariable(Holder):
 
 def holder_of(value: Any, name: str) -> Holder | None:
     """Return the holder that a value is; None if it cannot be changed, or is none of the user's business."""
-    if isinstance(value, list | deque):
-        return Sequence(value, name)
-    if isinstance(value, dict):
-        return Mapping(value, name)
-    if isinstance(value, set):
-        return Set(value, name)
-    if isinstance(value, bytearray | array):
-        return Bytes(value, name)
-    if isinstance(value, np.random.Generator | np.random.RandomState | random.Random):
-        return Randomness(value, name)
-    if isinstance(value, ContextVar):
-        return ContextVariable(value, name)
-    if isinstance(value, type):
-        return ClassAttributes(value, value.__name__) if is_users(value) else None
-    if isinstance(value, FunctionType | SimpleNamespace) or type(value) in ProxyTypes:
-        return Attributes(value, name)
-    if isinstance(value, tuple | frozenset | str | bytes | int | float | complex):
-        return None
     kind = type(value)
-    is_open = kind.__module__ in KEEPING or isinstance(value, BaseException) or is_users(kind)
+    if issubclass(kind, list | deque):
+        return Sequence(value, name)
+    if issubclass(kind, dict):
+        return Mapping(value, name)
+    if issubclass(kind, set):
+        return Set(value, name)
+    if issubclass(kind, bytearray | array):
+        return Bytes(value, name)
+    if issubclass(kind, np.random.Generator | np.random.RandomState | random.Random):
+        return Randomness(value, name)
+    if issubclass(kind, ContextVar):
+        return ContextVariable(value, name)
+    if issubclass(kind, type):
+        return ClassAttributes(value, value.__name__) if is_users(value) else None
+    if issubclass(kind, FunctionType | SimpleNamespace) or kind in ProxyTypes:
+        return Attributes(value, name)
+    if issubclass(kind, tuple | frozenset | str | bytes | int | float | complex):
+        return None
+    is_open = kind.__module__ in KEEPING or issubclass(kind, BaseException) or is_users(kind)
     return Attributes(value, name) if is_open else None
 
 
@@ -383,7 +384,7 @@ def is_users(kind: type) -> bool:
     if kind.__module__ == "builtins":
         return False
     module = sys.modules.get(kind.__module__)
-    filename = getattr(module, "__file__", None)
+    filename = attribute(module, "__file__")
     if filename is None:  # of the main program, of a module that was loaded by hand, or made by the interpreter
         return module is None or kind.__module__ == "__main__"
     return not is_library_file(filename)

@@ -11,6 +11,7 @@ import sys
 from types import CodeType, FunctionType
 from typing import Any
 
+from wengert._attributes import attribute, own_attributes
 from wengert.core.source import PACKAGE_PREFIX
 
 __all__ = ["is_library", "is_library_file", "is_wengerts"]
@@ -61,7 +62,7 @@ def package_of(path: str) -> str:
     parts = os.path.splitext(path[len(folder) :])[0].split(os.sep)
     name = parts[0]
     for part in parts[1:]:
-        if getattr(sys.modules.get(name), "__file__", None) is not None:
+        if attribute(sys.modules.get(name), "__file__") is not None:
             break
         name += f".{part}"
     return name
@@ -90,7 +91,7 @@ def is_written_with_wengert(package: str) -> bool:
 def uses_wengert(module: Any) -> bool:
     """Tell whether Wengert, a part of it, or something of its own is among the global variables of a module."""
     parts = {id(m) for name, m in list(sys.modules.items()) if name.partition(".")[0] == "wengert"}
-    return any(id(x) in parts or is_of_wengert(x) for x in list(getattr(module, "__dict__", {}).values()))
+    return any(id(x) in parts or is_of_wengert(x) for x in list(own_attributes(module).values()))
 
 
 def is_of_wengert(value: Any) -> bool:

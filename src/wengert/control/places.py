@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
+from wengert._attributes import attribute
 from wengert._tree import flatten
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError
@@ -146,8 +147,9 @@ def shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, int | float | complex):
         return f"the Python number {value!r}"
-    if hasattr(value, "dtype") and hasattr(value, "shape") and (type(value) is Tensor or not callable(value)):
-        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    shape, dtype = attribute(value, "shape"), attribute(value, "dtype")
+    if type(shape) is tuple and dtype is not None and (type(value) is Tensor or not callable(value)):
+        return f"{dtype}[{','.join(map(str, shape))}]"
     leaves, structure = flatten(value)
     if structure is None:
         return f"of type {type(value).__name__}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._attributes import own_attributes
 from wengert.conversion.calls import converted_method, found_in
 from wengert.conversion.operators import AUGMENTED, Left, augmented, is_plain
 from wengert.conversion.tables import indexed
@@ -63,7 +64,7 @@ def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any
         return getter.__get__
     method = found_in(kind, "__get__")
     inner = converted_method(method)
-    hidden = name in getattr(instance, "__dict__", ()) and found_in(kind, "__set__") is None
+    hidden = name in own_attributes(instance) and found_in(kind, "__set__") is None
     return None if inner is method or hidden else MethodType(inner, found)
 
 

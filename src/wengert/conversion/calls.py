@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from wengert._attributes import unwrapped
 from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
 from wengert._weakly import Weakly
@@ -128,7 +129,7 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
 def passes_user(function: functools.partial[Any], depth: int) -> bool:
     """Tell whether among the arguments of a partial is a function that reaches the user, or an object that it calls."""
     calls = parameters_called(function.func)
-    names = inspect.unwrap(function.func).__code__.co_varnames if calls else ()
+    names = unwrapped(function.func).__code__.co_varnames if calls else ()
     given = [*zip(names, function.args, strict=False), *function.keywords.items()] if calls else []
     inside = (*function.args, *function.keywords.values())
     return any(reaches_user(x, depth) for x in inside) or any(name in calls and is_of_user(x) for name, x in given)
@@ -272,7 +273,7 @@ def arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     Objects that can be called may be data as well; they are converted where the function says that it calls them.
     """
     calls = parameters_called(function)
-    names = inspect.unwrap(function).__code__.co_varnames[: len(args)] if calls else ()
+    names = unwrapped(function).__code__.co_varnames[: len(args)] if calls else ()
 
     def passed(name: str | None, value: Any) -> Any:
         return callee(value) if name in calls and is_of_user(value) else argument(value)
@@ -283,7 +284,7 @@ def arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
 
 def parameters_called(function: Any) -> frozenset[str]:
     """Return the names of the parameters of a function of the library that it calls, as their annotations say."""
-    function = inspect.unwrap(function)
+    function = unwrapped(function)
     code = getattr(function, "__code__", None)
     if code is None or not is_wengerts(code):
         return frozenset()

@@ -8,6 +8,7 @@ import linecache
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
+from wengert._attributes import function_name
 from wengert.errors import UsageError, describe
 
 __all__ = ["Definition", "definition_of", "refused"]
@@ -20,7 +21,7 @@ MANY_FILES = 64
 
 def refused(function: Any, given: str, needed: str) -> UsageError:
     """Return the error about a function whose control flow cannot be converted."""
-    name = getattr(function, "__qualname__", None) or repr(function)
+    name = function_name(function)
     return UsageError(
         describe(
             "jit",

@@ -22,7 +22,9 @@ __all__ = [
     "asked_for_product",
     "is_bound_for_c",
     "is_drawing",
+    "is_driver_asking",
     "is_rule_asking",
+    "is_scipy_asking",
     "library_that_asks",
     "remedy_by_source",
 ]
@@ -34,6 +36,8 @@ MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
 RENAMED = {"asmatrix": "asarray", "bmat": "block"}
 TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
 """Functions of SciPy's, those of `fsolve`, `leastsq` and `milp`, that make arrays by `atleast_1d` for C code."""
+SLOPES = "scipy.optimize._differentiable_functions"
+"""The module of SciPy's that calls the functions for derivatives which drivers in C are given."""
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
 SOLVE = (
     "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
@@ -247,7 +251,23 @@ def is_drawing(frame: FrameType | None) -> bool:
 def is_bound_for_c(frame: FrameType | None) -> bool:
     """Tell whether a function of SciPy's asks that hands arrays to C code, which says nothing of our errors."""
     asks = beyond_own(frame)
-    return asks is not None and asks.f_code.co_name in TO_C and str(asks.f_globals.get("__name__")).startswith("scipy.")
+    module = "" if asks is None else str(asks.f_globals.get("__name__"))
+    return asks is not None and (module == SLOPES or (asks.f_code.co_name in TO_C and module.startswith("scipy.")))
+
+
+DRIVERS = ("scipy.differentiate", "scipy.integrate", "scipy.optimize", "scipy.sparse.linalg")
+"""Packages that call the user's functions and hand what these return to C code, or write into it."""
+
+
+def is_driver_asking(frame: FrameType | None) -> bool:
+    """Tell whether a driver of SciPy's asks, which counts on ndarrays: of what a function returned, say."""
+    asks = beyond_own(frame)
+    return asks is not None and str(asks.f_globals.get("__name__")).startswith(DRIVERS)
+
+
+def is_scipy_asking(frame: FrameType) -> bool:
+    """Tell whether it is SciPy that calls a function of NumPy's in C."""
+    return str(frame.f_globals.get("__name__")).startswith("scipy.")
 
 
 def beyond_own(frame: FrameType | None) -> FrameType | None:

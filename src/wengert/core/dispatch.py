@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from wengert._attributes import attribute
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.evaluation import evaluated
@@ -25,6 +26,7 @@ __all__ = [
     "ARRAYS",
     "applied",
     "apply",
+    "array_of_any",
     "as_index",
     "as_tensor",
     "at_once",
@@ -124,12 +126,12 @@ def checked(name: str, value: Any) -> Any:
     if type(value) in NUMBERS:
         return value
     if type(value) is not ndarray and not isinstance(value, ARRAYS):
-        value = np.asarray(value)[()]
+        value = array_of_any(value)[()]
     if not isinstance(value, ARRAYS) or value.dtype.kind not in "biufc":
         raise DtypeError(
             describe(
                 name,
-                f"data of dtype {np.asarray(value).dtype}",
+                f"data of dtype {array_of_any(value).dtype}",
                 "a numeric dtype is needed",
                 "Convert it with .toarray()" if hasattr(value, "toarray") else "Convert it with .astype(float)",
             )
@@ -186,7 +188,24 @@ def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
                 )
             )
         )
-    return np.asarray(value)
+    return array_of_any(value)
+
+
+def array_of_any(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return what NumPy makes of a value; of an object whose `__getattr__` is no array's answer, that object.
+
+    >>> from unittest.mock import Mock
+    >>> array_of_any([1, 2]), array_of_any(Mock()).dtype
+    (array([1, 2]), dtype('O'))
+    """
+    try:
+        return np.asarray(value, dtype)
+    except ValueError:
+        if attribute(value, "__getattr__") is None:
+            raise
+    found = np.empty((), object)
+    found[()] = value
+    return found
 
 
 def require_plain(name: str, leaves: Sequence[Any]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert._attributes import class_attribute, has_class_attribute
+
 __all__ = [
     "any_decides",
     "decides",
@@ -72,13 +74,13 @@ def decides(kind: type) -> bool:
     >>> decides(float), decides(np.ndarray), decides(type("Quantity", (), {"__array_ufunc__": None}))
     (False, False, True)
     """
-    return kind not in ORDINARY and getattr(kind, "__array_ufunc__", PLAIN_UFUNC) is not PLAIN_UFUNC
+    return kind not in ORDINARY and class_attribute(kind, "__array_ufunc__", PLAIN_UFUNC) is not PLAIN_UFUNC
 
 
 @cached
 def decides_functions(kind: type) -> bool:
     """Tell whether values of a type have a say in NumPy's other functions."""
-    return kind not in ORDINARY and getattr(kind, "__array_function__", PLAIN_FUNCTION) is not PLAIN_FUNCTION
+    return kind not in ORDINARY and class_attribute(kind, "__array_function__", PLAIN_FUNCTION) is not PLAIN_FUNCTION
 
 
 def any_decides(operands: Iterable[Any]) -> bool:
@@ -100,9 +102,11 @@ def reflects(kind: type, name: str) -> bool:
     >>> reflects(tuple, "multiply"), reflects(type("Vector", (tuple,), {"__rmul__": None}), "multiply")
     (False, True)
     """
-    if hasattr(kind, "__dlpack__") or hasattr(kind, "toarray"):
+    if has_class_attribute(kind, "__dlpack__") or has_class_attribute(kind, "toarray"):
         return False
-    if not hasattr(kind, "__array__") and not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")):
+    if not has_class_attribute(kind, "__array__") and not (
+        has_class_attribute(kind, "__len__") and has_class_attribute(kind, "__getitem__")
+    ):
         return False
     method = REFLECTED.get(name)
     return any(method in vars(x) for x in kind.__mro__ if x.__module__ not in PYTHONS)
@@ -119,7 +123,7 @@ def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: 
         if number.shape or number.dtype.kind not in "iu":
             kinds = f"{type(left).__name__!r} and {type(right).__name__!r}"
             raise TypeError(f"unsupported operand type(s) for *: {kinds}")
-    return NotImplemented if getattr(kind, "__array_ufunc__", None) is None else function(left, right)
+    return NotImplemented if class_attribute(kind, "__array_ufunc__") is None else function(left, right)
 
 
 def undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +140,7 @@ def undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_foreign_array(kind: type) -> bool:
     """Tell whether a type is that of another library's arrays, of which NumPy makes ndarrays."""
-    return hasattr(kind, "__array__") and not issubclass(kind, np.ndarray | np.generic)
+    return has_class_attribute(kind, "__array__") and not issubclass(kind, np.ndarray | np.generic)
 
 
 def type_shown(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._attributes import attribute
 from wengert._containers import is_dataclass
 from wengert._digests import digest_of as digest_of_bytes
 from wengert._weakly import Weakly
@@ -114,11 +115,11 @@ def identity(value: Any) -> Hashable:
         return kind.__name__, value.structure()
     if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
         return "error", kind, identity(value.args), identity(value.__cause__), identity(vars(value))
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return Object(kind), tuple(map(identity, value)), identity(getattr(value, "__dict__", None))
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return Object(kind), tuple(map(identity, value)), identity(attribute(value, "__dict__"))
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # parameters of primitives, made anew at each call
-        fields = [identity(getattr(value, name, None)) for name in kind.__dataclass_fields__]
-        return Object(kind), tuple(fields), identity(getattr(value, "__dict__", None))
+        fields = [identity(attribute(value, name)) for name in kind.__dataclass_fields__]
+        return Object(kind), tuple(fields), identity(attribute(value, "__dict__"))
     return Object(value)
 
 

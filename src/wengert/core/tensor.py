@@ -20,6 +20,7 @@ from wengert.core.asking import (
     asked_for_product,
     is_bound_for_c,
     is_drawing,
+    is_scipy_asking,
     library_that_asks,
     remedy_by_source,
 )
@@ -241,10 +242,14 @@ class Tensor(Members, metaclass=MadeByFunctions):
                 found[()] = self
                 return found
             self._require_plain("asarray", asked_for_array(sys._getframe(1)))
+        elif copy is None and is_scipy_asking(sys._getframe(1)):
+            copy = True  # it may write to what it takes for its own
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
-        if innermost_trace(self) is not None and asked_for_product(sys._getframe(1)):
+        if is_scipy_asking(sys._getframe(1)) or (
+            innermost_trace(self) is not None and asked_for_product(sys._getframe(1))
+        ):
             raise BufferError  # NumPy asks __array__ then
         return memoryview(self.numpy())  # type: ignore[arg-type]  # ndarrays are buffers since Python 3.12
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import math
 import re
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wengert._attributes import attribute, signature
 from wengert._tree import accessors_of, flatten, map_leaves
 from wengert.core.aval import is_differentiable
 from wengert.core.formulas import exact_text, formula, value_text
@@ -343,7 +343,7 @@ def sum_of(terms: Sequence[str]) -> str:
 def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
     """Return the names of the first positional arguments of a function."""
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(signature(fun).parameters.values())
     except (TypeError, ValueError):  # some built-in functions do not tell
         parameters = []
     names: list[str] = []
@@ -392,5 +392,5 @@ def free_prefix(names: Sequence[str]) -> str:
 
 def title_of(fun: Callable[..., Any], names: Sequence[str]) -> str:
     """Return what an explanation of a function is headed with: its name and arguments."""
-    name = getattr(fun, "__name__", type(fun).__name__)
+    name = str(attribute(fun, "__name__", type(fun).__name__))
     return f"lambda {', '.join(names)}" if name == "<lambda>" else f"{name}({', '.join(names)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
+from wengert.core.asking import is_driver_asking
 from wengert.core.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.memory import forbid_writes
 from wengert.core.order import axes_of_iteration, is_scalar
@@ -18,7 +20,7 @@ from wengert.core.recording import SPECIAL
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, is_staged, raw
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
 from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, window_on
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
@@ -269,6 +271,12 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
     """Return arrays with axes of length one put around theirs up to `ndim`; one alone not as a tuple."""
+    if any(type(x) is Tensor and innermost_trace(x) is not None for x in arrays):
+        for array in arrays:
+            if type(array) is Tensor:
+                array._refuse_c_code()
+    elif is_driver_asking(sys._getframe(1)):
+        return getattr(np, name)(*[np.array(x) for x in arrays])
     results = []
     for array in arrays:
         x = array_operand(name, array)
@@ -282,9 +290,6 @@ def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
     """Return arrays with at least one axis; see `numpy.atleast_1d`."""
-    for array in arys:
-        if type(array) is Tensor and array._trace is not None:
-            array._refuse_c_code()
     return at_least("atleast_1d", arys, 1)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._attributes import signature
 from wengert._otherwise import telling
 from wengert.core.aval import aval_of
 from wengert.core.requirements import require_callable, require_flag
@@ -109,7 +110,7 @@ def reporter(problem: VectorProblem, callback: Callable[..., Any] | None, progre
     """Return what SciPy calls after each iteration; None if nothing is to happen."""
     if callback is None and not progress:
         return None
-    asks = callback is not None and "intermediate_result" in inspect.signature(callback).parameters
+    asks = callback is not None and "intermediate_result" in signature(callback).parameters
     count = 0
 
     def report(intermediate_result: Any) -> Any:
@@ -322,7 +323,7 @@ def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
 
 def parameter_count(name: str, model: Callable[..., Any]) -> int:
     """Return how many parameters a model has after the points it is evaluated at."""
-    kinds = [p.kind for p in inspect.signature(model).parameters.values()]
+    kinds = [p.kind for p in signature(model).parameters.values()]
     if len(kinds) < 2 or inspect.Parameter.VAR_POSITIONAL in kinds:
         raise UsageError(
             describe(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from wengert import tree
+from wengert._attributes import resemble
 from wengert._cached import cached
 from wengert._tree import flatten, unflatten
 from wengert.core.requirements import require_callable, require_flag, shown
@@ -241,18 +241,16 @@ def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
 def with_fixed(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
     """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
 
-    @functools.wraps(function, updated=())
     def fixed(first: Any, *traced: Any) -> Any:
         rest = iter(traced)
         return function(first, *(next(rest) if is_traced(x) else x for x in args))
 
-    return fixed
+    return resemble(fixed, function, updated=False)
 
 
 def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function of a vector that calls the user's, whose result is one number."""
 
-    @functools.wraps(function, updated=())
     def scalar(vector: Any, *args: Any) -> Any:
         found = require_result(name, function(back(vector), *args))
         if flatten(found)[1] is not None:
@@ -261,13 +259,12 @@ def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any
             raise UsageError(describe(name, given, "one number is needed", remedy))
         return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
 
-    return scalar
+    return resemble(scalar, function, updated=False)
 
 
 def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a function of a vector that calls the user's, whose result is one vector, or containers of arrays."""
 
-    @functools.wraps(function, updated=())
     def residuals(vector: Any, *args: Any) -> Any:
         found = require_result(name, function(back(vector), *args))
         if isinstance(found, np.ndarray | Tensor):
@@ -277,7 +274,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
         require_real(name, "fun(x)", vector)
         return vector
 
-    return residuals
+    return resemble(residuals, function, updated=False)
 
 
 def require_result(name: str, found: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert._attributes import has_class_attribute
 from wengert._tree import flatten
 from wengert.core.active import ACTIVE
 from wengert.core.aval import shape_of
@@ -74,13 +75,13 @@ def split_index(index: Any) -> tuple[Entries, list[Any]]:
             array = np.asarray(entry)
             arrays.append(array if array.size or kind is np.ndarray else array.astype(np.intp))
         else:
-            entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)
+            entries.append(operator.index(entry) if has_class_attribute(type(entry), "__index__") else entry)
     return tuple(entries), arrays
 
 
 def is_of_another_library(entry: Any) -> bool:
     """Tell whether NumPy makes an array of an entry that is none: a column of pandas, for instance."""
-    return hasattr(entry, "__array__") and not isinstance(entry, np.generic | Tensor)
+    return has_class_attribute(type(entry), "__array__") and not isinstance(entry, np.generic | Tensor)
 
 
 def fixed_slice(entry: slice) -> slice:

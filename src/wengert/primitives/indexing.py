@@ -16,7 +16,7 @@ from wengert.core.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.complaints import at_users_line, attributed, restore_settings
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
-from wengert.core.dispatch import applied, apply, as_tensor, checked, innermost, is_weak
+from wengert.core.dispatch import applied, apply, array_of_any, as_tensor, checked, innermost, is_weak
 from wengert.core.kinds import Linear
 from wengert.core.memory import take
 from wengert.core.objects import holds_objects
@@ -390,7 +390,7 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
     if isinstance(value, list | tuple) or holds_objects(value):
         found = as_tensor(value)
     else:
-        found = value if type(value) is Tensor else checked("assignment", np.asarray(value))
+        found = value if type(value) is Tensor else checked("assignment", array_of_any(value))
     if found.dtype.kind == "c" and target.dtype.kind in "iuf" and not add and any(map(is_weak, leaves_of(value))):
         raise DtypeError(
             describe(

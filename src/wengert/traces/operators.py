@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert._attributes import attribute, has_class_attribute
 from wengert._refusals import refusal
 from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, strong
@@ -511,9 +512,13 @@ def steps_back(name: str, tensor: Tensor, value: Any) -> bool:
     if not reflects(type(value), name):
         return False
     priority = LEAST_PRIORITY if is_scalar(tensor) else 0.0
-    if tensor.weak or getattr(value, "__array_priority__", LEAST_PRIORITY) > priority:
+    if tensor.weak or attribute(value, "__array_priority__", LEAST_PRIORITY) > priority:
         return True
-    if name in ("equal", "not_equal") or isinstance(value, list | tuple) or not hasattr(value, "__len__"):
+    if (
+        name in ("equal", "not_equal")
+        or isinstance(value, list | tuple)
+        or not has_class_attribute(type(value), "__len__")
+    ):
         return False
     return any(type(x) is Tensor and x._trace is not None for x in value)
 
@@ -527,7 +532,7 @@ def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
         GraphError: it is a sparse matrix.
         DtypeError: it is a fraction of which NumPy would make an array of objects.
     """
-    if hasattr(value, "toarray"):
+    if has_class_attribute(type(value), "toarray"):
         raise refusal(
             GraphError(
                 describe(

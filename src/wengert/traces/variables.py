@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import CellType, FunctionType
 from typing import Any
 
+from wengert._attributes import attribute
 from wengert.core.source import caller, position_of
 from wengert.errors import GraphError, describe
 
@@ -25,7 +26,7 @@ def variables_stay(name: str, functions: Sequence[Any]) -> Callable[[], None]:
     while queue:
         function = queue.pop()
         if type(function) is not FunctionType:  # one with rules, or jitted
-            function = getattr(function, "__wrapped__", None)
+            function = attribute(function, "__wrapped__")
         for cell in (function.__closure__ or ()) if type(function) is FunctionType else ():
             if id(cell) not in kept and is_set(cell):
                 kept[id(cell)] = cell, cell.cell_contents

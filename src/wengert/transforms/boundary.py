@@ -6,7 +6,6 @@ as Tensors, in the containers they came in.
 
 from __future__ import annotations
 
-import inspect
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert._attributes import attribute, function_name, signature, unwrapped
 from wengert._tree import flatten, place_of
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
@@ -54,13 +54,12 @@ A_TENSOR = constant_tensor(np.float64(0.0))
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
     """Return the name of a transformed function for errors, with the place of its definition."""
-    owner = getattr(function, "__self__", None)
+    owner = attribute(function, "__self__")
     if isinstance(owner, type):  # the class that the user wrote, which may inherit the method: `Function.apply`
         return f"{transformation}({owner.__qualname__}.{function.__name__})"
-    name = getattr(function, "__qualname__", repr(function))
-    try:
-        code = inspect.unwrap(function).__code__
-    except AttributeError:
+    name = function_name(function)
+    code = attribute(unwrapped(function), "__code__")
+    if code is None:
         return f"{transformation}({name})"
     return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'
 
@@ -133,7 +132,7 @@ class Narrowed:
         self.args = args
         self.chosen = chosen
         self.kwargs = kwargs
-        self.__qualname__ = getattr(function, "__qualname__", repr(function))
+        self.__qualname__ = function_name(function)
 
     def __call__(self, *selection: Any) -> Any:
         """Call the function."""
@@ -240,7 +239,7 @@ def parameter_name(function: Callable[..., Any], position: int) -> str:
     if isinstance(function, Narrowed):
         return parameter_name(function.function, function.chosen[position])
     try:
-        found = list(inspect.signature(function).parameters.values())
+        found = list(signature(function).parameters.values())
     except (TypeError, ValueError):
         return f"argument {position}"
     fits = position < len(found) and found[position].kind in (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Self
 
+from wengert._attributes import attribute, own_attributes
 from wengert._tree import flatten, place_of
 from wengert.core.frozen import unfreeze
 from wengert.core.requirements import shown
@@ -151,7 +152,7 @@ def variables_of(function: FunctionType) -> list[tuple[str, Any]]:
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     found = [(name, cell.cell_contents) for name, cell in cells if not is_empty(cell)]
     found += [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
-    wrapped = getattr(function, "__wrapped__", None)
+    wrapped = attribute(function, "__wrapped__")
     return found + ([] if wrapped is None else [("", wrapped)])
 
 
@@ -169,6 +170,6 @@ def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
     leaves, structure = flatten(value)
     if structure is not None:
         return [(place_of(value, i, name), leaf) for i, leaf in enumerate(leaves)]
-    if isinstance(value, type) or type(value).__module__.partition(".")[0] in LIBRARIES:
+    if issubclass(type(value), type) or type(value).__module__.partition(".")[0] in LIBRARIES:
         return []
-    return [(f"{name}.{key}", item) for key, item in getattr(value, "__dict__", {}).items()]
+    return [(f"{name}.{key}", item) for key, item in own_attributes(value).items()]

@@ -6,11 +6,11 @@ what such functions captured is over, or is something else, so that it has to be
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from types import CellType, FunctionType
 from typing import Any
 
+from wengert._attributes import resemble
 from wengert._tree import flatten, unflatten
 from wengert.control.holders import content_of
 from wengert.control.places import UNBOUND
@@ -110,7 +110,7 @@ def closed(rule: OfFunctions, closures: Closures) -> Any:
 
     original, *rules, _ = rule.functions  # a batch rule would be asked for lanes of what was captured, too
     own = [new if old else None for new, old in zip((forward, backward, pushforward), rules, strict=True)]
-    made = rule.of([functools.update_wrapper(fun, original), *own, None])
+    made = rule.of([resemble(fun, original), *own, None])
     made.closures = closures
     return made
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import numbers
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from wengert._attributes import function_name, resemble, signature
 from wengert._otherwise import lacking, telling
 from wengert._refusals import REFUSALS
 from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
@@ -53,7 +53,7 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R]) -> None:
         require_callable("custom_rule", fun)
-        functools.update_wrapper(self, fun)
+        resemble(self, fun)
         self.fun: Function = fun
         self.forward: Function | None = None
         self.backward: Function | None = None
@@ -72,7 +72,7 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
 
     def __repr__(self) -> str:
         """Return the name of the function."""
-        return f"<custom_rule({getattr(self.fun, '__name__', None) or repr(self.fun)})>"
+        return f"<custom_rule({function_name(self.fun, '__name__')})>"
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
@@ -164,7 +164,7 @@ class CustomCall(UserCall):
     def __init__(
         self, rule: CustomRule[..., Any], leaves: Sequence[Any], structure: Any, places: Sequence[int]
     ) -> None:
-        super().__init__(rule, getattr(rule, "__qualname__", repr(rule.fun)), places, rule.pushforward is not None)
+        super().__init__(rule, function_name(rule.fun), places, rule.pushforward is not None)
         self.rule = rule
         self.leaves = leaves
         self.structure = structure
@@ -443,12 +443,12 @@ def condition(value: Any, operands: Sequence[Tensor]) -> str:
 
 def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return arguments that were passed by keyword in their positions."""
-    bound = inspect.signature(fun).bind(*args, **kwargs)
+    bound = signature(fun).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
         raise UsageError(
             describe(
-                getattr(fun, "__qualname__", repr(fun)),
+                function_name(fun),
                 f"the keyword-only argument {next(iter(bound.kwargs))}",
                 "a function with rules of its own has positional arguments, of which its rules speak",
                 "Fix others in a lambda or functools.partial around the function",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
+from wengert._attributes import attribute, function_name, resemble
 from wengert._otherwise import lacking, telling
 from wengert._tree import flatten, unflatten
 from wengert._weakly import Weakly
@@ -101,7 +102,7 @@ class Jitted(Entry, Generic[P, R]):
         static_argnames: str | Sequence[str],
         donate_argnums: int | Sequence[int],
     ) -> None:
-        functools.update_wrapper(self, fun)
+        resemble(self, fun)
         self.fun = fun
         positions = as_tuple("static_argnums", static_argnums, int)
         names = as_tuple("static_argnames", static_argnames, str)
@@ -120,7 +121,7 @@ class Jitted(Entry, Generic[P, R]):
     def __repr__(self) -> str:
         """Return the name of the function and the arguments it has been traced for."""
         forms = [f"({', '.join(map(aval_text, form.graph.inputs))})" for form in self.forms.values()]
-        name = getattr(self.fun, "__name__", None) or repr(self.fun)
+        name = function_name(self.fun, "__name__")
         return f"<jit({name}), traced for {' and '.join(forms) or 'nothing yet'}>"
 
     def __reduce__(self) -> Any:
@@ -340,7 +341,7 @@ class Jitted(Entry, Generic[P, R]):
                 flat, avals, reach.name, orders=orders, outside=reach.parameters(), frozen=constants
             )
         freeze(constants, self)
-        name = getattr(self.fun, "__name__", "jit")
+        name = str(attribute(self.fun, "__name__", "jit"))
         simple = simplified(graph)
         form = TracedForm(name, simple, out_structure, captured, donated)
         form.written = written

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wengert._attributes import signature
 from wengert.core.requirements import shown
 from wengert.errors import UsageError, describe
 
@@ -81,6 +82,6 @@ def known_positions(fun: Callable[..., Any], parameter: str, positions: tuple[in
 def parameters_of(fun: Callable[..., Any]) -> Sequence[inspect.Parameter] | None:
     """Return the parameters of a function; None where they are not known, as for some that are written in C."""
     try:
-        return list(inspect.signature(fun).parameters.values())
+        return list(signature(fun).parameters.values())
     except (TypeError, ValueError):
         return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from wengert._attributes import attribute, signature
 from wengert._refusals import forgive, refusals_noted
 from wengert._tree import accessors_of, flatten, unflatten
 from wengert.compile.passes import simplified
@@ -162,7 +162,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
 def require_numeric(leaf: Any, name: str) -> None:
     """Raise a DtypeError for an example that is neither a number nor a numeric array."""
-    known = isinstance(getattr(leaf, "dtype", None), np.dtype) or isinstance(leaf, bool | int | float | complex)
+    known = isinstance(attribute(leaf, "dtype"), np.dtype) or isinstance(leaf, bool | int | float | complex)
     if not known or aval_of(leaf).dtype.kind not in "biufc":
         raise DtypeError(
             describe(
@@ -182,7 +182,7 @@ def input_names(function: Callable[..., Any], places: Sequence[Sequence[Any]]) -
         places: for each leaf the steps that lead to it, as optree's accessors give them.
     """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # functions written in C may have none
         return [""] * len(places)
     single = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from wengert._attributes import function_name, resemble
 from wengert.native.like_function import LikeFunction, global_name
 from wengert.transforms.typing import Derived
 
@@ -23,7 +24,7 @@ class Transformed(LikeFunction, functools.partial[Any]):
 
     def __repr__(self) -> str:
         """Return the names of the transformation and of the function."""
-        return f"<{self.transformation}({getattr(self.args[0], '__name__', None) or repr(self.args[0])})>"
+        return f"<{self.transformation}({function_name(self.args[0], '__name__')})>"
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
@@ -40,6 +41,6 @@ def transformed(name: str, run: Callable[..., Any], fun: Callable[..., Any], *op
     (<twice(abs)>, 6)
     """
     made: Any = Transformed(run, fun, *options)
-    functools.update_wrapper(made, fun)
+    resemble(made, fun)
     made.transformation = name
     return made  # type: ignore[no-any-return]  # what checkers take it for

@@ -1,0 +1,115 @@
+"""Attributes of objects that nobody is asked for: `__getattr__` of some answers every name, loads a module, or raises.
+
+Mocks, proxies, lazy modules and their like are ordinary values of a program. What the library wants to know of them is
+what they hold and what their class has, not what they answer. `__class__` is an answer, too: `type` is what counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import WRAPPER_ASSIGNMENTS, update_wrapper
+from inspect import Signature
+from types import FunctionType, MappingProxyType, MethodType
+from typing import Any, TypeVar, cast
+from weakref import ProxyTypes
+
+__all__ = [
+    "attribute",
+    "class_attribute",
+    "function_name",
+    "has_class_attribute",
+    "own_attributes",
+    "resemble",
+    "signature",
+    "unwrapped",
+]
+
+NOTHING = object()
+Made = TypeVar("Made")
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """Return what an object, class or module holds in its `__dict__`: that itself, of classes to be read alone.
+
+    >>> from unittest.mock import Mock
+    >>> sorted(own_attributes(Mock(x=1)))[-1], own_attributes(1)
+    ('x', {})
+    """
+    found = attribute(value, "__dict__")
+    return found if issubclass(type(found), dict | MappingProxyType) else {}
+
+
+def attribute(value: Any, name: str, default: Any = None) -> Any:
+    """Return an attribute that an object, class or module has, without asking its `__getattr__`.
+
+    >>> from unittest.mock import Mock
+    >>> attribute(Mock(), "dtype"), attribute(attribute, "__name__")
+    (None, 'attribute')
+    """
+    kind = type(value)
+    find: Any = type.__getattribute__ if issubclass(kind, type) else object.__getattribute__
+    if kind in ProxyTypes:  # which have those of what they are for
+        find = getattr
+    try:
+        return find(value, name)
+    except AttributeError:
+        return default
+
+
+def class_attribute(kind: type, name: str, default: Any = None) -> Any:
+    """Return an attribute of a class as it stands there, or in a base, without asking its metaclass.
+
+    >>> class_attribute(list, "__len__") is list.__len__
+    True
+    """
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), default)
+
+
+def has_class_attribute(kind: type, name: str) -> bool:
+    """Tell whether a class has an attribute: the special methods of its instances, for Python looks for them there.
+
+    >>> has_class_attribute(list, "__len__"), has_class_attribute(int, "__len__")
+    (True, False)
+    """
+    return any(name in vars(base) for base in kind.__mro__)
+
+
+def function_name(function: Any, field: str = "__qualname__") -> str:
+    """Return the name of a function; of a callable without one how it is shown.
+
+    >>> function_name(attribute), function_name(3)
+    ('attribute', '3')
+    """
+    found = attribute(function, field)
+    return found if type(found) is str else repr(function)
+
+
+def unwrapped(function: Any) -> Any:
+    """Return what is inside of all that decorators have put around a function, as `inspect.unwrap` does."""
+    seen = set()
+    while (inner := attribute(function, "__wrapped__")) is not None and id(function) not in seen:
+        seen.add(id(function))
+        function = inner
+    return function
+
+
+def resemble(made: Made, function: Any, updated: bool = True) -> Made:
+    """Let what was made of a function have its name, module and documentation, as `functools.update_wrapper` does."""
+    if type(function) is FunctionType:
+        return cast("Made", update_wrapper(cast("Any", made), function, updated=("__dict__",) if updated else ()))
+    for name in WRAPPER_ASSIGNMENTS:
+        if (found := attribute(function, name, NOTHING)) is not NOTHING:
+            setattr(made, name, found)
+    if updated:
+        own_attributes(made).update(own_attributes(function))
+    setattr(made, "__wrapped__", function)  # noqa: B010 - made of whatever class
+    return made
+
+
+def signature(function: Any) -> Signature:
+    """Return the signature of a function; of an object that answers every name, that of how it is called."""
+    kind = type(function)
+    if not issubclass(kind, type) and has_class_attribute(kind, "__getattr__"):
+        called = class_attribute(kind, "__call__")
+        function = MethodType(called, function) if type(called) is FunctionType else function
+    return inspect.signature(function)
