@@ -632,3 +632,24 @@ def started(function: Callable[..., Any], x: Any) -> str:
     except (TypeError, OverflowError, ValueError) as error:
         return type(error).__name__
     return f"{found.dtype} {found}"
+
+
+def test_functions_of_wengert_numpy_give_tensors_of_numbers() -> None:
+    """Whatever the function; operators give numbers."""
+    with np.errstate(all="ignore"):
+        for name, ufunc in vars(np).items():
+            function = getattr(wg.numpy, name, None)
+            if not isinstance(ufunc, np.ufunc) or function is None or ufunc.nout > 1 or ufunc.signature is not None:
+                continue
+            for number in (0.5, -1.0, 2, True, 1j):
+                numbers = (number,) * ufunc.nin
+                try:
+                    wanted = ufunc(*numbers)
+                except TypeError:
+                    continue
+                found = function(*numbers)
+                assert type(found) is wg.Tensor, (name, number)
+                assert found.dtype == wanted.dtype
+                np.testing.assert_array_equal(found.numpy(), wanted)
+    for call in (lambda x: wg.numpy.clip(x), lambda x: wg.numpy.round(x), lambda x: wg.numpy.sum(x)):
+        assert type(call(0.5)) is type(call(2)) is wg.Tensor

@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert._refusals import refusal
 from wengert.core.aval import aval_of
 from wengert.core.choose import MANY, either
-from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak
+from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import undispatched
 from wengert.core.requirements import as_whole
 from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
@@ -103,7 +103,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     if dtype is not None:
         x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
     if low is None and high is None:
-        result = apply(elementwise.positive, x)
+        result = apply(elementwise.positive, strengthened(x))
     elif low is None:
         result = apply(elementwise.minimum, x, operand("clip", high))
     elif high is None:

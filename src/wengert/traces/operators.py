@@ -347,7 +347,8 @@ def unary_function(
 
     def operate(a: Any) -> Any:
         if type(a) is not Tensor:
-            return apply(primitive, operand(primitive.name, a))
+            given = operand(primitive.name, a)  # of a number, a function gives no number
+            return apply(primitive, strengthened(given) if function else given)
         trace = a._trace
         x = a._value
         if trace is None:
