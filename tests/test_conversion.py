@@ -1412,8 +1412,7 @@ def test_iterators_that_others_see_are_not_gone_through() -> None:
     x = np.array([0.5, 2.0, 3.0])
     with pytest.raises(UsageError, match="an iterator of type enumerate, which a traced condition ends early"):
         jit(stops_early)(x)
-    with pytest.raises(TracedTruthError):
-        jit(some_of_a_generator)(x)
+    assert jit(some_of_a_generator)(x) == some_of_a_generator(x)
 
 
 def test_items_of_a_loop_are_given_to_nobody_else():
@@ -1450,3 +1449,25 @@ def test_truths_of_whole_arrays_decide_under_jit_and_in_lanes():
     lanes = wg.vmap(lambda x: np.allclose(x, goal))(np.stack([x, goal]))
     assert lanes.tolist() == [False, True]
     assert type(np.allclose(wg.tensor(x), goal)) is bool
+
+
+def test_iterations_that_are_not_reached_raise_nothing() -> None:
+    """Also where they would ask what is in no variable."""
+
+    def f(x: Any, k: Any) -> Any:
+        found = 0.0
+        for v, place in [(x[0], k), (-x[0], k + 5), (x[1], k)]:
+            if v < 0:
+                raise ValueError("negative")
+            if v > x[place]:
+                found = v
+                break
+        return found
+
+    x = np.array([0.5, 3.0, 0.25])
+    for run in (wg.jit(f), wg.jit(wg.grad(f)), lambda x, k: wg.jit(wg.vmap(f, in_axes=(0, None)))(x[None], k)[0]):
+        np.testing.assert_array_equal(run(x, 2), [1.0, 0, 0] if run(x, 2).ndim else f(x, 2))
+    with pytest.raises(ValueError, match="negative"):
+        wg.jit(f)(x, 1)
+    with pytest.raises(IndexError):
+        wg.jit(f)(-x, 5)

@@ -67,7 +67,7 @@ REFUSED: dict[Any, str] = {
     nearly_real: "Write .real, where that is meant",
     sorted_items: "Use numpy.sort, or index with numpy.argsort",
     sorted_in_place: "Use numpy.sort, or index with numpy.argsort",
-    any_of_generator: "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array",
+    any_of_generator: "Use .any() and .all() of an array",
     first_that_fits: "Use numpy.where, or index with numpy.argmax of the condition",
     filtered: "Use numpy.where, or index with numpy.argmax of the condition",
     chosen: "Choose with numpy.where, because how many items there are must not depend on traced values",
@@ -76,16 +76,75 @@ REFUSED: dict[Any, str] = {
 }
 
 
+TRACED = (sorted_items, any_of_generator)
+"""What `jit` carries out."""
+
+
+def chosen_by_any(x: Any) -> Any:
+    return np.sum(x) if any(v > w for v, w in zip(x, [3.0, 1.0, 9.0], strict=True) if v < 5) else x[0]
+
+
+def chosen_by_all(x: Any) -> Any:
+    return x[1] if all(v * w > 0.4 for i, v in enumerate(x) if i != 1 for w in x) else -x[2]
+
+
+def positive(v: Any) -> Any:
+    if v <= 0:
+        raise ValueError("not asked for")
+    return v > 0.1
+
+
+def nothing_after_the_first(x: Any) -> Any:
+    return x[0] if any(positive(v) for v in [x[0], -x[0]]) else x[1]
+
+
+def sorted_downwards(x: Any) -> Any:
+    return sorted([x[0], 1.0, x[2]], reverse=True)[0] * sorted(v * v for v in x)[1]
+
+
+def sorted_by_key(x: Any) -> Any:
+    first, *_, last = sorted([(x[0], 2.0), (x[1], 3.0), (x[0], 4.0)], key=lambda pair: pair[0])
+    return first[0] * first[1] + last[0] * last[1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(*TRACED, chosen_by_any, chosen_by_all, nothing_after_the_first, sorted_downwards, sorted_by_key),
+        lambda x: x[0] * any(x) + x[1] * all(x),
+    ],
+)
+def test_any_all_and_sorted_of_traced_values_are_pythons(function: Any) -> None:
+    for x in (X, X[::-1].copy(), np.array([0.7, 0.9, 1.1]), np.array([2.0, 0.0, 1.0])):
+        assert wg.jit(function)(x) == function(x)
+        np.testing.assert_array_equal(wg.jit(wg.grad(function))(x), wg.grad(function)(x))
+        np.testing.assert_array_equal(wg.jit(wg.vmap(wg.grad(function)))(x[None])[0], wg.grad(function)(x))
+
+
+def test_any_and_sorted_of_many_and_of_what_has_no_place() -> None:
+    def any_of_first(x: Any, n: Any) -> Any:
+        return any(x[i] > 1 for i in range(n))
+
+    row = np.zeros(1000)
+    assert wg.jit(lambda x: (any(x), any(v > 1 for v in x), all(list(x < 1))))(row) == (False, False, True)
+    assert [bool(wg.jit(any_of_first)(X, n)) for n in range(4)] == [any_of_first(X, n) for n in range(4)]
+    with pytest.raises(ValueError, match="sorted: NaN among traced values, which has no place"):
+        wg.jit(sorted_items)(np.array([1.0, np.nan, 0.0]))
+    with pytest.raises(GraphError) as error:
+        wg.jit(lambda n: sorted([n, 3])[0])(np.uint8(2))
+    assert "numbers of one type are needed to order them while tracing. Write numpy.sort(x), or x[" in str(error.value)
+
+
 @together("function", list(REFUSED))
 def test_what_needs_numbers_is_refused_with_what_to_write(function: Any) -> None:
     leaf = wg.tensor(X, requires_grad=True)
     function(leaf).backward()
     np.testing.assert_array_equal(wg.grad(function)(X), leaf.grad.numpy())  # where there are numbers it works
     name, remedy = function.__name__, re.escape(REFUSED[function])
-    for run in (wg.jit(function), wg.jit(wg.grad(function))):
+    for run in (wg.jit(function), wg.jit(wg.grad(function))) if function not in TRACED else ():
         with pytest.raises(GraphError, match=rf"(?s)test_idioms.py.*in {name}.*operations on the .* {remedy}\.$"):
             run(X)
-    for run in (wg.vmap(function), wg.jit(wg.vmap(function))):
+    for run in (wg.vmap(function), wg.jit(wg.vmap(function)))[: 1 if function in TRACED else 2]:
         with pytest.raises(GraphError, match=rf"lane to lane of vmap\({name}, .*; one value for .* {remedy}\.$"):
             run(np.stack([X, X]))
 
@@ -171,8 +230,9 @@ def test_a_list_that_may_be_repeated_is_refused_as_one_where_an_array_is_asked_f
 
 def test_a_dictionary_looked_up_by_a_traced_value_is_refused_with_what_to_write() -> None:
     np.testing.assert_array_equal(wg.grad(by_key)(X), [0.0, 2.0, 0.0])
+    np.testing.assert_array_equal(wg.jit(wg.grad(by_key))(X), [0.0, 2.0, 0.0])
     with pytest.raises(GraphError, match=r"Index an array of the values, or choose with numpy\.where\.$"):
-        wg.jit(by_key)(X)
+        wg.jit(lambda x: {}[x[0]])(X)
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")

@@ -14,15 +14,19 @@ from wengert.control.places import defined
 from wengert.conversion.attributes import attribute, target
 from wengert.conversion.branches import and_, decided, or_
 from wengert.conversion.calls import callee, passing
-from wengert.conversion.integers import as_integer
+from wengert.conversion.integers import as_integer, raised_here
 from wengert.conversion.iterables import SIZED
+from wengert.conversion.loops import decision as decided_by
 from wengert.conversion.operators import OPERATORS, UNARY, asked, is_plain, left, right, summed, unary
 from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, one_element
-from wengert.core.dispatch import weakened
+from wengert.conversion.regions import as_truth, is_array, one_element
+from wengert.conversion.tables import MOST, item_of
+from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.dispatch import as_index, conformed, weakened
 from wengert.core.order import is_scalar
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import is_staged
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError, TracedTruthError, describe
 
 __all__ = ["FUNCTIONS"]
 
@@ -136,13 +140,54 @@ def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Call
     """Return `any` or `all` of a list, tuple or array; Python may not ask for all items of anything else."""
 
     def decision(*args: Any) -> Any:
-        items = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
+        items: Any = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
+        if is_staged(items) and items.ndim == 1:
+            return weakened(np.any(items) if function is any else np.all(items))
         if not any(map(is_staged, items)):
             return function(*args)
+        if len(items) > MOST:
+            return decided_by(function, items, lambda item: item)
         first, *rest = tuple(items)
         return weakened(combined(truth(first), *[lambda x=x: truth(x) for x in rest]))
 
     return decision
+
+
+def staged_sorted(
+    items: Any, /, *, key: Callable[[Any], Any] | None = None, reverse: Any = False, **more: Any
+) -> list[Any]:
+    """Return sorted items, equal ones in the order that they have, as Python does."""
+    if more:
+        return sorted(items, key=key, reverse=reverse, **more)  # which says what is wrong
+    listed = list(items)
+    ranks = listed if key is None else list(map(key, listed))
+    if not any(map(is_staged, ranks)):
+        return [listed[k] for k in sorted(range(len(listed)), key=ranks.__getitem__, reverse=reverse)]
+    avals = [aval_of(x) for x in ranks if is_array(x) or is_number(x)]
+    if (
+        len(avals) < len(ranks)
+        or len({(x.shape, x.dtype) for x in avals} | {((), avals[0].dtype)}) > 1
+        or len(listed) > MOST
+        or is_staged(reverse)
+    ):
+        raise TracedTruthError(
+            describe(
+                "sorted",
+                f"{len(listed)} items in the order of traced values ({position_of(*caller())})",
+                f"up to {MOST} numbers of one type are needed to order them while tracing",
+                "Write numpy.sort(x), or x[numpy.argsort(keys)]",
+            )
+        )
+    row = np.stack(ranks)
+    if row.dtype.kind in "fc":
+        raised_here(np.any(np.isnan(row)), ValueError("sorted: NaN among traced values, which has no place"))
+    order = np.argsort(row[::-1], stable=True)[::-1] if reverse else np.argsort(row, stable=True)
+    places = len(listed) - 1 - order if reverse else order
+    if key is None:
+        found = row[places]
+        aval = Aval((), row.dtype, all(x.weak for x in avals))
+        return [conformed(found[k], aval) for k in range(len(listed))]
+    return [item_of(listed, as_index(places[k])) for k in range(len(listed))]
 
 
 # Functions of functions and operators
@@ -171,6 +216,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     sum: summed,
     max: passing(choosing(builtins.max, lambda a, b: left(a) > right(b))),
     min: passing(choosing(builtins.min, lambda a, b: left(a) < right(b))),
+    sorted: passing(staged_sorted),
     any: deciding(builtins.any, or_),
     all: deciding(builtins.all, and_),
     map: calling(map),

@@ -10,9 +10,12 @@ from wengert.conversion.loading import OPERATIONS
 from wengert.conversion.names import MUTATORS
 from wengert.conversion.syntax import SUSPENDING, at, constant, name_node
 
-__all__ = ["Expressions"]
+__all__ = ["ITEM", "Expressions"]
 
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+DECISIONS = ("any", "all")
+ITERATORS = ("enumerate", "zip", "reversed")
+ITEM = f"{HIDDEN}item_"
 SIGNS = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -41,6 +44,17 @@ SIGNS = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
+
+
+def is_decision(node: ast.Call) -> bool:
+    """Tell whether a call is of `any` or `all`, of a generator expression that can be rewritten."""
+    if not isinstance(node.func, ast.Name) or node.func.id not in DECISIONS or node.keywords or len(node.args) != 1:
+        return False
+    items = node.args[0]
+    if not isinstance(items, ast.GeneratorExp) or any(isinstance(x, UNLIFTABLE) for x in ast.walk(items)):
+        return False
+    targets = [x for generator in items.generators for x in ast.walk(generator.target) if isinstance(x, ast.expr)]
+    return all(isinstance(x, ast.Name | ast.Tuple) for x in targets) and not any(x.is_async for x in items.generators)
 
 
 class Expressions(ast.NodeTransformer):
@@ -127,9 +141,42 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [name_node("__class__", node), name_node(self.parameters[0], node)]
             return node
+        if is_decision(node):
+            return self.decision(node.func, node.args[0])  # type: ignore[arg-type]  # as it has been found to be
         node.func = self.operation("callee", [self.method(node.func)], node.func)
         node.args, node.keywords = list(map(self.visit, node.args)), list(map(self.visit, node.keywords))
         return node
+
+    def gone_through(self, node: ast.expr) -> ast.expr:
+        """Rewrite what a `for` statement goes through; of a call nobody else has the result."""
+        if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Name) and node.func.id == "super"):
+            rewritten: ast.expr = self.visit(node)
+            return rewritten
+        function = self.operation("callee_in_for", [self.method(node.func)], node.func)
+        keywords = [self.visit(x) for x in node.keywords]
+        takes_all = isinstance(node.func, ast.Name) and node.func.id in ITERATORS  # others may use what they are given
+        arguments = [self.gone_through(x) if takes_all else self.visit(x) for x in node.args]
+        return at(ast.Call(function, arguments, keywords), node)
+
+    def decision(self, function: ast.Name, items: ast.GeneratorExp) -> ast.expr:
+        """Rewrite `any` or `all` of a generator expression: a traced value may decide how far it goes."""
+        first, *rest = items.generators
+        truth = items.elt
+        if rest:
+            truth = at(ast.Call(function, [at(ast.GeneratorExp(truth, rest), items)], []), items)
+        if first.ifs:
+            is_any = function.id == "any"
+            tests = first.ifs if is_any else [at(ast.UnaryOp(ast.Not(), x), x) for x in first.ifs]
+            truth = at(ast.BoolOp(ast.And() if is_any else ast.Or(), [*tests, truth]), items)
+        name = first.target.id if isinstance(first.target, ast.Name) else ITEM
+        found: ast.expr = self.visit(truth)
+        if name == ITEM:
+            whole = at(ast.Tuple([name_node(ITEM, items)], ast.Load()), items)
+            listed = at(ast.ListComp(found, [ast.comprehension(first.target, whole, [], 0)]), items)
+            found = at(ast.Subscript(listed, at(constant(0), items), ast.Load()), items)
+        each = at(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), found), items)
+        gone_through = self.operation("iterated", [self.gone_through(first.iter)], first.iter)
+        return self.operation("decision", [function, gone_through, each], items)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let a traced number choose the item that is read."""

@@ -8,16 +8,19 @@ from typing import Any
 
 from wengert.control.heap import Heap
 from wengert.control.places import Site
-from wengert.conversion.branches import and_, choose, running
+from wengert.conversion.branches import and_, choose, not_, running
+from wengert.conversion.calls import callee
 from wengert.conversion.iterables import Items
+from wengert.conversion.operators import asked
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth
 from wengert.conversion.staged_loop import Counted, staged_loop
+from wengert.core.dispatch import weakened
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.errors import UsageError, describe
 
-__all__ = ["for_stmt", "while_stmt"]
+__all__ = ["decision", "for_stmt", "while_stmt"]
 
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
@@ -65,6 +68,29 @@ def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tupl
         body(item)
 
 
+def decision(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
+    """Carry out `any` or `all` of what a function gives for each item, which is asked for no more than decide.
+
+    Args:
+        function: what `any` or `all` is called.
+        items: what is gone through.
+        each: gives the truth of an item.
+    """
+    if function is not any and function is not all:
+        return callee(function)(each(item) for item in items)
+    decided = False
+
+    def body(item: Any) -> None:
+        nonlocal decided
+        value = asked(each(item))
+        truth = as_truth(value) if is_staged(value) else bool(value)
+        decided = truth if function is any else not_(truth)
+
+    for_stmt(items, body, ["decided"], (0, (("decided", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
+    found = decided if function is any else not_(decided)
+    return weakened(found)
+
+
 class Flags:
     """Read the flags that end a loop."""
 
@@ -97,7 +123,10 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
     for item in items:
         going = flags.running()
         if is_staged(going):
-            choose(as_truth(going), Heap([body], site), lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
+            heap = Heap(
+                [body], site, [item]
+            )  # what raises there would be asked of the item at once if it were no input
+            choose(as_truth(going), heap, lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
         elif going:
             body(item)
         else:

@@ -6,7 +6,7 @@ from wengert.conversion.attributes import attribute, augmented_target, managed, 
 from wengert.conversion.branches import and_, if_exp, if_stmt, not_, or_, running
 from wengert.conversion.builtin_functions import FUNCTIONS
 from wengert.conversion.calls import BUILTINS, callee, callee_in_for
-from wengert.conversion.loops import for_stmt, while_stmt
+from wengert.conversion.loops import decision, for_stmt, while_stmt
 from wengert.conversion.operators import addend, asked, augmented, compare, formatted, is_plain, iterated, left, right
 from wengert.conversion.raising import handling
 from wengert.conversion.tables import indexed
@@ -21,6 +21,7 @@ __all__ = [
     "callee",
     "callee_in_for",
     "compare",
+    "decision",
     "for_stmt",
     "formatted",
     "handling",

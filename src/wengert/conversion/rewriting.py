@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.control.places import HIDDEN, RESULT, RETURNED
-from wengert.conversion.expressions import Expressions
+from wengert.conversion.expressions import ITEM, Expressions
 from wengert.conversion.names import changes, exits_always
 from wengert.conversion.syntax import (
     at,
@@ -29,7 +29,6 @@ from wengert.conversion.syntax import (
 
 __all__ = ["rewritten"]
 
-ITEM = f"{HIDDEN}item_"
 BODY = f"{HIDDEN}body_"
 ELSE = f"{HIDDEN}else_"
 TEST = f"{HIDDEN}test_"
@@ -70,7 +69,6 @@ def without_defaults(args: ast.arguments) -> ast.arguments:
     return args
 
 
-ITERATORS = ("enumerate", "zip", "reversed")
 """Names of functions that go through items themselves, and give them to nobody else."""
 
 
@@ -260,17 +258,6 @@ class Scope(Expressions, ast.NodeTransformer):
         )
         found = [self.nested(BODY, body, node, ITEM), at(ast.Expr(call), node)]
         return self.finished(loop, stops, found, node)
-
-    def gone_through(self, node: ast.expr) -> ast.expr:
-        """Rewrite what a `for` statement goes through; of a call nobody else has the result."""
-        if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Name) and node.func.id == "super"):
-            rewritten: ast.expr = self.visit(node)
-            return rewritten
-        function = self.operation("callee_in_for", [self.method(node.func)], node.func)
-        keywords = [self.visit(x) for x in node.keywords]
-        takes_all = isinstance(node.func, ast.Name) and node.func.id in ITERATORS  # others may use what they are given
-        arguments = [self.gone_through(x) if takes_all else self.visit(x) for x in node.args]
-        return at(ast.Call(function, arguments, keywords), node)
 
     def loop_body(self, node: ast.While | ast.For) -> tuple[Loop, list[ast.stmt], tuple[str, ...]]:
         """Rewrite the body of a loop; also return its flags, and which of them end it."""

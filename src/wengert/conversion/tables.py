@@ -18,7 +18,7 @@ from wengert.core.dispatch import as_index, as_tensor, weakened
 from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, is_staged
 
-__all__ = ["indexed"]
+__all__ = ["MOST", "indexed", "item_of"]
 
 MOST = 64
 """Items that are chosen one after the other."""

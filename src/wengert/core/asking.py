@@ -89,9 +89,7 @@ WRITTEN = "Make the array that is written to with wengert.numpy (zeros, empty, o
 WRITTEN_SLICES = f"{WRITTEN}; where an end of x[i:i + n] is what is asked for, write x[i + np.arange(n)]"
 EXPRESSIONS = {
     r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
-    r"\b(any|all)\(.* for ": (
-        "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array"
-    ),
+    r"\b(any|all)\(.* for ": ("Use .any() and .all() of an array"),
     DRAWS: DRAWN,
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
     SLICES: (
