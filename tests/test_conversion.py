@@ -1454,7 +1454,7 @@ def test_truths_of_whole_arrays_decide_under_jit_and_in_lanes():
 def test_iterations_that_are_not_reached_raise_nothing() -> None:
     """Also where they would ask what is in no variable."""
 
-    def f(x: Any, k: Any) -> Any:
+    def f(x, k):
         found = 0.0
         for v, place in [(x[0], k), (-x[0], k + 5), (x[1], k)]:
             if v < 0:
