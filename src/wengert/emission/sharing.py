@@ -127,7 +127,8 @@ class Sharing:
         """Add a kernel, or what was separated of the one of this number, in parts if it takes long."""
         extent, each = self.cut(kernel)
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
-        blocks = tuple(blocks_of(kernel, summed, each))
+        short = [r for r in summed if WITH_TOTAL * self.bytes_of_one(r.into, 1) <= MEMORY]
+        blocks = tuple(blocks_of(kernel, short, each))
         if each == extent:
             summed = [r for r in summed if any(r.into in totals for _, totals in blocks)]
         own = {r.into for r in summed} | {b for b in names(kernel) if each < extent and self.is_own(b)}
