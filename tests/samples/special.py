@@ -126,6 +126,7 @@ ELEMENTARY = [
     *(derivative(f"vonmises_{name}", [0.3, 0.8], [0.5, 7.0]) for name in ("ppf", "isf")),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
     derivative("log_ratio", [0.3, 2.2], order=1),
+    derivative("part", [0.3, 2.2]),
     derivative("log_quotient", [0.3, 2.2], [0.4, 5.0]),
     of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]

@@ -46,33 +46,33 @@ def real(name: str, x: Any) -> Any:
     return x
 
 
+def second_kind(v: Any, x: Any) -> Any:
+    """Return the derivative of Y_v, in which the smaller neighbour does not count where both are infinite, near 0."""
+    below, above = sp.yv(v - 1, x), sp.yv(v + 1, x)
+    below = np.where(np.isinf(above) & (v > 0), 0.0, below)
+    return (below - np.where(np.isinf(below) & (v < 0), 0.0, above)) / 2
+
+
 by_order(sp.jv, lambda v, x, _out: (sp.jv(v - 1, x) - sp.jv(v + 1, x)) / 2)
-by_order(sp.yv, lambda v, x, _out: (sp.yv(v - 1, x) - sp.yv(v + 1, x)) / 2)
+by_order(sp.yv, lambda v, x, _out: second_kind(v, x))
 by_order(sp.iv, lambda v, x, _out: (sp.iv(v - 1, x) + sp.iv(v + 1, x)) / 2)
 by_order(sp.kv, lambda v, x, _out: -(sp.kv(v - 1, x) + sp.kv(v + 1, x)) / 2)
 by_order(sp.hankel1, lambda v, x, _out: (sp.hankel1(v - 1, x) - sp.hankel1(v + 1, x)) / 2)
 by_order(sp.hankel2, lambda v, x, _out: (sp.hankel2(v - 1, x) - sp.hankel2(v + 1, x)) / 2)
 by_order(sp.jve, lambda v, x, _out: (sp.jve(v - 1, real("jve", x)) - sp.jve(v + 1, x)) / 2)
 by_order(sp.yve, lambda v, x, _out: (sp.yve(v - 1, real("yve", x)) - sp.yve(v + 1, x)) / 2)
-by_order(sp.yn, lambda n, x, _out: (sp.yv(n - 1, x) - sp.yv(n + 1, x)) / 2)
+by_order(sp.yn, lambda n, x, _out: second_kind(n, x))
 by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
-
-
-def y1_slope(x: Any) -> Any:
-    """Return the derivative of Y1, at 0 the infinity of -Y1(x) / x."""
-    pole = np.equal(x, 0)
-    inner = np.where(pole, 1.0, x)
-    return np.where(pole, -sp.y1(x) / np.where(pole, x, 1.0), (sp.y0(inner) - sp.yv(2.0, inner)) / 2)
 
 
 special(sp.j0, lambda t, _out, x: -t * sp.j1(x))
 special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2)
 special(sp.y0, lambda t, _out, x: -t * sp.y1(x))
-special(sp.y1, lambda t, _out, x: t * y1_slope(x))
+special(sp.y1, lambda t, _out, x: t * second_kind(1.0, x))
 special(sp.i0, lambda t, _out, x: t * sp.i1(x))
 special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2)
 special(sp.k0, lambda t, _out, x: -t * sp.k1(x))
-special(sp.k1, lambda t, _out, x: -t * (sp.k0(x) + sp.kv(2.0, x)) / 2)
+special(sp.k1, lambda t, out, x: -t * (sp.k0(x) + out / x))  # kv(2, x) is 0 too early
 
 
 # Modified functions scaled by exponentials: the difference of neighbours and function cancels for large x
@@ -104,7 +104,7 @@ def scaled_bessel_value(v: Any, x: Any, *, kind: str, order: int) -> Any:
     mirrored = np.where(x < 0, (-1.0) ** order * np.where(v % 2 == 1, -1.0, 1.0), 1.0)
     found = np.where(far & ((x > 0) | (v % 1 == 0)), series * mirrored, found)
     if kind == "k":
-        found = np.where(x == 0, (-1.0) ** order * np.inf, found)
+        found = np.where((x == 0) | (np.isnan(found) & (x > 0) & (x < 1)), (-1.0) ** order * np.inf, found)
     return found.astype(dtype)[()]
 
 

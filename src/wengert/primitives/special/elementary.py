@@ -154,5 +154,13 @@ special(sp.sindg, lambda t, _out, x: t * DEGREE * sp.cosdg(x))
 special(sp.cosdg, lambda t, _out, x: -t * DEGREE * sp.sindg(x))
 special(sp.tandg, lambda t, out, _x: t * DEGREE * (1 + out * out))
 special(sp.cotdg, lambda t, out, _x: -t * DEGREE * (1 + out * out))
-special(sp.wrightomega, lambda t, out, _x: t * out / (1 + out))
+
+
+def part_value(w: Any) -> Any:
+    """Evaluate w / (1 + w)."""
+    return w / (1 + w)
+
+
+part = elementwise("part", part_value, d=lambda t, _out, w: t / (1 + w) / (1 + w), singular=True)
+special(sp.wrightomega, lambda t, out, _x: t * at_once(part, out))
 piecewise_constant(sp.round)
