@@ -1089,3 +1089,60 @@ def test_the_mean_of_losses_of_which_none_counts_is_that_of_none() -> None:
     with np.errstate(all="ignore"):
         assert np.isnan(functional.cross_entropy(logits, np.array([1, 1]), ignore_index=1).item())  # as in PyTorch
     assert not wg.grad(lambda x: functional.cross_entropy(x, np.array([1, 1]), "sum", ignore_index=1))(logits).any()
+
+
+MANY_HALVES = 70_000
+"""More than the largest number of half precision, of elements whose count and sum of squares have no room."""
+OF_MANY: dict[str, Callable[[Any], Any]] = {
+    "mean": np.mean,
+    "mean of columns": lambda x: np.mean(x.reshape(-1, 1), axis=0),
+    "nanmean": np.nanmean,
+    "var": lambda x: np.var(x, ddof=1),
+    "std": np.std,
+    "nanstd": np.nanstd,
+    "norm": np.linalg.norm,
+    "norm of order 3": lambda x: np.linalg.norm(x, 3),
+    "logaddexp": lambda x: np.logaddexp.reduce(x[:3000]),
+    "logsumexp": special.logsumexp,
+    "cumsum": lambda x: np.cumsum(x * 2.0**-6),
+    "picked": lambda x: np.take(x[:2], np.zeros(MANY_HALVES, int)),
+    "repeated": lambda x: np.broadcast_to(x[:2], (MANY_HALVES, 2)) + 0.5,
+    "spaced": lambda x: np.linspace(x[0], x[1], 2000),
+    "softmax": lambda x: functional.softmax(x) * 300.0,
+    "log_softmax": functional.log_softmax,
+    "mse_loss": lambda x: functional.mse_loss(x, x[::-1] * 0.5),
+    "cross_entropy": lambda x: functional.cross_entropy(x.reshape(-1, 2), np.arange(MANY_HALVES // 2) % 2),
+    "layer_norm": lambda x: functional.layer_norm(x, (MANY_HALVES,)),
+    "rms_norm": lambda x: functional.rms_norm(x * 200, (MANY_HALVES,)),
+    "batch_norm": lambda x: functional.batch_norm(x.reshape(-1, 1)),
+    "normalize": lambda x: functional.normalize(x, axis=0) * 200,
+    "avg_pool2d": lambda x: functional.avg_pool2d(x.reshape(1, 1, 280, 250), (280, 250)),
+    "conv1d": lambda x: functional.conv1d(x.reshape(1, 1, -1), x[:3].reshape(1, 1, 3)),
+}
+
+
+@together("name", OF_MANY)
+def test_gradients_of_many_halves_are_those_of_doubles(name: str) -> None:
+    f, rng = OF_MANY[name], np.random.default_rng(3)
+    x = rng.normal(size=MANY_HALVES).astype(np.float16)
+    with np.errstate(all="ignore"):
+        value, pull = wg.vjp(lambda x: f(x), x)
+        assert value.dtype == np.float16
+        pull_exact = wg.vjp(lambda x: f(x), x.astype(float))[1]
+        ct = rng.normal(size=value.shape).astype(np.float16)
+        want = pull_exact(ct.astype(float))[0]
+        compiled = wg.jit(lambda x, ct: wg.vjp(f, x)[1](ct)[0])(x, ct)
+        moved = wg.jvp(f, (x,), (x[::-1].copy(),))[1]
+        moved_exact = wg.jvp(f, (x.astype(float),), (x[::-1].astype(float),))[1]
+    least = float(np.finfo(np.float16).smallest_subnormal)
+    for found in (pull(ct)[0], compiled):
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found.astype(float), want, rtol=0.02, atol=4 * least + 4e-3 * np.abs(want).max())
+    if name != "cumsum":  # NumPy's own, of tangents as of values
+        np.testing.assert_allclose(moved.astype(float), moved_exact, rtol=0.05, atol=0.02 * np.abs(moved_exact).max())
+
+
+def test_many_equal_terms_of_an_element_keep_their_digits() -> None:
+    x = np.ones(2, np.float32)
+    found = wg.grad(lambda x: np.sum(np.take(x, np.zeros(1_000_000, int)) * np.float32(0.1)))(x)
+    np.testing.assert_allclose(found, [1e6 * np.float64(np.float32(0.1)), 0.0], rtol=1e-7)

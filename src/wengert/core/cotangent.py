@@ -82,6 +82,8 @@ def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
         return ONES[x.dtype.char][: len(x)].dot(x)
     if math.prod([x.shape[i] for i in axis]) <= FEW or x.dtype.kind not in "fc" or not x.size:
         return x.sum(axis=axis)
+    if x.dtype.char == "e":
+        return x.sum(axis=axis, dtype=np.float32).astype(x.dtype)
     for first, last in reversed(neighbours(axis)):
         if x.flags.c_contiguous:
             x = sum_along(x.reshape(*x.shape[:first], -1, *x.shape[last + 1 :]), first)

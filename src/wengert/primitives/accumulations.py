@@ -48,6 +48,8 @@ def running_sum(x: Any, axis: int, reverse: bool, dtype: Any = None) -> Any:
 
 def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: Any = None) -> Any:
     """Sum the cotangent in the other direction."""
+    if ct.dtype == np.float16:  # of which sums one by one keep no digits
+        return at_once(cumsum, ct.astype(np.float32), axis=axis, reverse=not reverse).astype(ct.dtype)
     return at_once(cumsum, ct, axis=axis, reverse=not reverse)
 
 

@@ -14,6 +14,8 @@ FEW = 512  # elements up to which NumPy's way is the quickest
 MANY = 2048
 ROW = 16  # elements that each place stands for, from which on adding in rounds is quicker
 MOST = 8  # rounds
+WIDER: dict[str, Any] = {"e": np.dtype(np.float32), "f": np.dtype(np.float64)}
+OFTEN = 16  # terms of an element, on the average, of which sums one by one lose digits
 BLOCK = 1 << 16  # elements whose places are in memory at once
 
 
@@ -23,13 +25,20 @@ def add_at_places(target: ndarray[Any, Any], key: tuple[Any, ...], value: Any) -
     Rows that lie in memory one behind the other are added as elements of a vector, where NumPy is five times as quick:
     1,000 rows of 16 take 25 us in place of 130. Others at places along one axis are added in rounds, in each of which
     every place is another: to 250 of 400 columns, 190 us in place of 710. The bits are the same: each element gets its
-    terms in the same order.
+    terms in the same order. Many terms of an element in half or single precision are added in the next wider one: a sum
+    of 70,000 equal numbers one by one loses up to as many roundings.
 
     >>> counts = np.zeros(3)
     >>> add_at_places(counts, (np.array([0, 2, 0]),), np.ones(3))
     >>> counts
     array([2., 0., 1.])
     """
+    wider = WIDER.get(target.dtype.char)
+    if wider is not None and np.size(value) >= OFTEN * target.size:
+        total = np.zeros(target.shape, wider)
+        add_at_places(total, key, np.asarray(value, wider))
+        target += total.astype(target.dtype)
+        return
     if type(value) is not ndarray or value.size < FEW:
         np.add.at(target, key, value)
         return

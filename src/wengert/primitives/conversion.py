@@ -118,7 +118,7 @@ def spaced(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis:
 def fractions(num: int, endpoint: bool, ct: Any, axis: int) -> Any:
     """Return how far along each of the evenly spaced numbers lies, from 0 to 1, shaped to multiply `ct`."""
     steps = num - 1 if endpoint else num
-    along = np.arange(num, dtype=ct.real.dtype) / max(steps, 1)
+    along = np.arange(num, dtype=np.result_type(ct.real.dtype, np.float32)) / max(steps, 1)
     shape = [1] * ct.ndim
     shape[axis] = num
     return along.reshape(shape)

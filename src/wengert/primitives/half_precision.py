@@ -6,12 +6,15 @@ A float16 has no number above 65,504, which counts and sums soon are, and 11 bit
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["HALF", "in_single_precision", "widened"]
+from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES
+
+__all__ = ["HALF", "SINGLE", "divided", "in_single_precision", "jvp_of_single", "narrowed", "vjp_of_single", "widened"]
 
 HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
@@ -22,20 +25,68 @@ def widened(x: Any) -> Any:
     return x.astype(SINGLE) if getattr(x, "dtype", None) == HALF else x
 
 
+def narrowed(x: Any) -> Any:
+    """Return what was computed in single precision in half precision, and all else as it is."""
+    return x.astype(HALF) if getattr(x, "dtype", None) == SINGLE else x
+
+
+def divided(x: Any, count: Any) -> Any:
+    """Return numbers divided by a count, for which half precision may have no room."""
+    return x / count if x.dtype is not HALF else narrowed(widened(x) / count)
+
+
 def in_single_precision(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an evaluation, or a rule, that computes in single precision what is of half precision."""
+    """Return an evaluation that computes in single precision what is of half precision."""
 
     @functools.wraps(evaluate)
     def evaluate_wide(x: Any, *rest: Any, **params: Any) -> Any:
-        if x.dtype != HALF:
+        if x.dtype is not HALF:
             return evaluate(x, *rest, **params)
         return narrowed(evaluate(widened(x), *map(widened, rest), **params))
 
     return evaluate_wide
 
 
-def narrowed(found: Any) -> Any:
-    """Return what was computed in single precision in half precision; of several results each."""
-    if isinstance(found, tuple | list):
-        return type(found)(map(narrowed, found))
-    return found.astype(HALF) if getattr(found, "dtype", None) == SINGLE else found
+def vjp_of_single(name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the vjp of a reduction, in half precision that of the same in single precision.
+
+    NumPy's value may be infinite, as a variance of 70,000 numbers is, or have few digits, so it is computed again.
+
+    Args:
+        name: of the primitive.
+        vjp: its vjp.
+    """
+
+    @functools.wraps(vjp)
+    def wide_vjp(ct: Any, out: Any, x: Any, *rest: Any, **params: Any) -> Any:
+        if x.dtype is not HALF:
+            return vjp(ct, out, x, *rest, **params)
+        out, operands, params = in_single(name, (x, *rest), params)
+        found = vjp(widened(ct), out, *operands, **params)
+        cts = found if isinstance(found, tuple) else (found,)
+        pairs = zip(cts, (x, *rest), strict=False)
+        return tuple([c if c is None else c.astype(own.dtype) for c, own in pairs])
+
+    return wide_vjp
+
+
+def jvp_of_single(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the jvp of a reduction, likewise."""
+
+    @functools.wraps(jvp)
+    def wide_jvp(tangents: Sequence[Any], out: Any, x: Any, *rest: Any, **params: Any) -> Any:
+        if x.dtype is not HALF:
+            return jvp(tangents, out, x, *rest, **params)
+        dtype = out.dtype
+        out, operands, params = in_single(name, (x, *rest), params)
+        return jvp([widened(t) for t in tangents], out, *operands, **params).astype(dtype)
+
+    return wide_jvp
+
+
+def in_single(name: str, operands: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Return the result, the operands and the parameters of a reduction in single precision."""
+    wide = [widened(x) for x in operands]
+    if "dtype" in params:
+        params = {**params, "dtype": None}
+    return apply(PRIMITIVES[name], *wide, **params), wide, params

@@ -21,6 +21,7 @@ from wengert.core.routine import Routine
 from wengert.core.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
+from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -110,8 +111,8 @@ def euclidean_square(*, order: Any, **_axes: Any) -> Opaque | None:
 norm = opaque(
     "norm",
     evaluate_norm,
-    vjp=vjp_norm,
-    jvp=jvp_norm,
+    vjp=vjp_of_single("norm", vjp_norm),
+    jvp=jvp_of_single("norm", jvp_norm),
     form=Reduction(),
     batch=batch_norm,
     square=euclidean_square,

@@ -22,6 +22,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
+from wengert.primitives.half_precision import divided, jvp_of_single, vjp_of_single
 from wengert.primitives.shares import shares_of_sum
 
 __all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along", "restore_axes", "restored_shape"]
@@ -145,7 +146,7 @@ def evaluate_mean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = N
 def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
     """Spread the cotangent, divided by the number of elements."""
     if not mask:
-        return repeated_along(ct / count_along(aval.shape, axis), aval.shape, axis, keepdims)
+        return repeated_along(divided(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
     count = count_along(aval.shape, axis, mask[0])
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
@@ -271,7 +272,13 @@ def prod_jvp(
     return moved
 
 
-prod = opaque("prod", evaluate_prod, vjp=prod_vjp, jvp=prod_jvp, form=Reduction(np.multiply))
+prod = opaque(
+    "prod",
+    evaluate_prod,
+    vjp=vjp_of_single("prod", prod_vjp),
+    jvp=jvp_of_single("prod", prod_jvp),
+    form=Reduction(np.multiply),
+)
 
 
 # Extrema
@@ -388,7 +395,12 @@ def logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> A
     return ct * apply(shares_of_sum, out, x, axis=tuple([i - len(x.shape) for i in axis]))
 
 
-logaddexp_reduce = opaque("logaddexp_reduce", evaluate_logsumexp, vjp=logsumexp_vjp, form=Reduction(np.logaddexp))
+logaddexp_reduce = opaque(
+    "logaddexp_reduce",
+    evaluate_logsumexp,
+    vjp=vjp_of_single("logaddexp_reduce", logsumexp_vjp),
+    form=Reduction(np.logaddexp),
+)
 
 
 MISREAD = (np.power, np.arctan2)

@@ -18,6 +18,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import seen
+from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.reductions import (
     ADD,
     Axes,
@@ -179,6 +180,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         return by_twice(moved, out) if root else moved
 
     vjp = of_deviation if root else of_variance
+    vjp, jvp = vjp_of_single(name, vjp), jvp_of_single(name, jvp)
     return opaque(
         name, evaluation, vjp=vjp, jvp=jvp, form=Reduction(), square=(lambda **_params: square) if root else None
     )

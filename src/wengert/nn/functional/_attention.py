@@ -13,8 +13,8 @@ from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import real, within
-from wengert.primitives.half_precision import HALF, widened
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
@@ -84,6 +84,7 @@ def from_the_front(indices: Any, length: int) -> Any:
 
 
 @elsewhere
+@in_single
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -119,8 +120,6 @@ def scaled_dot_product_attention(
         raise UsageError(describe(name, given, needed, "Write is_causal= and scale= by their names"))
     require_flag(name, is_causal=is_causal)
     q, k, v = (real(name, x) for x in (query, key, value))
-    dtype = np.result_type(q.dtype, k.dtype, v.dtype)
-    q, k, v = map(widened, (q, k, v))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:
@@ -132,8 +131,7 @@ def scaled_dot_product_attention(
         if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
             given = f"attn_mask of dtype {mask.dtype}"
             raise DtypeError(describe(name, given, "truth values or floats are needed", "Convert it"))
-    found = np.matmul(softmax(scores) if mask is None else masked_softmax(scores, widened(mask)), v)
-    return found.astype(HALF) if dtype == HALF else found
+    return np.matmul(softmax(scores) if mask is None else masked_softmax(scores, mask), v)
 
 
 def masked_softmax(scores: Any, mask: Any) -> Any:

@@ -13,6 +13,7 @@ from wengert.core.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import of_shape
 from wengert.primitives.convolution import convolution as primitive
 from wengert.primitives.convolution import correlation
@@ -139,7 +140,7 @@ def convolution(rank: int) -> Callable[..., Any]:
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION.format(**axes)}"
-    return elsewhere(conv)
+    return elsewhere(in_single(conv))
 
 
 TRANSPOSED = """
@@ -202,7 +203,7 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
     text = TRANSPOSED.format(**axes)
     conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{text}"
-    return elsewhere(conv_transpose)
+    return elsewhere(in_single(conv_transpose))
 
 
 conv1d, conv2d, conv3d = map(convolution, (1, 2, 3))

@@ -12,6 +12,7 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._attention import from_the_front
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import floats, of_shape, real, require_setting, within
 from wengert.scipy import special
 
@@ -61,6 +62,7 @@ def paired(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any
 
 
 @elsewhere
+@in_single
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the squares of differences.
 
@@ -80,6 +82,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 
 @elsewhere
+@in_single
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the sizes of differences; at 0 the derivative is 0.
 
@@ -99,6 +102,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 
 @elsewhere
+@in_single
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Any:
     """Return half the squares of differences, beyond `delta` the lines that go on from there (Huber, 1964).
 
@@ -120,6 +124,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
 
 
 @elsewhere
+@in_single
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Return sizes of differences, below `beta` rounded off by a square: `huber_loss` divided by `beta`.
 
@@ -144,6 +149,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 
 @elsewhere
+@in_single
 def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, weight: Any = None) -> Any:
     """Return the cross-entropy of probabilities of one of two classes.
 
@@ -172,6 +178,7 @@ def weighted(name: str, losses: Any, weight: Any) -> Any:
 
 
 @elsewhere
+@in_single
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, reduction: str = "mean", pos_weight: Any = None, *, weight: Any = None
 ) -> Any:
@@ -198,6 +205,7 @@ def binary_cross_entropy_with_logits(
 
 
 @elsewhere
+@in_single
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """Return the parts of the Kullback-Leibler divergence of the target from the input.
 
@@ -244,6 +252,7 @@ def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) ->
 
 
 @elsewhere
+@in_single
 def nll_loss(
     input: Any, target: Any, reduction: str = "mean", *, weight: Any = None, ignore_index: int | None = None
 ) -> Any:
@@ -297,6 +306,7 @@ def averaged(name: str, losses: Any, counts: Any, reduction: str) -> Any:
 
 
 @elsewhere
+@in_single
 def cross_entropy(
     input: Any,
     target: Any,

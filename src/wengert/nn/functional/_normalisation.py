@@ -13,7 +13,9 @@ from wengert.core.requirements import as_whole
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import of_shape, require_setting
+from wengert.primitives.half_precision import HALF, widened
 from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
@@ -36,6 +38,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
 
 
 @elsewhere
+@in_single
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return elements standardised over the last axes.
 
@@ -86,11 +89,18 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     axes = last_axes("rms_norm", x, normalized_shape)
     weight = of_shape("rms_norm", "weight", weight, x.shape[axes[0] :])
     least = float(np.finfo(x.dtype).eps) if eps is None else eps
+    return scaled(x, weight, axes, least)
+
+
+@in_single
+def scaled(x: Any, weight: Any, axes: tuple[int, ...], least: float) -> Any:
+    """Return elements over the root of the mean of squares, times weights."""
     found = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + least)
     return found if weight is None else found * weight
 
 
 @elsewhere
+@in_single
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return images standardised over groups of channels, the second axis, each image by itself (Wu and He, 2018).
 
@@ -187,6 +197,7 @@ def batch_norm(
     axes = tuple(i for i in range(x.ndim) if i != 1)
     for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
         of_shape("batch_norm", what, value, x.shape[1:2])
+    dtype, x = x.dtype, widened(x)
     own_mean = np.mean(x, axis=axes) if training or mean is None else mean
     own_var = np.var(x, axis=axes) if training or var is None else var
     if training:
@@ -195,7 +206,8 @@ def batch_norm(
         move(var, own_var * (count / max(count - 1, 1)), momentum)
     mean, var = own_mean, own_var
     mean, var, weight, bias = (by_channel(value, x.ndim) for value in (mean, var, weight, bias))
-    return standardised(x, mean, var, weight, bias, eps)
+    found = standardised(x, mean, var, weight, bias, eps)
+    return found.astype(dtype) if dtype == HALF else found
 
 
 @elsewhere

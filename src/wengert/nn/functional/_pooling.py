@@ -10,6 +10,7 @@ import numpy as np
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import real
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
@@ -117,7 +118,7 @@ def average_pooling(rank: int) -> Callable[..., Any]:
     last = "count_include_pad: whether the zeros around images count."
     text = POOLING.format(**example_of(name, rank), padded="with zeros", last=last)
     avg_pool.__doc__ = f"Return the mean of each window.{text}"
-    return elsewhere(avg_pool)
+    return elsewhere(in_single(avg_pool))
 
 
 max_pool1d, max_pool2d, max_pool3d = map(max_pooling, (1, 2, 3))

@@ -14,6 +14,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import each
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 
 __all__ = ["grid_sample", "interpolate", "upsample"]
 
@@ -79,6 +80,7 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
 
 
 @elsewhere
+@in_single
 def grid_sample(
     input: Any,
     grid: Any,
@@ -166,6 +168,7 @@ def resized_taps(n: int, m: int, scale: float, mode: str, align_corners: bool) -
 
 
 @elsewhere
+@in_single
 def interpolate(
     input: Any,
     size: Any = None,

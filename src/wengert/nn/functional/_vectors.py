@@ -9,6 +9,7 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, describe
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import of_shape, real, require_setting
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
@@ -41,6 +42,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 @elsewhere
+@in_single
 def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors over their lengths.
 
@@ -63,6 +65,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
 
 
 @elsewhere
+@in_single
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors.
 
@@ -84,6 +87,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
 
 
 @elsewhere
+@in_single
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """Return the distances between vectors, the last axis.
 

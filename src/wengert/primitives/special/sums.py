@@ -15,6 +15,7 @@ from wengert.core.dispatch import apply, at_once
 from wengert.core.form import Reduction
 from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
+from wengert.primitives.half_precision import HALF, narrowed, vjp_of_single, widened
 from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
 from wengert.primitives.shares import (
     LARGEST_LOGARITHM,
@@ -97,7 +98,13 @@ def vjp_of_logsumexp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -
     return logsumexp_vjp(ct, out, x, axis=axis, keepdims=keepdims)
 
 
-logsumexp = opaque("logsumexp", evaluate_logsumexp, vjp=vjp_of_logsumexp, form=Reduction(np.logaddexp), fresh=True)
+logsumexp = opaque(
+    "logsumexp",
+    evaluate_logsumexp,
+    vjp=vjp_of_single("logsumexp", vjp_of_logsumexp),
+    form=Reduction(np.logaddexp),
+    fresh=True,
+)
 
 
 def signed_value(a: Any, b: Any, axis: Axes, keepdims: bool, part: int) -> Any:
@@ -160,6 +167,8 @@ def subtract_from_rows(x: Any, numbers: Any) -> Any:
 
 def evaluate_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
     """Evaluate `softmax` with the steps of SciPy's, and its bits unless `quick`."""
+    if quick and x.dtype == HALF:
+        return narrowed(evaluate_softmax(widened(x), axis=axis, quick=True))
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     largest = x.item(x.argmax()) if quick and is_row(x, axis) else largest_along(x, axis)
     terms = x - largest
@@ -170,6 +179,8 @@ def evaluate_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
 
 def evaluate_log_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's, and its bits unless `quick`."""
+    if quick and x.dtype == HALF:
+        return narrowed(evaluate_log_softmax(widened(x), axis=axis, quick=True))
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     row = quick and is_row(x, axis)
     largest = x.item(x.argmax()) if row else largest_along(x, axis)
