@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
+ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
 
 
 def any_staged(leaves: Sequence[Any]) -> bool:
@@ -94,7 +95,7 @@ class Flat:
             self.shared = None
         results, self.structure = leaves_of_result(found)
         for leaf in results:
-            if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
+            if type(leaf) is not Tensor and not isinstance(leaf, ARRAYS):
                 raise UsageError(
                     describe(
                         self.name,

@@ -8,7 +8,6 @@ the cotangents of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from wengert.compile.partition import cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
-from wengert.core.active import ACTIVE, active_lanes
+from wengert.core.active import ACTIVE, ActiveLanes
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.graph import Graph, Variable, evaluate
@@ -281,6 +280,8 @@ def filled(value: Any, active: Any) -> Any:
         example = one_lane(value, mask._trace, lane)
         if example is not None:
             value = select(mask, value, example)
+        if type(mask._value) is not Tensor:  # there is no batch around this one
+            break
         mask = current_value(np.any(mask._value, axis=0))
     return value
 
@@ -291,16 +292,16 @@ def within(condition: Any) -> Any:
     return condition if mask is None or is_concrete(condition) or is_staged(condition) else condition & mask
 
 
-def restricted_to(mask: Any) -> AbstractContextManager[None]:
+def restricted_to(mask: Any) -> ActiveLanes:
     """Let lanes be active where a mask holds that `within` gave; all are where there are no elements yet."""
     if is_staged(mask):
-        return active_lanes(None, None)
+        return ActiveLanes(None, None)
 
     def fill(value: Any) -> Any:
-        with active_lanes(mask, None):
+        with ActiveLanes(mask, None):
             return filled(value, mask)
 
-    return active_lanes(mask, fill)
+    return ActiveLanes(mask, fill)
 
 
 def one_lane(value: Any, batch: Batch, lane: Any) -> Any:

@@ -88,7 +88,7 @@ def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -
         return [checked_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
-        active = None if any_staged(carried) else within(cond(*started(carried))[0])
+        active = None if any_staged(carried) else within(cond(*carried)[0])
         if active is None or is_staged(active):
             return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):

@@ -7,11 +7,10 @@ operands that have been prepared.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ACTIVE", "active_lanes"]
+__all__ = ["ACTIVE", "ActiveLanes"]
 
 
 class Active(threading.local):
@@ -29,12 +28,23 @@ class Active(threading.local):
 ACTIVE = Active()
 
 
-@contextmanager
-def active_lanes(mask: Any, fill: Callable[[Any], Any] | None) -> Iterator[None]:
-    """Let lanes be active where a mask holds."""
-    before = ACTIVE.mask, ACTIVE.fill
-    ACTIVE.mask, ACTIVE.fill = mask, fill
-    try:
-        yield
-    finally:
-        ACTIVE.mask, ACTIVE.fill = before
+class ActiveLanes:
+    """Let lanes be active where a mask holds: a context.
+
+    Args:
+        mask: a boolean in each lane; None if all are.
+        fill: see `Active`.
+    """
+
+    __slots__ = ("before", "fill", "mask")
+
+    def __init__(self, mask: Any, fill: Callable[[Any], Any] | None) -> None:
+        self.mask = mask
+        self.fill = fill
+
+    def __enter__(self) -> None:
+        self.before = ACTIVE.mask, ACTIVE.fill
+        ACTIVE.mask, ACTIVE.fill = self.mask, self.fill
+
+    def __exit__(self, *_: object) -> None:
+        ACTIVE.mask, ACTIVE.fill = self.before

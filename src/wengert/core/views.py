@@ -330,14 +330,16 @@ def detached_buffer(tensor: Tensor) -> Tensor:
 
 def share(tensor: Tensor) -> Tensor:
     """Return another handle of the same value; a write to either copies first."""
-    if tensor._trace is None:
-        tensor._kept = tensor._kept or True
-        found = owner = tensor
-    else:
-        keep(tensor)
-        found, owner = current(tensor), base_and_path(tensor)[0]
+    if tensor._trace is None and type(tensor._value) is np.ndarray:  # as most in eager loops are
+        kept = tensor._kept = tensor._kept or True
+        other = make_tensor(tensor._value, None, tensor._node)
+        other._kept = kept
+        return other
+    keep(tensor)
+    is_view = tensor._trace is ALIAS
+    found = current(tensor) if is_view else tensor
     other = make_tensor(found._value, found._trace, found._node)
-    other._kept = owner._kept
+    other._kept = (base_and_path(tensor)[0] if is_view else tensor)._kept
     if hasattr(found, "_array"):
         other._array = found._array
     return other

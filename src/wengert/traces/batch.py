@@ -13,7 +13,7 @@ from numpy import ndarray, ufunc
 from wengert._unregistered import require_warning
 from wengert._weakly import Weakly
 from wengert.core.abstract import avals_and_strides
-from wengert.core.active import ACTIVE, active_lanes
+from wengert.core.active import ACTIVE, ActiveLanes
 from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
@@ -138,7 +138,7 @@ class Batch(Transient):
                 self.note_of_lanes(error, operands)
             if fill is None:  # all lanes are active, or this is a second try
                 raise
-        with active_lanes(mask, None):  # what failed may be in lanes whose results nobody uses
+        with ActiveLanes(mask, None):  # what failed may be in lanes whose results nobody uses
             try:
                 return self.process(primitive, list(map(fill, operands)), params)
             except FAILURES as error:
