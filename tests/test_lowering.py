@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,17 +12,21 @@ import scipy.special as sp
 
 import wengert as wg
 from tests import samples
+from tests.cases import OPTIONS
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
-from wengert.compile.lower import is_native
+from wengert import _config
+from wengert.compile import writing
+from wengert.compile.lower import is_native, lower
 from wengert.compile.passes import inlined
 from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments
+from wengert.compile.small_matrices import small_matrices
 from wengert.core.aval import Aval
-from wengert.core.graph import Graph
+from wengert.core.graph import Equation, Graph
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
@@ -746,3 +751,75 @@ def test_what_kernels_do_not_know_is_refused_with_a_reason(case: str) -> None:
 @pytest.mark.parametrize("shape", [(0,), (-1, 2), (3, -1)])
 def test_what_has_no_elements_or_no_known_length_is_not_native(shape: tuple[int, ...]) -> None:
     assert not is_native(Aval(shape, np.dtype(float)))
+
+
+# Parameters that a rule does not know, and steps that make a mistake
+
+
+def lowered_equations() -> Iterator[tuple[Graph, int]]:
+    """Yield the graphs of samples with the places of the equations that are lowered, one for each primitive."""
+    known, tried = set(), set()
+    for sample in SAMPLES:
+        if sample.primitive in tried and not OPTIONS.every:
+            continue
+        tried.add(sample.primitive)
+        try:
+            graph = value_graph(sample)
+        except wg.errors.WengertError:
+            continue
+        graphs = [] if graph is None else [inlined(graph)]
+        if graph is not None and OPTIONS.every:
+            gradient = gradient_graph(sample, graph)
+            graphs += [] if gradient is None else [inlined(gradient)]
+        for found in graphs:
+            refused = lower(found).refused
+            for i, equation in enumerate(found.equations):
+                if i not in refused and equation.primitive.name not in known:
+                    known.add(equation.primitive.name)
+                    yield found, i
+
+
+def with_a_parameter(graph: Graph, place: int, value: Any) -> Graph:
+    """Return a graph one of whose equations has a parameter that nobody has heard of."""
+    equations = list(graph.equations)
+    known = equations[place]
+    equations[place] = Equation(known.primitive, known.inputs, {**known.params, "unheard_of": value}, known.outputs)
+    return Graph(graph.inputs, equations, graph.outputs)
+
+
+def test_parameters_that_a_rule_does_not_know_are_refused() -> None:
+    count = 0
+    for graph, i in lowered_equations():
+        for value in (True, 0, "text", (1,), np.zeros(2)) if OPTIONS.every else (0, np.zeros(2)):
+            refused = lower(with_a_parameter(graph, i, value)).refused
+            assert refused[i].reason == "the parameters unheard_of", graph.equations[i].primitive.name
+        count += 1
+    assert count > (150 if OPTIONS.every else 100)
+
+
+def test_parameters_that_a_routine_of_small_matrices_does_not_know_are_numpys() -> None:
+    a = np.eye(3) * 2
+    for call in (lambda x: np.linalg.solve(x, x[0]), np.linalg.inv, np.linalg.cholesky, wg.scipy.linalg.inv):
+        graph = inlined(wg.graph.trace(call)(a))
+        (place,) = [i for i, equation in enumerate(graph.equations) if small_matrices(equation)]
+        assert small_matrices(with_a_parameter(graph, place, True).equations[place]) is None
+
+
+@pytest.mark.parametrize("step", ["spelled_out", "with_long_lanes", "with_merged_dimensions"])
+def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = inlined(wg.graph.trace(lambda x: np.sum(np.sin(x) * x, 0))(np.ones((2, 3))))
+    monkeypatch.setattr(_config, "DEBUG", True)
+    assert segmented(graph).parts
+
+    def mistaken(program: Program) -> Program:
+        return dataclasses.replace(program, buffers=program.buffers[1:])
+
+    mistaken.__name__ = step
+    monkeypatch.setattr(writing, step, mistaken)
+    with pytest.raises(GraphError) as caught:
+        segmented(graph)
+    text = str(caught.value)
+    assert text.startswith(f"step {step}: a program with a mistake (kernel: ")
+    assert text.endswith("; a program that keeps all rules is needed. Mend the step.")
+    monkeypatch.setattr(_config, "DEBUG", False)
+    assert segmented(graph).parts

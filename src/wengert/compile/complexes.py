@@ -13,6 +13,7 @@ import numpy as np
 
 from wengert.compile.complex_functions import EXPRESSIONS
 from wengert.compile.contracting import contraction
+from wengert.compile.equations import unknown_parameters
 from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
@@ -101,7 +102,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         pair = Pair(*[part for part in found if isinstance(part, Access)])
         return divided_by_real(call, pair) if name == "mean" else pair
     expression = EXPRESSIONS.get(name)
-    if expression is None or not call.has_only("masked"):
+    if expression is None or unknown_parameters(call.params, ("masked",)):
         return Refused(f"values of dtype {(*call.avals, call.out)[0].dtype}, of which no opcode knows")
     dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
     if dtype not in DTYPES:

@@ -124,8 +124,6 @@ def unfit(call: Call, labels: Labels) -> str:
     """Return why a sum of products is not one for kernels; nothing if it is."""
     if call.out.dtype.kind == "b":
         return "products of bools"
-    if call.params.get("dtype") is not None or call.params.get("out") is not None:
-        return f"the parameters {', '.join(call.params)}"
     bound = moving_label(labels)
     work = math.prod([labels.lengths[n] for n in labels_of(labels) if n != bound])
     if work > SMALL_PRODUCT and (len(call.args) > 2 or narrowest(labels) > NARROW):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = [
     "holds_graphs",
     "renamed",
     "throughout",
+    "unknown_parameters",
     "variables",
 ]
 
@@ -91,3 +92,12 @@ def variables(items: Iterable[Any]) -> set[Variable]:
 def distinct_variables(items: Iterable[Any]) -> list[Variable]:
     """Return the variables among some values, each once, in order."""
     return list(dict.fromkeys(x for x in items if type(x) is Variable))
+
+
+def unknown_parameters(params: Mapping[str, Any], names: Container[str]) -> list[str]:
+    """Return the parameters that say something and are not among some names: those that a rule would ignore."""
+    return [
+        name
+        for name, value in params.items()
+        if name not in names and value is not None and not (type(value) is tuple and not value)
+    ]

@@ -7,8 +7,10 @@ rule does not name are refused, not ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,14 @@ from wengert.compile.branches import are_short, selected, specialised, taken
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
 from wengert.compile.counting import COUNTING, is_whole_number, too_large
+from wengert.compile.equations import unknown_parameters
 from wengert.compile.index_maps import Index
 from wengert.compile.inline import of_dtype
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.pointwise import pointwise
+from wengert.compile.pointwise import PARAMETERS, pointwise
 from wengert.compile.scalars import Scalar
 from wengert.compile.scans import extremum_partials, recurrence, scan
 from wengert.compile.searching import place_of_extremum
@@ -135,6 +138,9 @@ class Lowering:
 
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
         """Return what stands for the results of an equation, or why there is nothing."""
+        known = known_parameters(equation.primitive)
+        if known is not None and (ignored := unknown_parameters(equation.params, known)):
+            return Refused(f"the parameters {', '.join(ignored)}")
         if registered_name(equation.primitive) == "cond":
             return self.chosen(equation)
         alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
@@ -310,6 +316,67 @@ OF_FORMS: tuple[tuple[type[Form], Rule], ...] = (
     (Form, refusing("no form")),
 )
 """The rules of all others, by their forms."""
+
+ALONG = ("axis", "keepdims")
+KNOWN: dict[str, tuple[str, ...]] = {
+    "assign": ("path", "index", "add"),
+    "argmax": ALONG,
+    "argmin": ALONG,
+    "concatenate": ("axis", "lengths", "dtype", "casting"),
+    "cond": ("branches",),
+    "contract": ("labels",),
+    "convolve": ("mode",),
+    "correlate": ("mode",),
+    "count_nonzero": ALONG,
+    "difference": ("axis",),
+    "einsum": ("subscripts", "optimize"),
+    "einsum_one": ("subscripts", "optimize"),
+    "extremum_partials": ("axis",),
+    "getitem": ("index",),
+    "log_softmax_transposed": ("axis",),
+    "logaddexp_reduce": ALONG,
+    "mean": (*ALONG, "dtype"),
+    "norm": (*ALONG, "order"),
+    "pad": ("widths",),
+    "place_windows": ("shape", "window", "axis"),
+    "recurrence": ("axis", "reverse"),
+    "softmax_product": ("axis",),
+    "stack": ("axis", "dtype", "casting"),
+    "std": (*ALONG, "ddof", "dtype"),
+    "tensordot": ("axes",),
+    "trace": ("offset", "axis1", "axis2"),
+    "triangle": ("k", "upper"),
+    "var": (*ALONG, "ddof", "dtype"),
+    "vecdot": ("axis",),
+}
+"""The parameters that the rules of single primitives know; those of `pointwise` are in PARAMETERS."""
+
+KNOWN_BY_FORMS: tuple[tuple[type[Form], tuple[str, ...]], ...] = (
+    (Pointwise, ()),
+    (Contraction, ()),
+    (Reduction, (*ALONG, "accurate", "ufunc", "dtype", "extras", "skipna")),
+    (Scan, ("axis", "reverse", "dtype", "ufunc")),
+)
+"""Those that the rules of all others know, by their forms."""
+
+
+def known_parameters(primitive: Primitive) -> Container[str] | None:
+    """Return the parameters that the rule of a primitive knows; None where the rule refuses all there is."""
+    if not primitive.registered:
+        return None
+    names = KNOWN.get(primitive.name) or PARAMETERS.get(primitive.name)
+    if names is not None:
+        return names
+    form = form_of(primitive)
+    if isinstance(form, View):
+        return taken_by(primitive.evaluate)
+    return next((names for kind, names in KNOWN_BY_FORMS if isinstance(form, kind)), None)
+
+
+@functools.cache
+def taken_by(function: Callable[..., Any]) -> Container[str]:
+    """Return the names of what a function takes: views are lowered by what it makes of places."""
+    return signature(function).parameters
 
 
 def rule_of(primitive: Primitive) -> Rule:

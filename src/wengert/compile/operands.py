@@ -60,10 +60,6 @@ class Call:
         """The shapes of the operands."""
         return [aval.shape for aval in self.avals]
 
-    def has_only(self, *names: str) -> bool:
-        """Tell whether all parameters that say something are among some names."""
-        return all(name in names or value is None or value == () for name, value in self.params.items())
-
     def scalar(self, i: int, dtype: DType, shape: Shape | None = None) -> Scalar:
         """Return an operand at a point of the result, or of another space, as a value of a dtype."""
         space = self.out.shape if shape is None else shape
@@ -92,6 +88,7 @@ class Call:
 
 
 Rule = Callable[[Call], Found]
+"""A rule of lowering. `wengert.compile.lower` says which parameters it knows; those with others do not come to it."""
 
 
 class Pair(NamedTuple):

@@ -448,8 +448,8 @@ EXPRESSIONS: dict[str, Expression] = {
 PARAMETERS = {
     name: tuple([p.name for p in signature(expression).parameters.values() if p.kind == p.KEYWORD_ONLY])
     for name, expression in EXPRESSIONS.items()
-}
-"""The parameters that expressions take."""
+} | {"astype": ("dtype",), "copy": ("order",)}
+"""The parameters that primitives have at a point: those that expressions take, and how copies lie in memory."""
 
 OWN_DTYPE = {
     **dict.fromkeys(("isposinf", "isneginf", "isreal", "iscomplex", "isclose"), range(4)),
@@ -511,8 +511,6 @@ def pointwise(call: Call) -> Found:
     expression = expression_of(primitive)
     if expression is None:
         return Refused("no opcodes for it yet")
-    if not call.has_only(*PARAMETERS.get(name, ())):
-        return Refused(f"the parameters {', '.join(call.params)}")
     loop = loop_dtypes(primitive, list(map(own_type, call.avals)), out.dtype)
     if not DTYPES.issuperset(loop):
         return Refused(f"values of dtype {', '.join(map(str, loop))}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wengert._cached import cached
+from wengert.compile.equations import unknown_parameters
 from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kernels
 from wengert.compile.programs import address_of
 from wengert.core.aval import UNKNOWN, aval_of
@@ -88,19 +89,20 @@ def call_of_scipy_solve(params: Params) -> Call | None:
     return Call("solve_conditioned", (), finite_in(params)) if structure in (None, "gen", "general") else None
 
 
-CALLS: dict[Primitive, Callable[[Params], Call | None]] = {
-    linear_algebra.solve: plain("solve"),
-    linear_algebra.inv: plain("inv"),
-    linear_algebra.det: plain("det"),
-    linear_algebra.slogdet: plain("slogdet"),
-    triangular.solve_triangular: call_of_solve_triangular,
-    triangular.cho_solve: call_of_cho_solve,
-    triangular.cholesky: call_of_cholesky,
-    triangular.scipy_cholesky: call_of_cholesky,
-    counterparts.solve: call_of_scipy_solve,
-    counterparts.inv: plain("inv_conditioned"),
-    counterparts.det: plain("det"),
+CALLS: dict[Primitive, tuple[Callable[[Params], Call | None], tuple[str, ...]]] = {
+    linear_algebra.solve: (plain("solve"), ()),
+    linear_algebra.inv: (plain("inv"), ()),
+    linear_algebra.det: (plain("det"), ()),
+    linear_algebra.slogdet: (plain("slogdet"), ()),
+    triangular.solve_triangular: (call_of_solve_triangular, ("trans", "lower", "unit_diagonal", "check_finite")),
+    triangular.cho_solve: (call_of_cho_solve, ("upper", "check_finite")),
+    triangular.cholesky: (call_of_cholesky, ("upper",)),
+    triangular.scipy_cholesky: (call_of_cholesky, ("upper", "check_finite")),
+    counterparts.solve: (call_of_scipy_solve, ("assume_a", "lower", "check_finite")),
+    counterparts.inv: (plain("inv_conditioned"), ("check_finite",)),
+    counterparts.det: (plain("det"), ("check_finite",)),
 }
+"""How routines are called, and the parameters that this knows; those with others are NumPy's or SciPy's."""
 
 
 class SmallMatrices:
@@ -149,8 +151,10 @@ class SmallMatrices:
 
 def small_matrices(equation: Equation) -> SmallMatrices | None:
     """Return the routine of an equation as a step of a chain; None if it is another, or of large matrices."""
-    described = CALLS.get(equation.primitive)
-    if described is None or not all(type(x) is Variable for x in equation.outputs):
+    described, known = CALLS.get(equation.primitive, (None, ()))
+    if described is None or unknown_parameters(equation.params, known):
+        return None
+    if not all(type(x) is Variable for x in equation.outputs):
         return None
     call, arrays = described(equation.params), [*map(as_variable, equation.inputs), *equation.outputs]
     if call is None:

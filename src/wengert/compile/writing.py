@@ -11,6 +11,7 @@ from wengert.compile.index_maps import Index, IndexMap, compose, flattened, iden
 from wengert.compile.lower import Lowered
 from wengert.compile.nodes import Access, Box, Node, Shape
 from wengert.compile.roots import Root, find_roots
+from wengert.kernel.checking import checked
 from wengert.kernel.kernel import (
     Affine,
     Bound,
@@ -51,8 +52,10 @@ def program_of(lowered: Lowered) -> Program:
     memory.place_others()
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
-    program = Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels)
-    return with_merged_dimensions(with_long_lanes(with_merged_dimensions(spelled_out(program))))
+    program = checked("fused", Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels))
+    for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions):
+        program = checked(step.__name__, step(program))
+    return program
 
 
 def given(items: Sequence[Any]) -> list[Any]:

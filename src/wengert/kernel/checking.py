@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wengert import _config
 from wengert.errors import GraphError, describe
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["RULES", "Finding", "Rule", "findings", "reach", "require_sound"]
+__all__ = ["RULES", "Finding", "Rule", "checked", "findings", "reach", "require_sound"]
 
 COMBINING = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 READING = frozenset({"load", "gather"})
@@ -58,6 +59,21 @@ def require_sound(program: Program) -> None:
     """Raise a GraphError if a program breaks a rule."""
     for place, rule in findings(program):
         raise GraphError(describe("kernel", place, rule.sentence, "Mend the pass that made it"))
+
+
+def checked(step: str, program: Program) -> Program:
+    """Return a program that a step of lowering or scheduling made; with `WENGERT_DEBUG=1` it must be sound.
+
+    Raises:
+        GraphError: it breaks a rule, and this is being checked.
+    """
+    if _config.DEBUG:
+        try:
+            require_sound(program)
+        except GraphError as error:
+            given, needed = f"a program with a mistake ({error})", "a program that keeps all rules is needed"
+            raise GraphError(describe(f"step {step}", given, needed, "Mend the step")) from error
+    return program
 
 
 # Walking

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.schedule import Pack, Schedule
 
@@ -24,7 +25,7 @@ def scheduled(program: Program, schedule: Schedule) -> Program:
             if pack.kernel == k:
                 stages[pack.stage] = packed(stages[pack.stage], pack, copies, buffers, kernels)
         kernels.append(replace(kernel, stages=tuple(stages), tile=tile))
-    return replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
+    return checked("scheduled", replace(program, buffers=tuple(buffers), kernels=tuple(kernels)))
 
 
 def packed(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
