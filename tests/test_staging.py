@@ -97,7 +97,18 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x: wnp.where(x > 0),
         r"^nonzero: .* Use numpy\.where\(mask, x, 0\), mask\.sum\(\)",
     ),
-    "unique": (wnp.unique, r"^unique: .* Find the distinct elements outside of the traced function\.$"),
+    "lanes": (lambda x: wg.vmap(np.unique)(x[None]), r"^unique: .* Find the distinct elements outside of the traced"),
+    **{
+        name: (function, rf"^{name}: an array of shape \(3,\) .* {marked}; choose by numpy\.where\. Find the distinct")
+        for name, function, marked in [
+            ("unique", wnp.unique, r"with s = np\.sort\(x\) they are where np\.append\(True, s\[1:\] != s\[:-1\]\) .*"),
+            ("unique_counts", wnp.unique_counts, "and its sum is their number"),
+            ("union1d", lambda x: np.union1d(x, np.ones(3)), r"of x = np\.append\(ar1, ar2\), with s = .*"),
+            ("intersect1d", lambda x: np.intersect1d(np.ones(3), x), r"np\.isin\(ar1, ar2\) tells .*"),
+            ("setdiff1d", lambda x: np.setdiff1d(x, x), r"np\.isin\(ar1, ar2, invert=True\) tells .*"),
+            ("setxor1d", lambda x: np.setxor1d(x, np.ones(2)), r"np\.isin\(ar2, ar1, invert=True\) tell .*"),
+        ]
+    },
     "bincount": (
         lambda x: wnp.bincount(x.astype(int)),
         r"^bincount: .* Pass minlength, greater than each number",
@@ -117,6 +128,24 @@ def test_what_depends_on_elements_is_refused(name: str) -> None:
     function, text = REFUSED[name]
     with pytest.raises(GraphError, match=text):
         trace(function)(np.array([1.0, -2.0, 3.0]))
+
+
+def test_what_is_said_of_distinct_elements_marks_them() -> None:
+    def marked(x: Any, y: Any) -> Any:
+        s = np.sort(np.append(x, y))
+        first = np.append(True, s[1:] != s[:-1])
+        return s, first, first.sum(), np.sum(np.where(first, s**2, 0.0)), np.isin(x, y, invert=True)
+
+    x, y = np.array([3.0, 1.0, 3.0]), np.array([2.0, 1.0])
+    for function in (marked, wg.jit(marked)):
+        s, first, number, total, other = function(x, y)
+        np.testing.assert_array_equal(s[first], np.union1d(x, y))
+        assert (number, total) == (3, 14.0)
+        np.testing.assert_array_equal(x[other], [3.0, 3.0])
+    gradients = wg.jit(wg.grad(lambda x, y: marked(x, y)[3], argnums=(0, 1)))(x, y)
+    wanted = wg.grad(lambda x, y: np.sum(np.union1d(x, y) ** 2), argnums=(0, 1))(x, y)
+    np.testing.assert_array_equal(gradients[0], wanted[0])
+    np.testing.assert_array_equal(gradients[1], wanted[1])
 
 
 def test_masks_assign_although_their_elements_are_unknown() -> None:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import with_axes_in_memory
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.core.tensor import Tensor, constant_tensor, is_staged
+from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.primitives import sorting
@@ -207,9 +208,32 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Tensor
 
 
-def distinct(ar: Any, axis: int | None, equal_nan: bool) -> Any:
-    """Return the distinct elements, their first indices, the inverse and the counts."""
+OUTSIDE = "Find the distinct elements outside of the traced function"
+MARKED = "with s = np.sort(x) they are where np.append(True, s[1:] != s[:-1]) holds, and its sum is their number"
+MARKS = {
+    "intersect1d": "np.isin(ar1, ar2) tells which elements of ar1 they are",
+    "setdiff1d": "np.isin(ar1, ar2, invert=True) tells which elements of ar1 they are",
+    "setxor1d": "np.isin(ar1, ar2, invert=True) and np.isin(ar2, ar1, invert=True) tell which elements they are",
+    "union1d": f"of x = np.append(ar1, ar2), {MARKED}",
+}
+"""How the elements are marked, which has a shape that is known, by the name of the function."""
+
+
+def require_known(name: str, *arrays: Any) -> None:
+    """Raise a GraphError if there are arrays among some whose elements are not there yet."""
+    for x in arrays:
+        if type(x) is Tensor and is_staged(x):
+            given = f"an array of shape {x.shape} whose elements are unknown while tracing"
+            needed = "a result whose shape does not depend on elements is needed"
+            marked = MARKS.get(name, MARKED)
+            action = f"Mark them: {marked}; choose by numpy.where. {OUTSIDE}"
+            raise refusal(GraphError(describe(name, given, needed, action)))
+
+
+def distinct(name: str, ar: Any, axis: int | None, equal_nan: bool) -> Any:
+    """Return the distinct elements, their first indices, the inverse and the counts, for a function of this name."""
     x = as_tensor(ar)
+    require_known(name, x)
     first, inverse, counts = apply(sorting.unique, x, axis=axis, equal_nan=equal_nan)
     values = np.take(x, first, axis=axis)
     if axis is not None:
@@ -230,7 +254,7 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     """Return the distinct elements in order; see `numpy.unique`."""
-    values, *rest = distinct(ar, axis, equal_nan)
+    values, *rest = distinct("unique", ar, axis, equal_nan)
     chosen = [
         extra for extra, wanted in zip(rest, (return_index, return_inverse, return_counts), strict=True) if wanted
     ]
@@ -240,32 +264,33 @@ def unique(
 @implements(np.unique_values)
 def unique_values(x: Any) -> Any:
     """Return the distinct elements; see `numpy.unique_values`."""
-    return distinct(x, None, False)[0]
+    return distinct("unique_values", x, None, False)[0]
 
 
 @implements(np.unique_counts)
 def unique_counts(x: Any) -> UniqueCountsResult:
     """Return the distinct elements and their counts; see `numpy.unique_counts`."""
-    values, _, _, counts = distinct(x, None, False)
+    values, _, _, counts = distinct("unique_counts", x, None, False)
     return UniqueCountsResult(values, counts)
 
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Any) -> UniqueInverseResult:
     """Return the distinct elements and the inverse indices; see `numpy.unique_inverse`."""
-    values, _, inverse, _ = distinct(x, None, False)
+    values, _, inverse, _ = distinct("unique_inverse", x, None, False)
     return UniqueInverseResult(values, inverse)
 
 
 @implements(np.unique_all)
 def unique_all(x: Any) -> UniqueAllResult:
     """Return the distinct elements, first indices, inverse indices and counts; see `numpy.unique_all`."""
-    return UniqueAllResult(*distinct(x, None, False))
+    return UniqueAllResult(*distinct("unique_all", x, None, False))
 
 
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of two arrays; see `numpy.union1d`."""
+    require_known("union1d", ar1, ar2)
     return unique(np.concatenate([ar1, ar2], axis=None))
 
 
@@ -292,6 +317,7 @@ def isin(
 @implements(np.setdiff1d)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """Return the distinct elements of one array that are not in another; see `numpy.setdiff1d`."""
+    require_known("setdiff1d", ar1, ar2)
     values = as_tensor(ar1).reshape(-1) if assume_unique else unique(ar1)
     return values[isin(values, as_tensor(ar2), assume_unique=True, invert=True)]
 
@@ -299,6 +325,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 @implements(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """Return the distinct elements that are in one of two arrays alone; see `numpy.setxor1d`."""
+    require_known("setxor1d", ar1, ar2)
     left, right = (as_tensor(x) if assume_unique else unique(x) for x in (ar1, ar2))
     ordered: Any = sort(np.concatenate([left, right], axis=None))
     if not ordered.size:
@@ -310,11 +337,12 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 @implements(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """Return the distinct elements that two arrays share, those of the first; see `numpy.intersect1d`."""
+    require_known("intersect1d", ar1, ar2)
     left, right = as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)
     left = left.astype(np.promote_types(left.dtype, right.dtype))
-    values, first, _, _ = distinct(left, None, True)
+    values, first, _, _ = distinct("intersect1d", left, None, True)
     shared = isin(values, right)
     if not return_indices:
         return values[shared]
-    others, second, _, _ = distinct(right, None, True)
+    others, second, _, _ = distinct("intersect1d", right, None, True)
     return values[shared], first[shared], second[isin(others, left)]
