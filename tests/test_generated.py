@@ -360,7 +360,7 @@ def scaled(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **params: times(rule(*args, **params))
 
 
-BY_DEFINITION = {"gamma_path", "overwritten", "turn_of_clusters", "null_vectors"}
+BY_DEFINITION = {"gamma_path", "overwritten", "turn_of_clusters", "null_vectors", "share_of_pairs"}
 """Primitives whose rule is not the derivative of their value, or refuses all but zeros."""
 RULES = [
     (name, attribute, i)

@@ -13,11 +13,12 @@ import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.dispatch import apply
-from wengert.primitives import clusters, relative_eigenvalues
+from wengert.primitives import clusters, relative_eigenvalues, square_eigenvalues
 from wengert.primitives import spectra as decompositions
-from wengert.primitives.clusters import cluster_share, divided, sensitivity
+from wengert.primitives.clusters import cluster_share, divided
 from wengert.primitives.least_squares import residuals_of_full_rank
 from wengert.primitives.lu import permutation
+from wengert.primitives.square_eigenvalues import sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:
@@ -146,6 +147,16 @@ def turned(x: Any, w: Any) -> Any:
     return apply(clusters.turn, x + x.mT, w, descending=False)
 
 
+four_of_pairs = normal(2, 2), normal(2), normal(2), positive(2) / 1000
+by_square = applied(square_eigenvalues.by_square_eigenvalues, alone=True)
+one_by_one = applied(square_eigenvalues.one_by_one, where="a test")
+
+
+def settled_gradient(x: Any) -> Any:
+    """Return a matrix that passes a check."""
+    return apply(clusters.settled_gradient, x, np.eye(2), np.ones(2), np.array([1.0, 2.0]))
+
+
 null_vectors = applied(decompositions.null_vectors, strict=True)
 motionless = applied(decompositions.motionless, strict=True)
 spectra: list[Sample] = [
@@ -193,6 +204,14 @@ spectra: list[Sample] = [
     sample("even", applied(clusters.even), normal(2, 2), normal(2), positive(2), order=0),
     sample("sharing", applied(clusters.sharing), positive(2), order=0),
     sample("alike_in_clusters", applied(clusters.alike), normal(2, 2), normal(2), positive(2), order=0),
+    sample("at_zero", applied(decompositions.at_zero), normal(2, 2), positive(2), np.ones(()), normal(3, 2), order=0),
+    sample("alone", applied(clusters.alone), normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
+    sample("settled_gradient", settled_gradient, normal(2, 2)),
+    sample("settled_vectors", applied(clusters.settled_vectors), normal(3, 2), positive(2)),
+    sample("by_square_eigenvalues", by_square, complexes(3), complexes(3, 3)),
+    sample("along_square", applied(square_eigenvalues.along_square), complexes(2, 2), complexes(2, 2)),
+    sample("one_by_one", one_by_one, normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
+    sample("share_of_pairs", applied(square_eigenvalues.share_of_pairs), *four_of_pairs, order=0),
     sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
     sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
     sample(

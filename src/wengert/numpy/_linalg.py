@@ -13,7 +13,7 @@ from wengert.core.tensor import is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._matrices import known, matrices, square
-from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
+from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, square_eigenvalues, triangular
 from wengert.traces.recorders import results_function, several_function, single_function
 
 __all__ = ["inv", "real_if_all_are", "singular_values", "with_residuals"]
@@ -136,14 +136,14 @@ def as_numpy_has_them(given: Any, *results: Any) -> tuple[Any, ...]:
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
     x = finite("eig", known("eig", a))
-    return EigResult(*as_numpy_has_them(x, *apply(spectra.eig, x)))
+    return EigResult(*as_numpy_has_them(x, *apply(square_eigenvalues.eig, x)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
     x = finite("eigvals", known("eigvals", a))
-    return as_numpy_has_them(x, apply(spectra.eigvals, x))[0]
+    return as_numpy_has_them(x, apply(square_eigenvalues.eigvals, x))[0]
 
 
 @implements(np.linalg.svd)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
@@ -181,23 +182,6 @@ divided: Primitive = opaque(
 def over_gaps(x: Any, w: Any, strict: bool = False, of_values: bool = False) -> Any:
     """Return x_ij / (w_j - w_i), and 0 where eigenvalues, which are sorted, are one."""
     return apply(divided, x, w, sign=-1, strict=strict, of_values=of_values)
-
-
-def over_gaps_of(a: Any, v: Any, x: Any, w: Any) -> Any:
-    """Return x_ij / (w_j - w_i) for eigenvalues of square matrices with these vectors; where they are one x must be 0.
-
-    Rounding errors of a matrix change its eigenvalues by up to their condition numbers times as much (Golub and Van
-    Loan, Matrix Computations, section 7.2.2).
-    """
-    return apply(divided, x, w, apply(sensitivity, a, v), sign=-1, strict=True)
-
-
-def evaluate_sensitivity(a: Any, v: Any) -> Any:
-    """Evaluate the norm times the condition numbers of eigenvalues: lengths of rows of V^-1, whose columns have one."""
-    return np.linalg.norm(np.linalg.inv(v), axis=-1) * np.linalg.norm(a, axis=(-2, -1))[..., None]
-
-
-sensitivity = constant("sensitivity_of_eigenvalues", evaluate_sensitivity, form=Routine("(n,n),(n,n)->(n)"))
 
 
 def over_sums(x: Any, s: Any) -> Any:
@@ -416,6 +400,35 @@ def diagonal_at(x: Any, w: Any) -> Any:
     return diagonal_of(x).real if are_distinct(w) else apply(settled, x, w)
 
 
+def vjp_settled_vectors(ct: Any, _out: Any, v: Any, w: Any) -> tuple[Any, None]:
+    """Pass the cotangent on; an error where it depends on how clusters are turned."""
+    x = adjoint(v) @ conj(ct)
+    turned = apply(still, x, np.eye(w.shape[-1], dtype=x.dtype), w, np.zeros_like(w))
+    return unbroadcast(ct + np.sum(turned, axis=(-2, -1), keepdims=True), v.shape), None
+
+
+def jvp_settled_vectors(tangents: Tangents, out: Any, _v: Any, _w: Any) -> Any:
+    """Pass the tangent on."""
+    return np.zeros_like(out) if tangents[0] is None else tangents[0]
+
+
+settled_vectors = opaque(
+    "settled_vectors",
+    lambda v, w: np.copy(v) * np.ones_like(w)[..., None, :],
+    vjp=vjp_settled_vectors,
+    jvp=jvp_settled_vectors,
+    form=Routine("(m,n),(n)->(m,n)"),
+)
+
+
+def with_settled(v: Any, w: Any) -> Any:
+    """Return vectors for the gradient by them, whose own derivative must not depend on how clusters are turned.
+
+    Within clusters a second derivative would need more than the cotangents tell.
+    """
+    return v if are_distinct(w) else apply(settled_vectors, v, w)
+
+
 def evaluate_even(x: Any, g: Any, w: Any) -> Any:
     """Evaluate `even`: zeros; an error where x turns vectors of one cluster whose g differ."""
     apart = np.abs(x * (g[..., None, :] - g[..., :, None]))
@@ -459,6 +472,38 @@ def by_gaps(x: Any, w: Any) -> tuple[Any, bool]:
     return over_all(x, w[..., None, :] - w[..., :, None], same_cluster(tied, distinct)), distinct
 
 
+def evaluate_alone(y: Any, x: Any, g: Any, w: Any) -> Any:
+    """Evaluate `alone`: zeros; an error if y turns vectors of a cluster that has a gradient."""
+    one = same_cluster(ties(w), False)
+    used = np.any(one & (np.abs(x) > negligible(x)), axis=-1) | (np.abs(g) > negligible_vector(g)[..., 0])
+    turning = one & (used[..., None, :] | used[..., :, None]) & (np.abs(off_diagonal(y)) > negligible(y))
+    if turning.any():
+        raise unsettled(OTHER_ORDERS)
+    return np.zeros(turning.shape, y.dtype)
+
+
+alone = constant("alone", evaluate_alone, form=Routine("(n,n),(n,n),(n),(n)->(n,n)"))
+
+
+def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any) -> tuple[Any, ...]:
+    """Pass the cotangent on; an error where it would ask how the gradient changes within a cluster."""
+    return unbroadcast(ct + apply(alone, ct, x, g, w), inner.shape), None, None, None
+
+
+def jvp_settled_gradient(tangents: Tangents, out: Any, *_operands: Any) -> Any:
+    """Pass the tangent on: with the vectors a cluster does not turn, which `over_gaps` looks after."""
+    return np.zeros_like(out) if tangents[0] is None else tangents[0]
+
+
+settled_gradient = opaque(
+    "settled_gradient",
+    lambda inner, x, g, w: inner + np.zeros_like(x) + 0 * (g + w)[..., None],
+    vjp=vjp_settled_gradient,
+    jvp=jvp_settled_gradient,
+    form=Routine("(n,n),(n,n),(n),(n)->(n,n)"),
+)
+
+
 def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
     """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values.
 
@@ -470,4 +515,5 @@ def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
     if distinct:
         return inner
     role = "only" if of_values else "unused" if ct_w is None else "used"
-    return inner + apply(cluster_share, x, np.zeros_like(w) if ct_w is None else ct_w, w, values=role)
+    ct_w = np.zeros_like(w) if ct_w is None else ct_w
+    return apply(settled_gradient, inner + apply(cluster_share, x, ct_w, w, values=role), x, ct_w, w)

@@ -10,6 +10,7 @@ from wengert.core.declare import opaque
 from wengert.core.form import Reduction
 from wengert.core.routine import Routine
 from wengert.primitives import least_squares, linear_algebra, spectra
+from wengert.primitives import square_eigenvalues as square
 from wengert.primitives.matrices import over_stacks
 
 
@@ -153,10 +154,19 @@ solve = opaque(
     form=Routine("(n,n),(n,m)->(n,m)"),
 )
 eig = opaque(
-    "scipy_eig", evaluate_eig, vjp=spectra.vjp_eig, jvp=spectra.jvp_eig, outputs=2, form=Routine("(n,n)->(n),(n,n)")
+    "scipy_eig",
+    evaluate_eig,
+    vjp=square.vjp_eig,
+    jvp=square.jvp_eig,
+    outputs=2,
+    form=Routine("(n,n)->(n),(n,n)"),
 )
 eigvals = opaque(
-    "scipy_eigvals", evaluate_eigvals, vjp=spectra.vjp_eigvals, jvp=spectra.jvp_eigvals, form=Routine("(n,n)->(n)")
+    "scipy_eigvals",
+    evaluate_eigvals,
+    vjp=square.vjp_eigvals,
+    jvp=square.jvp_eigvals,
+    form=Routine("(n,n)->(n)"),
 )
 pinv = opaque(
     "scipy_pinv",

@@ -22,6 +22,7 @@ from wengert.primitives.clusters import (
     require_equal,
     turned_by,
     turned_diagonal,
+    with_settled,
 )
 from wengert.primitives.matrices import adjoint, conj, diagonal_of, folded, hermitian_from, over_stacks
 
@@ -58,6 +59,7 @@ def vjp_relative_eigh(
     (w, v), (ct_w, ct_v) = out, ct
     if ct_v is None:
         return vjp_relative_eigvalsh(ct_w, w, a, b, uplo=uplo, **options)
+    v = with_settled(v, w)
     x = adjoint(v) @ conj(ct_v) / 2
     inner = inner_gradient(x, ct_w, w, of_values)
     by_b = -(means_of(w) * inner + (x + adjoint(x)) / 2)

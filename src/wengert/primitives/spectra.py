@@ -23,17 +23,18 @@ from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
+from wengert.errors import describe
 from wengert.primitives.clusters import (
     OTHER_ORDERS,
     alike_in_clusters,
     along_clusters,
+    are_distinct,
     diagonal_at,
     inner_gradient,
     is_regular,
     mean_of_cluster,
     negligible,
     over_gaps,
-    over_gaps_of,
     over_sums,
     require_equal,
     rounding,
@@ -41,6 +42,7 @@ from wengert.primitives.clusters import (
     turned_by,
     turned_diagonal,
     unsettled,
+    with_settled,
 )
 from wengert.primitives.matrices import (
     adjoint,
@@ -48,7 +50,6 @@ from wengert.primitives.matrices import (
     diagonal_of,
     folded,
     hermitian_from,
-    on_diagonal,
     over_stacks,
 )
 
@@ -74,6 +75,7 @@ def vjp_eigh(
     (w, v), (ct_w, ct_v) = out, ct
     if ct_v is None:
         return None if ct_w is None else conj(folded(apply(by_eigenvalues, ct_w, a, uplo=uplo), uplo))
+    v = with_settled(v, w)
     inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w, of_values)
     return conj(folded(v @ inner @ adjoint(v), uplo))
 
@@ -149,75 +151,6 @@ eigvalsh = opaque(
 )
 
 
-# Square matrices
-
-
-def evaluate_eig(a: Any) -> Any:
-    """Evaluate `numpy.linalg.eig` with complex results, whatever the eigenvalues are."""
-    w, v = np.linalg.eig(a)
-    kind = np.result_type(w, np.complex64)
-    return w.astype(kind), v.astype(kind)
-
-
-def largest(v: Any) -> Any:
-    """Return ones where the eigenvectors, as columns, have their largest elements, which LAPACK makes real."""
-    rows = np.argmax(np.abs(v), axis=-2)
-    return np.arange(v.shape[-2])[:, None] == rows[..., None, :]
-
-
-def vjp_eig(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
-    """Return V^-H (diag(g_w) + V^H h / conj(w_j - w_i)) V^H, where h is what of g_V keeps lengths and phases.
-
-    The columns have length one, and their largest elements are real. (Boeddeker et al. 2017, equations 4.77 and
-    4.78; Giles 2008, section 3.1.)
-    """
-    (w, v), (ct_w, ct_v) = out, ct
-    inner = None if ct_w is None else on_diagonal(conj(ct_w))
-    if ct_v is not None:
-        g, place = conj(ct_v), largest(v)
-        along = np.sum(conj(g) * v, axis=-2, keepdims=True)
-        pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
-        kept = g - along.real * v + np.where(place, 1j * along.imag / conj(pivot), 0)
-        part = over_gaps_of(a, v, adjoint(v) @ kept, conj(w))
-        inner = part if inner is None else inner + part
-    return None if inner is None else conj(np.linalg.solve(adjoint(v), inner @ adjoint(v)))
-
-
-def jvp_eig(tangents: Tangents, out: Any, a: Any, **_options: Any) -> tuple[Any, Any]:
-    """For P = V^-1 dA V, the eigenvalues move by diag(P), the vectors by V (P_ij / (w_j - w_i)) less what lengthens."""
-    w, v = out
-    turned = np.linalg.solve(v, tangents[0] @ v)
-    free, place = v @ over_gaps_of(a, v, turned, w), largest(v)
-    pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
-    moved = np.sum(np.where(place, free, 0), axis=-2, keepdims=True)
-    length = np.sum(conj(v) * free, axis=-2, keepdims=True).real
-    return diagonal_of(turned), free - v * (length + 1j * (moved / pivot).imag)
-
-
-eig = opaque("eig", evaluate_eig, vjp=vjp_eig, jvp=jvp_eig, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
-
-
-def evaluate_eigvals(a: Any) -> Any:
-    """Evaluate `numpy.linalg.eigvals` with complex results."""
-    w = np.linalg.eigvals(a)
-    return w.astype(np.result_type(w, np.complex64))
-
-
-def vjp_eigvals(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
-    """Return V^-H diag(g) V^H (Giles 2008)."""
-    _, v = apply(eig, a)
-    return conj(np.linalg.solve(adjoint(v), conj(ct)[..., None] * adjoint(v)))
-
-
-def jvp_eigvals(tangents: Tangents, _out: Any, a: Any, **_options: Any) -> Any:
-    """Return the diagonal of V^-1 dA V."""
-    _, v = apply(eig, a)
-    return diagonal_of(np.linalg.solve(v, tangents[0] @ v))
-
-
-eigvals = opaque("eigvals", evaluate_eigvals, vjp=vjp_eigvals, jvp=jvp_eigvals, form=Routine("(n,n)->(n)"))
-
-
 # Singular values
 
 
@@ -237,15 +170,15 @@ def moving(ct_s: Any, s: Any) -> Any:
 
 
 def outer_gradient(u: Any, g: Any, turned: Any, s: Any) -> Any:
-    """Return how a gradient g by singular vectors changes them out of the space that those of s span.
+    """Return how a gradient g by singular vectors changes them out of the space that those of s span, times s.
 
     Where u has more columns than there are singular values, these follow: they stay orthogonal, and turn no further.
     """
     count = s.shape[-1]
     if u.shape[-1] == count:
-        return (g[..., :count] - u @ turned) / nonzero(s)[..., None, :]
+        return g[..., :count] - u @ turned
     first, rest = u[..., :count], u[..., count:]
-    return rest @ (adjoint(rest) @ g[..., :count] - adjoint(g[..., count:]) @ first) / nonzero(s)[..., None, :]
+    return rest @ (adjoint(rest) @ g[..., :count] - adjoint(g[..., count:]) @ first)
 
 
 def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_options: Any) -> Any:
@@ -257,52 +190,100 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
     Automatic differentiation for complex valued SVD, 2019.)
     """
     (u, s, vh), (ct_u, ct_s, ct_vh) = out, ct
+    if ct_u is None and ct_vh is None:
+        return None if ct_s is None else conj(apply(by_singular_values, ct_s, a, shared=False, fixed=True))
     count = s.shape[-1]
     v = adjoint(vh)
-    first, last = u[..., :count], v[..., :count]
-    if ct_u is None and ct_vh is None:
-        return None if ct_s is None else conj(apply(by_singular_values, ct_s, a, shared=False))
-    if ct_s is not None:
-        ct_s = moving(ct_s, s)
+    first, last = settled_pair(u[..., :count], v[..., :count], s)
     g_u = np.zeros_like(u) if ct_u is None else conj(ct_u)
     g_v = np.zeros_like(v) if ct_vh is None else ct_vh.mT
     x, y = adjoint(first) @ g_u[..., :count], adjoint(last) @ g_v[..., :count]
     against = (x - y) / 2
+    against = against - adjoint(against)
+    outer_u = outer_gradient(u, g_u, x, s) if a.shape[-2] > count else None
+    outer_v = outer_gradient(v, g_v, y, s) if a.shape[-1] > count else None
     inner = inner_gradient((x + y) / 2, ct_s, s, of_values)
-    found = first @ (inner + over_sums(against - adjoint(against), s))
-    if a.shape[-2] > count:
-        found = found + outer_gradient(u, g_u, x, s)
+    inner = inner + over_sums(against, s)
+    if not is_regular(s):
+        inner = inner + nothing_at_zero(against, s, (g_u, g_v), outer_u, outer_v)
+        if ct_s is not None:
+            inner = inner + nothing_at_zero(np.zeros_like(against), s, (ct_s,), ct_s[..., None, :])
+    found = first @ inner
+    if outer_u is not None:
+        found = found + outer_u / nonzero(s)[..., None, :]
     found = found @ adjoint(last)
-    if a.shape[-1] > count:
-        found = found + first @ adjoint(outer_gradient(v, g_v, y, s))
+    if outer_v is not None:
+        found = found + first @ adjoint(outer_v / nonzero(s)[..., None, :])
     return conj(found)
 
 
-def side(u: Any, inner: Any, change: Any, s: Any) -> Any:
-    """Return the tangent of singular vectors from their turn among themselves and the change dA v (or dA^H u)."""
+def evaluate_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
+    """Evaluate `at_zero`: zeros; an error if there is something for singular values that are 0, beside the scale."""
+    zero, limit = s <= smallest_gap(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
+    wrong = zero[..., None, :] & zero[..., :, None] & (np.abs(x) > limit)
+    for column in columns:
+        wrong = wrong | np.any(zero[..., None, :] & (np.abs(column) > limit), axis=-2, keepdims=True)
+    if wrong.any():
+        raise np.linalg.LinAlgError(
+            describe(
+                "singular vectors",
+                "a function that depends on those of a singular value 0, or a direction that turns them",
+                "a matrix of full rank is needed, or a function of what belongs to other singular values",
+                "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others",
+            )
+        )
+    return np.zeros(wrong.shape, x.dtype)
+
+
+at_zero = constant("at_zero", evaluate_at_zero, form=Routine("(k,k),(k),(),(p,k)->(k,k)"))
+
+
+def nothing_at_zero(x: Any, s: Any, given: Sequence[Any], *columns: Any) -> Any:
+    """Return zeros, after it was looked whether what would be divided by singular values of 0 is 0, too."""
+    largest = [np.max(np.abs(y), axis=(-2, -1), initial=0) if y.ndim > s.ndim else np.max(np.abs(y), -1) for y in given]
+    scale = largest[0] if len(largest) == 1 else np.maximum(*largest)
+    return apply(at_zero, x, s, scale, *[column for column in columns if column is not None])
+
+
+def settled_pair(u: Any, v: Any, s: Any) -> tuple[Any, Any]:
+    """Return singular vectors of both sides, which are turned together."""
+    if are_distinct(s):
+        return u, v
+    both = with_settled(np.concatenate([u, v], axis=-2), s)
+    return both[..., : u.shape[-2], :], both[..., u.shape[-2] :, :]
+
+
+def side(u: Any, inner: Any, outer: Any, s: Any) -> Any:
+    """Return the tangent of singular vectors from their turn among themselves and how they turn outwards, times s."""
     count = s.shape[-1]
     first, rest = u[..., :count], u[..., count:]
-    if u.shape[-2] == count:
+    if outer is None:
         return first @ inner
     if u.shape[-1] == count:
-        return first @ inner + (change - first @ (adjoint(first) @ change)) / nonzero(s)[..., None, :]
-    turn = adjoint(rest) @ change / nonzero(s)[..., None, :]
+        return first @ inner + outer / nonzero(s)[..., None, :]
+    turn = adjoint(rest) @ outer / nonzero(s)[..., None, :]
     return np.concatenate([first @ inner + rest @ turn, -(first @ adjoint(turn))], axis=-1)
 
 
-def jvp_svd(tangents: Tangents, out: Any, _a: Any, *, of_values: bool = False, **_options: Any) -> tuple[Any, Any, Any]:
+def jvp_svd(tangents: Tangents, out: Any, a: Any, *, of_values: bool = False, **_options: Any) -> tuple[Any, Any, Any]:
     """Turn both by (Q + Q^H) / (s_j - s_i) for Q = U^H dA V, and U against V by (Q - Q^H) / (s_i + s_j)."""
     (t,), (u, s, vh) = tangents, out
     count = s.shape[-1]
     v = adjoint(vh)
-    right, left = t @ v[..., :count], adjoint(t) @ u[..., :count]
-    turned = adjoint(u[..., :count]) @ right
+    first, last = u[..., :count], v[..., :count]
+    right, left = t @ last, adjoint(t) @ first
+    turned = adjoint(first) @ right
+    outer_u = right - first @ turned if a.shape[-2] > count else None
+    outer_v = left - last @ adjoint(turned) if a.shape[-1] > count else None
     both = over_gaps(turned + adjoint(turned), s, strict=True, of_values=of_values) / 2
-    against = over_sums(turned - adjoint(turned), s) / 2
+    difference = turned - adjoint(turned)
+    against = over_sums(difference, s) / 2
+    if not is_regular(s):
+        against = against + nothing_at_zero(difference, s, (t,), outer_u, outer_v)
     return (
-        side(u, both + against, right, s),
-        moving(diagonal_of(turned).real, s),
-        adjoint(side(v, both - against, left, s)),
+        side(u, both + against, outer_u, s),
+        diagonal_of(turned).real,
+        adjoint(side(v, both - against, outer_v, s)),
     )
 
 
@@ -314,10 +295,11 @@ svd = opaque(
 # Singular values alone
 
 
-def evaluate_by_singular_values(g: Any, a: Any, *, shared: bool) -> Any:
+def evaluate_by_singular_values(g: Any, a: Any, *, shared: bool, fixed: bool = False) -> Any:
     """Evaluate `by_singular_values`: U diag(g) V^H, without singular values that are 0.
 
     It does not depend on the vectors where g is the same for all of a cluster, which share it equally if they may.
+    Tangents of g are those for vectors that grow from 0 to one side, or, `fixed`, for those of `svd`.
     """
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     g = moving(g, s)
@@ -379,10 +361,9 @@ def evaluate_null_vectors(u: Any, s: Any, vh: Any, t: Any, *, strict: bool) -> A
     return over_stacks(one, (2, 1, 0), beyond(u, s, vh, t), s, limit)
 
 
-def vjp_null_vectors(ct: Sequence[Any], _out: Any, _u: Any, s: Any, _vh: Any, t: Any, *, strict: bool) -> Any:
-    """Refuse cotangents."""
-    given = [x for x in ct if x is not None]
-    return None, None, None, unbroadcast(apply(motionless, t, s, *given, strict=True), t.shape)
+def vjp_null_vectors(ct: Sequence[Any], out: Any, _u: Any, s: Any, _vh: Any, t: Any, *, strict: bool) -> Any:
+    """Refuse cotangents, of 0 as well: that of singular values, which comes on another way, would count."""
+    return None, None, None, unbroadcast(apply(motionless, t, s, *out, strict=True), t.shape)
 
 
 def jvp_null_vectors(tangents: Tangents, out: Any, _u: Any, s: Any, _vh: Any, t: Any, *, strict: bool) -> Any:
@@ -446,7 +427,7 @@ without_rest: Primitive = opaque(
 )
 
 
-def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, *, shared: bool) -> tuple[Any, Any]:
+def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, **_options: Any) -> tuple[Any, Any]:
     """Return the diagonal of U^H g_out V, and how U diag(g) V^H turns along g_out."""
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
     back = conj(ct)
@@ -457,11 +438,11 @@ def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, *, shared: bool) 
     return unbroadcast(ct_g, g.shape), unbroadcast(found, a.shape)
 
 
-def jvp_by_singular_values(tangents: Tangents, _out: Any, g: Any, a: Any, *, shared: bool) -> Any:
+def jvp_by_singular_values(tangents: Tangents, _out: Any, g: Any, a: Any, *, shared: bool, fixed: bool = False) -> Any:
     """Return how U diag(g) V^H changes, with vectors along which dA is diagonal in clusters, and in that of 0."""
     dg, da = tangents
     if da is None:
-        return apply(by_singular_values, dg, a, shared=shared)
+        return apply(by_singular_values, dg, a, shared=shared, fixed=fixed)
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
     found = turned_between(u, s, vh, g, da)
     both, _ = parts_of(adjoint(u) @ da @ adjoint(vh))
@@ -470,8 +451,9 @@ def jvp_by_singular_values(tangents: Tangents, _out: Any, g: Any, a: Any, *, sha
         return found if dg is None else found + apply(by_singular_values, dg, a, shared=True)
     if dg is None:
         return found
-    found = found + u @ turned_diagonal(moving(dg, s), both, s, descending=True) @ vh
-    if is_regular(s):
+    inner = turned_diagonal(dg if fixed else moving(dg, s), both, s, descending=True)
+    found = found + u @ inner @ vh
+    if fixed or is_regular(s):
         return found
     first, last = apply(null_vectors, u, s, vh, da, strict=True)
     return found + (first * dg[..., None, :]) @ adjoint(last)
