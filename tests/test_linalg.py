@@ -414,6 +414,135 @@ def test_second_derivatives_of_repeated_eigenvalues_in_other_orders_of_modes_are
     )
 
 
+def by_square(function: Any) -> Any:
+    """Return a weighted sum of the elements of V f(w) V^-1."""
+
+    def loss(a: Any) -> Any:
+        w, v = np.linalg.eig(a + 0j)
+        return np.sum(WEIGHTS * ((v * function(w)) @ np.linalg.inv(v))).real
+
+    return loss
+
+
+def cubes(a: Any) -> Any:
+    return np.sum(np.linalg.eigvals(a + 0j) ** 3).real
+
+
+JORDAN = np.eye(3) + np.diag([1.0, 1.0], 1)
+
+
+def test_repeated_eigenvalues_of_square_matrices_have_derivatives_where_cotangents_determine_them() -> None:
+    for a in (2 * np.eye(3), np.diag([1.0, 1.0, 2.0])):
+        np.testing.assert_allclose(wg.grad(cubes)(a), 3 * (a @ a).T, atol=1e-13)
+        np.testing.assert_allclose(wg.jit(wg.grad(cubes))(a), 3 * (a @ a).T, atol=1e-13)
+        found = second(cubes, a, DIRECTION)
+        np.testing.assert_allclose(found, 3 * (a @ DIRECTION + DIRECTION @ a).T, atol=1e-12)
+        np.testing.assert_allclose(second(lambda a: np.sum(np.linalg.eigvals(a + 0j)).real, a, DIRECTION), 0.0)
+        for refused in (
+            lambda a: second(cubes, a, np.array([[0.0, 1.0, 0.0]] + [[0.0] * 3] * 2)),
+            lambda a: wg.grad(lambda a: np.sum(wg.grad(cubes)(a) * WEIGHTS))(a),
+            lambda a: wg.grad(lambda a: wg.jvp(cubes, (a,), (WEIGHTS,))[1])(a),
+            wg.grad(by_square(np.exp)),
+            wg.grad(lambda a: np.linalg.eigvals(a + 0j)[0].real),
+        ):
+            with pytest.raises(np.linalg.LinAlgError, match=r"^eig: a repeated eigenvalue of a square matrix in "):
+                refused(a)
+            refused(np.diag([1.0, 2.0, 4.0]))
+    for a in (JORDAN, np.diag([1.0, 1.0], 1)):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            wg.grad(lambda a: np.sum(np.exp(np.linalg.eigvals(a + 0j))).real)(a)
+    assert str(error.value) == (
+        "eig: a repeated eigenvalue of a square matrix in a matrix that has not vectors enough; separated eigenvalues "
+        "are needed, or in first derivatives a function that is symmetric in the values. Write a function of the "
+        "matrix: trace, det, slogdet, matrix_power, or expm, logm or sqrtm of wengert.scipy.linalg; of a symmetric "
+        "matrix use eigvalsh."
+    )
+
+
+def product_of_factors(a: Any) -> Any:
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return np.sum(WEIGHTS[:, :2] * ((u * s) @ vh))
+
+
+def leading_part(a: Any) -> Any:
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return np.sum(WEIGHTS[:, :2] * ((u[:, :1] * s[:1]) @ vh[:1]))
+
+
+def test_vectors_of_singular_values_of_0_have_no_derivatives() -> None:
+    flat = np.outer([1.0, 2.0, 2.0], [3.0, 4.0])
+    for refused in (wg.grad(product_of_factors), lambda a: wg.jvp(product_of_factors, (a,), (WEIGHTS[:, :2],))):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            refused(flat)
+        refused(flat + np.eye(3, 2))
+    assert str(error.value) == (
+        "singular vectors: a function that depends on those of a singular value 0, or a direction that turns them; a "
+        "matrix of full rank is needed, or a function of what belongs to other singular values. Use svdvals for "
+        "functions of the values alone, and pinv, lstsq or the matrix itself for others."
+    )
+    near = flat + 1e-7 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_allclose(wg.grad(leading_part)(flat), wg.grad(leading_part)(near), atol=1e-6)
+
+
+def test_functions_of_matrices_by_eigenvectors_are_not_differentiated_twice_at_repeated_eigenvalues() -> None:
+    def trace(a: Any) -> Any:
+        w, v = np.linalg.eigh(symmetric(a))
+        return np.trace((v * np.exp(w)) @ v.T)
+
+    for a in (np.eye(3), np.diag([-1.0, 1.0, 1.0])):
+        with pytest.raises(np.linalg.LinAlgError, match=r"^eigenvalues: a repeated eigenvalue"):
+            wg.grad(lambda a: np.sum(wg.grad(trace)(a) * WEIGHTS))(a)
+
+
+DEPENDENT = np.outer([1.0, 2.0, 2.0], [2.0, 1.0])
+
+
+def test_factors_of_dependent_columns_have_derivatives_where_these_do_not_count() -> None:
+    def gram(a: Any) -> Any:
+        r = np.linalg.qr(a)[1]
+        return np.sum(WEIGHTS[:2, :2] * (r.T @ r))
+
+    def first(a: Any) -> Any:
+        q, r = np.linalg.qr(a)
+        return np.sum(WEIGHTS[0] * q[:, 0] * r[0, 0])
+
+    np.testing.assert_allclose(wg.grad(gram)(DEPENDENT), 2 * DEPENDENT @ WEIGHTS[:2, :2], rtol=1e-12)
+    np.testing.assert_allclose(wg.grad(first)(DEPENDENT)[:, 1], 0.0, atol=1e-14)
+    for refused in (
+        wg.grad(lambda a: np.sum(WEIGHTS[:, :2] * np.matmul(*np.linalg.qr(a)))),
+        lambda a: wg.jvp(lambda a: np.linalg.qr(a)[1], (a,), (WEIGHTS[:, :2],)),
+    ):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            refused(DEPENDENT)
+    assert str(error.value) == (
+        "qr: a matrix with a column that depends on those before it, of which factors have no derivatives; independent "
+        "columns are needed, or a function of the columns before it. Put such columns last, or use the matrix itself: "
+        "a.T @ a for r.T @ r, or svd."
+    )
+    square = np.array([[2.0, 4.0], [1.0, 2.0]])
+    for split in (np.linalg.qr, lambda a: wsl.lu(a, permute_l=True)):
+        product = lambda a, split=split: np.sum(WEIGHTS[:2, :2] * np.matmul(*split(a)))
+        for a in (square, np.array([[2.0, 4.0], [1.0, 2.0 + 1e-15]])):
+            np.testing.assert_allclose(wg.grad(product)(a), WEIGHTS[:2, :2], rtol=1e-13)
+            np.testing.assert_allclose(wg.jvp(product, (a,), (np.ones((2, 2)),))[1], WEIGHTS[:2, :2].sum())
+            assert abs(second(product, a, np.ones((2, 2)))).max() < 1e-13
+
+
+@pytest.mark.parametrize("split", [np.linalg.qr, lambda a: wsl.lu(a)[1:]])
+def test_factors_of_singular_matrices_may_be_masked(split: Any) -> None:
+    stack = np.stack([np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.1, 0.2, 1.0]]), np.zeros((3, 3))])
+
+    def loss(a: Any) -> Any:
+        return sum(np.sum(np.where(np.array([[[True]], [[False]]]), x * WEIGHTS, 0.0)) for x in split(a))
+
+    for run in (lambda f: f, wg.jit):
+        found = run(wg.grad(loss))(stack)
+        np.testing.assert_allclose(found[0], wg.grad(loss)(np.stack([stack[0], np.eye(3)]))[0], rtol=1e-12)
+        np.testing.assert_array_equal(found[1], 0.0)
+    with pytest.raises(np.linalg.LinAlgError, match="a matrix with a column that depends on those before it"):
+        wg.grad(lambda a: sum(np.sum(x * WEIGHTS) for x in split(a)))(stack)
+
+
 def test_tangents_of_eigenvectors_that_depend_on_the_direction_are_errors() -> None:
     with pytest.raises(np.linalg.LinAlgError) as error:
         wg.jvp(np.linalg.eigh, (np.eye(2),), (np.array([[0.0, 1.0], [1.0, 0.0]]),))

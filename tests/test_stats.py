@@ -302,6 +302,30 @@ def test_derivatives_of_multivariate() -> None:
     check_grads(lambda p: ws.categorical.logpmf(np.array([1, 2]), p), (SHARES,), order=2)
 
 
+def test_normal_distributions_on_subspaces() -> None:
+    for rank in (1, 2, 3):
+        root = np.array([[1.0, 0.5, 0.2], [2.0, -1.0, 0.4], [0.5, 0.3, 1.5]])[:, :rank]
+        singular = root @ root.T
+        points = SHARES + np.array([[1.0, -2.0, 0.3], [0.1, 0.2, 0.7]])[:, :rank] @ root.T
+        outside = np.concatenate([points, SHARES + np.array([[0.3, 0.1, -2.0]])])
+        for x in (points, points[0], outside):
+            found = ws.multivariate_normal.logpdf(x, SHARES, singular, allow_singular=True)
+            right = ss.multivariate_normal.logpdf(x, SHARES, singular, allow_singular=True)
+            np.testing.assert_allclose(found, right, rtol=1e-9)
+
+        def loss(root: Any, points: Any = points, rank: int = rank) -> Any:
+            x = SHARES + np.linalg.lstsq(ROOT[:, :rank], (points - SHARES).T)[0].T @ root.T
+            return np.sum(ws.multivariate_normal.logpdf(x, SHARES, root @ root.T, allow_singular=True))
+
+        check_grads(loss, (root,), order=1)
+        for run in (wg.jit, lambda f: lambda r: wg.vmap(f)(r[None])[0]):
+            np.testing.assert_allclose(run(wg.grad(loss))(root), wg.grad(loss)(root), rtol=1e-9)
+        by_point = wg.grad(lambda x, c=singular: ws.multivariate_normal.logpdf(x, SHARES, c, allow_singular=True))
+        np.testing.assert_allclose(by_point(points[0]), -np.linalg.pinv(singular) @ (points[0] - SHARES), rtol=1e-9)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        ws.multivariate_normal.logpdf(OTHER, SHARES, -MATRIX, allow_singular=True)
+
+
 def test_categorical() -> None:
     assert ws.categorical.pmf(np.array([0, 2, 3]), SHARES).tolist() == pytest.approx([0.2, 0.5, 0.0])
     assert ws.categorical.entropy(SHARES).item() == pytest.approx(ss.entropy(SHARES))
@@ -312,8 +336,6 @@ def test_arguments_of_multivariate_are_checked() -> None:
         ws.multivariate_normal.logpdf(OTHER, SHARES, -MATRIX)
     with pytest.raises(ShapeError, match=r"multivariate_normal.logpdf: points of shape \(1, 2\) in 3 dimensions"):
         ws.multivariate_normal.logpdf(np.ones(2), SHARES, MATRIX)
-    with pytest.raises(UsageError, match="allow_singular=True; a covariance matrix of full rank is needed"):
-        ws.multivariate_normal.logpdf(OTHER, SHARES, MATRIX, allow_singular=True)
     with pytest.raises(ValueError, match="greater than or equal"):
         ws.dirichlet.logpdf(np.array([-0.2, 0.7, 0.5]), ALPHA)
     with pytest.raises(UsageError, match="degrees of freedom; more than 2 are needed"):

@@ -16,8 +16,9 @@ from wengert.core.dispatch import apply
 from wengert.primitives import clusters, relative_eigenvalues, square_eigenvalues
 from wengert.primitives import spectra as decompositions
 from wengert.primitives.clusters import cluster_share, divided
-from wengert.primitives.least_squares import residuals_of_full_rank
-from wengert.primitives.lu import permutation
+from wengert.primitives.least_squares import in_support, residuals_of_full_rank
+from wengert.primitives.lu import permutation, pivots_of
+from wengert.primitives.orthogonal import dependent
 from wengert.primitives.square_eigenvalues import sensitivity
 
 
@@ -205,6 +206,9 @@ spectra: list[Sample] = [
     sample("sharing", applied(clusters.sharing), positive(2), order=0),
     sample("alike_in_clusters", applied(clusters.alike), normal(2, 2), normal(2), positive(2), order=0),
     sample("at_zero", applied(decompositions.at_zero), normal(2, 2), positive(2), np.ones(()), normal(3, 2), order=0),
+    sample("in_support", applied(in_support), np.diag([1.0, 0.0]), np.array([[2.0, 0.0], [0.0, 1.0]]), order=0),
+    sample("pivots", applied(pivots_of), normal(2, 2), normal(2, 2)),
+    sample("dependent_columns", applied(dependent), np.triu(normal(2, 2)), normal(2, 2), order=0),
     sample("alone", applied(clusters.alone), normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
     sample("settled_gradient", settled_gradient, normal(2, 2)),
     sample("settled_vectors", applied(clusters.settled_vectors), normal(3, 2), positive(2)),

@@ -155,6 +155,27 @@ residuals_of_full_rank: Primitive = linear(
 # Ranks
 
 
+SUPPORT = 1e3
+"""How many times the limit for eigenvalues a point may lie outside of the space of the others, in SciPy."""
+
+
+def smallest_eigenvalue(w: Any) -> Any:
+    """Return up to which size eigenvalues of covariance matrices count as 0, as SciPy's distributions have it."""
+    dtype = np.dtype(w.dtype)
+    factor = {"f": 1e3}.get(dtype.char, 1e6) * np.finfo(dtype).eps
+    return factor * np.max(np.abs(w), axis=-1, keepdims=True, initial=0)
+
+
+def evaluate_in_support(a: Any, points: Any) -> Any:
+    """Evaluate `in_support`: which rows lie in the space of those eigenvectors whose eigenvalues are not 0."""
+    w, v = np.linalg.eigh(a)
+    limit = smallest_eigenvalue(w)
+    return np.linalg.norm(points @ (v * (w <= limit)[..., None, :]), axis=-1) < SUPPORT * limit
+
+
+in_support = constant("in_support", evaluate_in_support, form=Routine("(n,n),(p,n)->(p)"))
+
+
 def evaluate_matrix_rank(a: Any, *, tol: Any, hermitian: bool, rtol: Any) -> Any:
     """Evaluate `numpy.linalg.matrix_rank`."""
     return np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol)

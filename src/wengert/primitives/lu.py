@@ -12,6 +12,7 @@ from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
+from wengert.core.tensor import seen
 from wengert.errors import UsageError, describe
 from wengert.primitives.matrices import adjoint, conj, lower_triangle, over_stacks, upper_triangle
 from wengert.primitives.triangular import triangular_solution
@@ -23,27 +24,82 @@ UNIT: dict[str, Any] = {"lower": True, "unit_diagonal": True}
 # Rules of P^T A = L U: L is trapezoidal with ones on its diagonal, U with rows as many as there are
 
 
-def gradient_of_product(l: Any, u: Any, g_l: Any, g_u: Any) -> Any:  # noqa: E741 - the name that everybody gives it
+def evaluate_pivots(u: Any, *given: Any) -> Any:
+    """Evaluate `pivots`: the first rows of U with ones for zeros on the diagonal.
+
+    Below such a zero L has what rounding or nothing decided, so it is an error if something is given for columns of L
+    from there on, or for later rows of U, as columns.
+    """
+    zero = np.diagonal(u, axis1=-2, axis2=-1) == 0
+    stack = np.broadcast_shapes(u.shape[:-2], *[x.shape[:-2] for x in given])
+    if zero.any():
+        for x in given:
+            later = np.logical_or.accumulate(np.any(x != 0, axis=-2)[..., ::-1], axis=-1)[..., ::-1]
+            if np.any(zero & later[..., : zero.shape[-1]]):
+                raise np.linalg.LinAlgError(
+                    describe(
+                        "lu",
+                        "a matrix with a column that depends on those before it, of which factors have no derivatives",
+                        "independent columns are needed, or a function of the columns before it",
+                        "Put such columns last, or use the matrix itself, and det for the product of the diagonal",
+                    )
+                )
+    u = np.where(zero[..., None, :] & np.eye(zero.shape[-1], dtype=bool), 1, u)
+    return np.broadcast_to(u, (*stack, *u.shape[-2:])).copy()
+
+
+def vjp_pivots(ct: Any, _out: Any, u: Any, *given: Any) -> Any:
+    """Pass on what belongs to elements that are not replaced."""
+    zero = (np.diagonal(u, axis1=-2, axis2=-1) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
+    return unbroadcast(np.where(zero, 0, ct), u.shape), *[None] * len(given)
+
+
+def jvp_pivots(tangents: Tangents, out: Any, u: Any, *_given: Any) -> Any:
+    """Pass on what belongs to elements that are not replaced."""
+    if tangents[0] is None:
+        return np.zeros_like(out)
+    zero = (np.diagonal(u, axis1=-2, axis2=-1) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
+    return np.where(zero, 0, tangents[0]) + np.zeros_like(out)
+
+
+pivots_of = opaque("pivots", evaluate_pivots, vjp=vjp_pivots, jvp=jvp_pivots, form=Routine("(k,k),(p,l)->(k,k)"))
+
+
+def divisors(l: Any, u: Any, *given: Any) -> Any:  # noqa: E741 - the name that everybody gives it
+    """Return of U what rules divide by: rows for each column of L that has something below the diagonal."""
+    count = l.shape[-1] - (l.shape[-2] == l.shape[-1])
+    square = u[..., :count, :count]
+    known = seen(square)
+    if known is not None and np.diagonal(known, axis1=-2, axis2=-1).all():
+        return square
+    return apply(pivots_of, square, *given)
+
+
+def gradient_of_product(l: Any, u: Any, g_l: Any, g_u: Any) -> Any:  # noqa: E741 - as above
     """Return the gradient by B = L U from those of its factors.
 
-    With k rows and columns of both in front, L_1 and U_1, it is in front L_1^-H (tril(L_1^H g_L, -1) + triu(g_U U_1^H))
-    U_1^-H; rows below are L_2 = B_2 U_1^-1, columns behind U_2 = L_1^-1 B_2. (The factors' tangents are
-    L tril(L^-1 dB U^-1, -1) and triu(L^-1 dB U^-1) U: F. de Hoog, R. Anderssen and M. Lukas, Differentiation of matrix
-    functionals using triangular factorization, 2011, section 3.)
+    With k rows and columns of both in front, L_1 and U_1, it is in front L_1^-H (tril(L_1^H g_L - g_U U_1^H, -1) U_1^-H
+    + triu(g_U)); rows below are L_2 = B_2 U_1^-1, columns behind U_2 = L_1^-1 B_2. The last row of U_1 is not divided
+    by unless there are rows below. (The factors' tangents are L tril(L^-1 dB U^-1, -1) and L^-1 dB - tril(L^-1 dB U^-1,
+    -1) U: F. de Hoog, R. Anderssen and M. Lukas, Differentiation of matrix functionals using triangular factorization,
+    2011, section 3.)
     """
     count = l.shape[-1]
     first, square = l[..., :count, :], u[..., :, :count]
     g_first, g_square = lower_triangle(g_l[..., :count, :], -1), upper_triangle(g_u[..., :, :count])
+    own = divisors(l, u, lower_triangle(g_l, -1), adjoint(upper_triangle(g_u))[..., 1:])
     below, behind = None, None
     if l.shape[-2] > count:
-        below = adjoint(triangular_solution(square, adjoint(g_l[..., count:, :]), lower=False))
+        below = adjoint(triangular_solution(own, adjoint(g_l[..., count:, :]), lower=False))
         g_square = g_square - upper_triangle(adjoint(l[..., count:, :]) @ below)
     if u.shape[-1] > count:
         behind = triangular_solution(first, g_u[..., :, count:], trans=2, **UNIT)
         g_first = g_first - lower_triangle(behind @ adjoint(u[..., :, count:]), -1)
-    inner = lower_triangle(adjoint(first) @ g_first, -1) + upper_triangle(g_square @ adjoint(square))
-    left = triangular_solution(first, inner, trans=2, **UNIT)
-    found = adjoint(triangular_solution(square, adjoint(left), lower=False))
+    inner = lower_triangle(adjoint(first) @ g_first - g_square @ adjoint(square), -1)
+    found = adjoint(triangular_solution(own, adjoint(inner[..., : own.shape[-1]]), lower=False))
+    if own.shape[-1] < count:
+        found = np.concatenate([found, np.zeros_like(inner[..., own.shape[-1] :])], axis=-1)
+    found = triangular_solution(first, found + g_square, trans=2, **UNIT)
     if below is not None:
         found = np.concatenate([found, below], axis=-2)
     return found if behind is None else np.concatenate([found, behind], axis=-1)
@@ -54,11 +110,15 @@ def tangents_of_factors(l: Any, u: Any, change: Any) -> tuple[Any, Any]:  # noqa
     count = l.shape[-1]
     first, square = l[..., :count, :], u[..., :, :count]
     rows = triangular_solution(first, change[..., :count, :count], **UNIT)
-    inner = adjoint(triangular_solution(square, adjoint(rows), trans=2, lower=False))
-    d_l, d_u = first @ lower_triangle(inner, -1), upper_triangle(inner) @ square
+    own = divisors(l, u, change)
+    inner = adjoint(triangular_solution(own, adjoint(rows[..., : own.shape[-1]]), trans=2, lower=False))
+    if own.shape[-1] < count:
+        inner = np.concatenate([inner, np.zeros_like(rows[..., own.shape[-1] :])], axis=-1)
+    turn = lower_triangle(inner, -1)
+    d_l, d_u = first @ turn, upper_triangle(rows - turn @ square)
     if l.shape[-2] > count:
         rest = change[..., count:, :] - l[..., count:, :] @ d_u
-        d_l = np.concatenate([d_l, adjoint(triangular_solution(square, adjoint(rest), trans=2, lower=False))], axis=-2)
+        d_l = np.concatenate([d_l, adjoint(triangular_solution(own, adjoint(rest), trans=2, lower=False))], axis=-2)
     elif u.shape[-1] > count:
         rest = change[..., :, count:] - d_l @ u[..., :, count:]
         d_u = np.concatenate([d_u, triangular_solution(first, rest, **UNIT)], axis=-1)

@@ -8,17 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert.core.declare import opaque
+from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
+from wengert.core.tensor import seen
+from wengert.errors import describe
 from wengert.primitives.matrices import (
     adjoint,
     conj,
     diagonal_of,
-    half_lower,
+    identity_of,
     lower_triangle,
-    mask_of,
     on_diagonal,
     over_stacks,
     product,
@@ -43,38 +44,130 @@ def over_adjoint(x: Any, r: Any) -> Any:
     return adjoint(triangular_solution(r, adjoint(x), lower=False))
 
 
-def tall_gradient(q: Any, r: Any, g_q: Any, g_r: Any) -> Any:
+# Columns that depend on those before them
+
+
+CLOSE = 64
+"""Up to how many roundings of a column what it has beside those before it counts as nothing."""
+
+
+def evaluate_dependent(r: Any, *given: Any) -> Any:
+    """Evaluate `dependent`: which columns depend on those before them, of a matrix of whose R these are the first.
+
+    It is an error if something is given for these: for columns of Q from there on, or rows of R, as columns.
+    """
+    size = np.sqrt(np.sum(np.abs(upper_triangle(r)) ** 2, axis=-2))
+    found = np.abs(diagonal_of(r)) <= CLOSE * np.finfo(r.dtype).eps * size
+    if not found.any():
+        stack = np.broadcast_shapes(found.shape[:-1], *[x.shape[:-2] for x in given])
+        return np.broadcast_to(found, (*stack, found.shape[-1]))
+    used = np.zeros_like(found)
+    for x in given:
+        size = np.max(np.abs(x), axis=-2, initial=0)
+        limit = np.sqrt(np.finfo(x.dtype).eps) * np.max(size, axis=-1, keepdims=True, initial=0)
+        later = np.logical_or.accumulate((size > limit)[..., ::-1], axis=-1)[..., ::-1]
+        used = used | (found & later[..., : found.shape[-1]])
+    if used.any():
+        raise np.linalg.LinAlgError(
+            describe(
+                "qr",
+                "a matrix with a column that depends on those before it, of which factors have no derivatives",
+                "independent columns are needed, or a function of the columns before it",
+                "Put such columns last, or use the matrix itself: a.T @ a for r.T @ r, or svd",
+            )
+        )
+    return found | used
+
+
+INDEPENDENT = 1e-6
+"""The part of the square of its size above which that of no element of a diagonal is rounding."""
+dependent = constant("dependent_columns", evaluate_dependent, form=Routine("(k,k),(p,l)->(k)"))
+
+
+def are_independent(r: Any) -> bool:
+    """Tell whether columns are so by far, at a glance."""
+    if r.ndim != 2 or not r.size:
+        return False
+    least = float(np.minimum.reduce(np.abs(r.diagonal())))
+    return bool(least * least > INDEPENDENT * np.vdot(r, r).real)
+
+
+def guarded(r: Any, *given: Any) -> tuple[Any, Any]:
+    """Return R with ones on the diagonal for columns that depend on those before them, and which do, None if none do.
+
+    Nothing may be `given` for these: cotangents of the columns of Q from there on and of the rows of R, as columns.
+    """
+    if type(r) is np.ndarray and are_independent(r):
+        return r, None
+    found = apply(dependent, r, *given)
+    known = seen(found)
+    if known is not None and not known.any():
+        return r, None
+    return np.where(found[..., None, :] & identity_of(r.shape[-1], "?"), 1, r), found
+
+
+def kept(x: Any, found: Any) -> Any:
+    """Return columns, and zeros for those that depend on others."""
+    return x if found is None else np.where(found[..., None, :], 0, x)
+
+
+# Rules
+
+
+def needs_all(q: Any) -> bool:
+    """Tell whether rules of Q and R divide by the last element on the diagonal of R.
+
+    The last column of a square Q is known from the others, but for its phase, which is fixed if it is real.
+    """
+    return bool(q.shape[-1] < q.shape[-2] or q.dtype.kind == "c")
+
+
+def gradient_of_factors(q: Any, r: Any, g_q: Any, g_r: Any | None) -> Any:
     """Return the gradient by A = Q R, of as many rows as columns or more, of Q with orthonormal columns.
 
-    That is (g_Q + Q M) R^-H, where M is Hermitian and has the upper triangle of R g_R^H - g_Q^H Q. (S. F. Walter and
+    With X = Q^H g_Q and Y = X - g_R R^H it is Q g_R + (Q Z + g_Q - Q X) R^-H, where Z is what of Y - Y^H is below the
+    diagonal, and imaginary on it as Y is: the transpose of what `tangents_of_factors` says. (S. F. Walter and
     L. Lehmann, Algorithmic differentiation of linear algebra functions with application in optimum experimental design,
     2010, section 3; with real diagonals of R, as LAPACK gives them, also of complex matrices.)
     """
-    inner = hermitian_of_upper(product(g_r, adjoint(r)) - product(adjoint(q), g_q))
-    return over_adjoint(g_q + product(q, inner), r)
+    inside = product(adjoint(q), g_q)
+    y, given = inside, [g_q]
+    if g_r is not None:
+        g_r = upper_triangle(g_r)
+        y, given = inside - product(g_r, adjoint(r)), [g_q, adjoint(g_r)]
+    below = lower_triangle(y - adjoint(y), -1)
+    if needs_all(q):
+        if y.dtype.kind == "c":
+            below = below + 1j * on_diagonal(diagonal_of(y).imag)
+        r, found = guarded(r, *given)
+        turned = kept(over_adjoint(g_q + product(q, below - inside), r), found)
+        return turned if g_r is None else product(q, g_r) + turned
+    first, found = guarded(r[..., :-1, :-1], *given)
+    turned = kept(over_adjoint(below[..., :-1], first), found)
+    turned = np.concatenate([turned, np.zeros_like(below[..., -1:])], axis=-1)
+    return product(q, turned if g_r is None else g_r + turned)
 
 
-def hermitian_of_upper(x: Any) -> Any:
-    """Return the Hermitian matrices with these upper triangles, of which diagonals count by their real parts."""
-    if x.dtype.kind == "c":
-        half = adjoint(half_lower(adjoint(x)))
-        return half + adjoint(half)
-    return np.where(mask_of(x, -1), x.mT, x)
-
-
-def tall_tangents(q: Any, r: Any, change: Any) -> tuple[Any, Any, Any]:
-    """Return the tangents of Q and R, and the turn that Q makes among its columns, for a change of A = Q R.
+def tangents_of_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any, Any]:
+    """Return the tangents of Q and R, and how Q turns out of its columns, for a change of A = Q R.
 
     For W = Q^H dA R^-1 the turn T is what of W is below the diagonal, less its adjoint, and imaginary on it; then
-    dQ = Q T + (dA R^-1 - Q W) and dR = (W - T) R (Walter and Lehmann 2010).
+    dQ = Q T + (dA R^-1 - Q W) and dR = Q^H dA - T R (Walter and Lehmann 2010).
     """
-    moved = over_upper(change, r)
+    inside, own = adjoint(q) @ change, r
+    if not needs_all(q):
+        change, own = change[..., :-1], r[..., :-1, :-1]
+    own, _ = guarded(own, change)
+    moved = over_upper(change, own)
     inner = adjoint(q) @ moved
+    if not needs_all(q):
+        inner = np.concatenate([inner, np.zeros_like(inside[..., -1:])], axis=-1)
     below = lower_triangle(inner, -1)
     turn = below - adjoint(below)
     if inner.dtype.kind == "c":
         turn = turn + 1j * on_diagonal(diagonal_of(inner).imag)
-    return q @ turn + (moved - q @ inner), upper_triangle((inner - turn) @ r), moved
+    d_q = q @ turn
+    return (d_q + (moved - q @ inner) if needs_all(q) else d_q), upper_triangle(inside - turn @ r), moved
 
 
 def vjp_qr(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
@@ -87,19 +180,19 @@ def vjp_qr(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
     (q, r), (ct_q, ct_r) = out, ct
     count = min(a.shape[-2:])
     g_q = np.zeros_like(q) if ct_q is None else conj(ct_q)
-    g_r = np.zeros_like(r) if ct_r is None else conj(ct_r)
     if q.shape[-1] == count == a.shape[-1]:
-        return conj(tall_gradient(q, r, g_q, g_r))
+        return conj(gradient_of_factors(q, r, g_q, None if ct_r is None else conj(ct_r)))
+    g_r = np.zeros_like(r) if ct_r is None else conj(ct_r)
     first, g_first = q[..., :count], g_q[..., :count]
     square, g_square = r[..., :count, :count], g_r[..., :count, :count]
     if q.shape[-1] > count:
         rest = q[..., count:]
         g_first = g_first - rest @ (adjoint(g_q[..., count:]) @ first)
     if a.shape[-1] == count:
-        return conj(tall_gradient(first, square, g_first, g_square))
+        return conj(gradient_of_factors(first, square, g_first, g_square))
     g_tail = g_r[..., count:]
     g_first = g_first + a[..., count:] @ adjoint(g_tail)
-    head = tall_gradient(first, square, g_first, g_square)
+    head = gradient_of_factors(first, square, g_first, g_square)
     return conj(np.concatenate([head, first @ g_tail], axis=-1))
 
 
@@ -108,7 +201,7 @@ def jvp_qr(tangents: Tangents, out: Any, a: Any, **_options: Any) -> tuple[Any, 
     (t,), (q, r) = tangents, out
     count = min(a.shape[-2:])
     first, rest = q[..., :count], q[..., count:]
-    d_q, d_r, moved = tall_tangents(first, r[..., :count, :count], t[..., :count])
+    d_q, d_r, moved = tangents_of_factors(first, r[..., :count, :count], t[..., :count])
     if rest.shape[-1]:
         turn = adjoint(rest) @ moved
         d_q = np.concatenate([d_q, -(first @ adjoint(turn))], axis=-1)

@@ -11,9 +11,10 @@ import scipy.special as sp
 import scipy.stats
 
 from wengert import random
-from wengert.core.dispatch import as_tensor
+from wengert.core.dispatch import apply, as_tensor
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.primitives import least_squares
 from wengert.scipy import linalg
 from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key
@@ -239,28 +240,39 @@ def distances(root: Any, deviations: Any) -> Any:
     return np.sum(scaled * scaled, axis=0).reshape(deviations.shape[:-1])
 
 
+def singular_density(matrix: Any, deviations: Any) -> Any:
+    """Return logarithms of the density of a normal distribution on the space that its covariance matrix spans."""
+    w = np.linalg.eigvalsh(matrix)
+    kept = w > least_squares.smallest_eigenvalue(w)
+    log_determinant = np.sum(np.log(np.where(kept, w, 1.0)))
+    flat = deviations.reshape(-1, deviations.shape[-1])
+    limit = least_squares.smallest_eigenvalue(np.ones(1, matrix.dtype)).item()
+    inverse = np.linalg.pinv(matrix, rcond=limit, hermitian=True)
+    found = -0.5 * (np.sum(kept) * LOG_TWO_PI + log_determinant + np.sum((flat @ inverse) * flat, axis=-1))
+    inside = np.all(kept) | apply(least_squares.in_support, matrix, flat)
+    return np.where(inside, found, -np.inf).reshape(deviations.shape[:-1])
+
+
 def squeezed(found: Any) -> Any:
     """Return results without axes of length one, as SciPy's."""
     return np.squeeze(found)
 
 
 class MultivariateNormal(WithDensity):
-    """The normal distribution of vectors along the last axis, with a covariance matrix of full rank."""
+    """The normal distribution of vectors along the last axis.
+
+    With `allow_singular` the covariance matrix may be singular; derivatives are then those of constant rank.
+    """
 
     name = "multivariate_normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """Return the logarithm of the density at x."""
-        if allow_singular:
-            raise UsageError(
-                describe(
-                    "multivariate_normal.logpdf",
-                    "allow_singular=True",
-                    "a covariance matrix of full rank is needed for a derivative",
-                    "Leave the option out",
-                )
-            )
         dimension, _, matrix, deviations = located("multivariate_normal.logpdf", mean, cov, x)
+        if allow_singular:
+            if is_concrete(matrix):  # let SciPy say what is wrong with it
+                scipy.stats.multivariate_normal.logpdf(np.zeros(dimension), None, raw(matrix), allow_singular=True)
+            return squeezed(singular_density(matrix, deviations))
         root, log_determinant = factor(matrix)
         return squeezed(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
 
