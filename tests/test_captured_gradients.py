@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.errors import GraphError, UsageError
+from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.functional import GradOperation, Jvp
 
 X = np.array([0.5, 0.7])
@@ -210,3 +210,14 @@ def test_jvp_operation() -> None:
     rule.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct * 2.0,))
     assert Jvp(rule)(3.0, 1.0) == (6.0, 2.0)  # from the reverse rule alone
     assert wg.grad(lambda x: Jvp(lambda y: y**3)(x, 1.0)[1])(2.0) == 12.0
+
+
+def test_integers_among_what_is_captured_are_named() -> None:
+    counts, scale = wg.tensor([1, 2]), wg.tensor([1.0, 2.0])
+    with pytest.raises(DtypeError) as error:
+        wg.grad(lambda x: np.sum(counts * scale * x), captured=[scale, counts])(1.0)
+    assert str(error.value) == (
+        "grad: dtype int64 at captured[1]; a float or complex dtype is needed to differentiate. "
+        "Convert it with .astype(float)."
+    )
+    assert wg.grad(lambda x: np.sum(counts * scale * x), captured=[scale])(1.0)[0] == 5.0

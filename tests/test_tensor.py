@@ -1097,3 +1097,22 @@ def test_flat_elements_are_read_and_set() -> None:
         moved = np.zeros((2, 3))
         moved[index] = step
         assert abs((f(at + moved) - f(at - moved)) / (2 * step) - gradient[index]) < 1e-6
+
+
+def test_scalars_are_looked_up_by_their_numbers() -> None:
+    """As those of NumPy; arrays, with or without axes, and what is recorded on a tape are told apart."""
+    table = {2.0: "two", 3: "three"}
+    row = wg.tensor([2.0, 3.0, 0.5])
+    assert [table.get(x) for x in row] == ["two", "three", None]
+    assert table[row[:2].sum() - 3] == "two"
+    assert row[0] in {2}
+    assert len({row[0], row[1] - 1, 2.0}) == 1
+    one, other = wg.tensor(2.0), wg.tensor(2.0)
+    assert len({one, other, row}) == 3
+    assert 2.0 not in {one: 1}
+    recorded = wg.tensor([2.0], requires_grad=True)[0]
+    assert {recorded: 1}[recorded] == 1
+    assert recorded not in table
+    assert wg.jit(lambda x: {2.0: 10.0}[x[0]])(np.array([2.0])) == 10.0
+    with pytest.raises(GraphError, match=r"looked up or stored by its value; .*\n.*test_tensor"):
+        wg.grad(lambda x: {2.0: 10.0}[x[0]] * x[0])(np.array([2.0]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
-from wengert._refusals import REFUSALS, refusal
+from wengert._refusals import refusal
 from wengert._tree import flatten, unflatten
 from wengert.core.asking import (
     Asked,
@@ -390,11 +390,11 @@ class Tensor(Members, metaclass=MadeByFunctions):
             raise GraphError(describe("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it"))
 
     def __hash__(self) -> int:
-        """Return the hash of the identity; of a scalar inside of a transformation that of its number, as NumPy's is."""
+        """Return the hash of the identity; of a scalar that no tape records that of its number, as NumPy's is."""
         if self.ndim or hasattr(self, "_array"):
             return object.__hash__(self)
         trace = innermost_trace(self)
-        if (REFUSALS.noted is None) if trace is None else trace.level < 1 or is_ended(trace):
+        if trace is not None and (trace.level < 1 or is_ended(trace)):
             return object.__hash__(self)
         number = concrete("hash", self)
         if trace is not None:

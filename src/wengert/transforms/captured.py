@@ -9,11 +9,12 @@ from typing import Any, Self
 
 from wengert._attributes import attribute, own_attributes
 from wengert._tree import flatten, place_of
+from wengert.core.aval import is_differentiable
 from wengert.core.frozen import unfreeze
 from wengert.core.requirements import shown
 from wengert.core.tensor import WATCHING, Tensor
 from wengert.core.watch import rebound, snapshot
-from wengert.errors import GraphError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, UsageError, describe
 from wengert.traces.staging import Staging
 
 __all__ = ["Standing", "captured_tensors", "listed_tensors"]
@@ -105,6 +106,11 @@ def listed_tensors(name: str, captured: Any) -> list[Tensor]:
             raise UsageError(
                 describe(name, given, "a list of Tensors, or True, is needed", "Make it one with wengert.tensor")
             )
+    for i, item in enumerate(items):
+        if not is_differentiable(item.dtype):
+            given = f"dtype {item.dtype} at captured[{i}]"
+            needed = "a float or complex dtype is needed to differentiate"
+            raise DtypeError(describe(name, given, needed, "Convert it with .astype(float)"))
     if len({id(x) for x in items}) < len(items):
         given = "a Tensor that is listed twice in captured"
         raise UsageError(describe(name, given, "each once is needed", "Leave it out"))
