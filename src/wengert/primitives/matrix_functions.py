@@ -14,6 +14,7 @@ derivative along the transposes, which needs no larger matrix.
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,12 +61,14 @@ def with_blocks(a: Any, directions: Sequence[Any]) -> Any:
 def derivative_along(function: Function, a: Any, directions: Sequence[Any]) -> Any:
     """Return the derivative of a function of matrices along directions, each of which is made as large as A.
 
-    But not larger than 1, for what is not above the range of numbers shall not be in the corner, either.
+    But not larger than 1, for what is not above the range of numbers shall not be in the corner, either. A direction is
+    divided by its largest element, so that multiples of one have the same roundings.
     """
     n, size = len(a), min(exponent_of(a), 0) if np.any(a) else 0
-    exponents = [exponent_of(x) - size for x in directions]
-    scaled = [times_power(x, -exponent) for x, exponent in zip(directions, exponents, strict=True)]
-    return times_power(function(with_blocks(a, scaled))[:n, -n:], sum(exponents))
+    fractions, exponents = zip(*[np.frexp(np.max(np.abs(x))) for x in directions], strict=True)
+    unit = [times_power(x, size - e) / f for x, f, e in zip(directions, fractions, exponents, strict=True)]
+    found = function(with_blocks(a, unit))[:n, -n:] * math.prod(fractions)
+    return times_power(found, sum(map(int, exponents)) - size * len(directions))
 
 
 def along(derivative: Function, a: Any, directions: Sequence[Any]) -> Any:
