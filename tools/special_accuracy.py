@@ -36,6 +36,16 @@ allows. Points between positive numbers are drawn by their logarithm. `python -m
 this page; without `--page` it measures the errors, with mpmath, and tests do so at a few points.
 """
 FOOT = """
+Beyond these ranges, to the smallest and largest numbers, derivatives are as good as SciPy's values, of which they are
+made. Those are infinite, 0 or NaN before the function is, or have no digit, in these places:
+
+* `gammaln`, `loggamma`, `iv`, `kv`, `kn`, `jv`, `jn`, `modstruve` and scaled Bessel functions of subnormal numbers;
+  `iv` and `jv` where they are below 1e-300; `kv`, `kn` and `spherical_kn` from 700 on, where `k0` and `k1` go on;
+* `sindg`, `cosdg`, `tandg` and `cotdg` from 1e14 on, `cotdg` below 1e-14;
+* Bessel's and Struve's functions from 1e15 on, and `struve` where it is infinite;
+* `rgamma` left of -170 at whole numbers, of the second order;
+* `i0e`, `i1e` and `ive` have a kink at 0, where the sign is 0, as that of `abs` is.
+
 `hyp1f1` of SciPy 1.17 takes time in proportion to a large positive argument, seconds from 1e11 on, here as there: its
 exponential overflows from 710 on, so keep arguments below.
 """
@@ -132,6 +142,7 @@ ERROR = [
     Row("erfcinv", inverse(mp.erfc, scipy.special.erfcinv), [(1e-300, 1.9)]),
     Row("ndtr", normal_integral, [(-37, 8)]),
     Row("log_ndtr", log_normal_integral, [(-1e3, 30)]),
+    Row("log_ndtr", log_normal_integral, [(-1e8, -1e3)], slow=True),
     Row("ndtri_exp", inverse(log_normal_integral, scipy.special.ndtri_exp), [(-1e4, -1e-2)]),
     Row("wofz", lambda x: mp.exp(-x * x), [(-20, 20)], part="real"),
     Row("wofz", lambda x: mp.exp(-x * x) * mp.erfi(x), [(-20, 20)], part="imag"),
@@ -146,10 +157,13 @@ GAMMA = [
     Row("gamma", mp.gamma, [(1e-100, 170)]),
     Row("factorial", mp.factorial, [(1e-10, 150)]),
     Row("gammaln", lambda x: mp.log(abs(mp.gamma(x))), [(1e-100, 1e10)]),
+    Row("gammaln", mp.loggamma, [(1e10, 1e150)], slow=True),
+    Row("gammaln", mp.loggamma, [(0.99, 2.01)]),
     Row("gammaln", lambda x: mp.log(abs(mp.gamma(x))), [(-20, 0)]),
     Row("loggamma", mp.loggamma, [(1e-3, 1e5)]),
     Row("digamma", mp.digamma, [(1e-100, 1e100)]),
     Row("digamma", mp.digamma, [(-10, 0)]),
+    Row("digamma", mp.digamma, [(1.46, 1.4633)]),
     Row("psi", mp.digamma, [(1e-5, 1e5)]),
     Row("rgamma", mp.rgamma, [(-20, 50)]),
     Row("polygamma", lambda x: mp.polygamma(2, x), [(1e-10, 1e10)], fixed=(2,)),
@@ -160,6 +174,7 @@ GAMMA = [
     Row("zeta", mp.zeta, [(-10, 0.9)]),
     Row("zeta", mp.zeta, [(-0.01, 0.01)]),
     Row("zeta", mp.zeta, [(1.001, 30)]),
+    Row("zeta", mp.zeta, [(30, 500)], digits=200, slow=True),
 ]
 
 
@@ -287,6 +302,11 @@ def degrees(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: function(x * mp.pi / 180)
 
 
+def small_spence(x: Any) -> Any:
+    """Return Spence's function Li2(1 - x) by that of x."""
+    return mp.pi**2 / 6 - mp.log(x) * mp.log1p(-x) - mp.polylog(2, x)
+
+
 ELEMENTARY = [
     Row("expit", lambda x: 1 / (1 + mp.exp(-x)), [(-700, 40)]),
     Row("log_expit", lambda x: -mp.log1p(mp.exp(-x)), [(-700, 700)]),
@@ -309,6 +329,7 @@ ELEMENTARY = [
     Row("cosm1", lambda x: mp.cos(x) - 1, [(-3, 3)]),
     Row("cosm1", lambda x: -2 * mp.sin(x / 2) ** 2, [(1e-100, 1)]),
     Row("spence", lambda x: mp.polylog(2, 1 - x), [(1e-3, 0.99)]),
+    Row("spence", small_spence, [(1e-17, 1e-3)], digits=60),
     Row("spence", lambda x: mp.polylog(2, 1 - x).real, [(1, 1e10)]),
     Row("cbrt", mp.cbrt, [(1e-300, 1e300)]),
     Row("exp2", lambda x: mp.mpf(2) ** x, [(-1000, 1000)]),
@@ -334,6 +355,20 @@ BESSEL = [
         Row(name, lambda x, exact=exact, v=v: exact(v, x), [(1e-2, 60)], 1e-11, 1e-10, slow=name[0] in "yk")
         for v, names in enumerate(("j0 y0 i0 k0", "j1 y1 i1 k1"))
         for name, exact in zip(names.split(), (mp.besselj, mp.bessely, mp.besseli, mp.besselk), strict=True)
+    ),
+    *(
+        Row(name, lambda x, exact=exact, v=v: exact(v, x), [(1e-100, 1e-2)], fixed=(v,), slow=v > 1)
+        for name, exact in (("jv", mp.besselj), ("yv", mp.bessely), ("iv", mp.besseli), ("kv", mp.besselk))
+        for v in (0.5, 2.0)
+    ),
+    *(
+        Row(name, lambda x, exact=exact, v=v: exact(v, x), [(1e-100, 1e-2)])
+        for v, name, exact in (
+            (1, "j1", mp.besselj),
+            (1, "i1", mp.besseli),
+            (0, "k0", mp.besselk),
+            (1, "k1", mp.besselk),
+        )
     ),
     Row("ive", lambda x: mp.besseli(1.5, x) * mp.exp(-x), [(1e-2, 1e6)], fixed=(1.5,)),
     Row("kve", lambda x: mp.besselk(1.5, x) * mp.exp(x), [(1e-2, 1e6)], fixed=(1.5,)),
@@ -421,6 +456,7 @@ LAMBERT = [
     Row("lambertw", mp.lambertw, [(1e-300, 1e300)], part="real"),
     Row("wrightomega", lambda x: mp.lambertw(mp.exp(x)), [(-600, 600)]),
     Row("wrightomega", lambda x: mp.lambertw(mp.exp(x)), [(-5, 5)]),
+    Row("wrightomega", lambda x: mp.lambertw(mp.exp(x)), [(600, 1e6)], digits=60, slow=True),
 ]
 ROWS = [*LAMBERT, *ERROR, *GAMMA, *INCOMPLETE, *DISTRIBUTION, *ELEMENTARY, *BESSEL, *INTEGRALS, *HYPERGEOMETRIC]
 

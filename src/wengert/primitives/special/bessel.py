@@ -178,7 +178,10 @@ def struve_derivative_value(v: Any, x: Any, *, modified: bool, order: int) -> An
     near = np.abs(x) < (12.0 if modified else np.sqrt(6 * np.maximum(v + 1.5, 1.0)))
     series = struve_series(v, np.where(near, x, 1.0), 1 if modified else -1, order)
     v, x, near = v[..., 0], x[..., 0], near[..., 0]
-    rest = by_lower_orders(sp.modstruve if modified else sp.struve, v, np.where(near, 12.0, x), order)
+    function, far = (sp.modstruve if modified else sp.struve), np.where(near, 12.0, x)
+    rest = by_lower_orders(function, v, far, order)
+    if modified:  # where it is infinite, and differences have no value, it is as large as its neighbours
+        rest = np.where(np.isinf(function(v, far)), function(v - order, far), rest)
     return np.where(near, series, rest).astype(dtype)[()]
 
 
