@@ -118,7 +118,7 @@ KINKS = {
     **dict.fromkeys(("linalg.cholesky", "linalg.eigvalsh"), TRIANGLE),
     "linalg.eigh": f"{TRIANGLE} {REPEATED.format('eigenvalues')}",
     "linalg.eig": REPEATED.format("eigenvalues"),
-    "linalg.svd": f"{REPEATED.format('singular values')} Singular values of 0 get 0.",
+    "linalg.svd": f"{REPEATED.format('singular values')} Vectors of singular values of 0 have none.",
     "linalg.svdvals": "Singular values of 0 get 0.",
     **dict.fromkeys(("linalg.pinv", "linalg.lstsq"), "The rank counts as constant."),
 }
