@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -717,6 +718,17 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         if not isinstance(want, Exception):
             expected = function(n)
             assert list(map(int, want)) == (expected if isinstance(expected, list) else [expected])
+
+
+@pytest.mark.parametrize("n", [3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1])
+def test_whole_numbers_of_pythons_are_compared_with_floats_exactly(n: int) -> None:
+    def function(n: Any, x: Any) -> Any:
+        return [n > x, n >= x, x < n, n == x, x != n, n > 2.5, n < 2.0**53, n >= 2**53 + 1, x == 2**53 + 1]
+
+    segments = segmented(inlined(trace(function)(3, 0.5)))
+    assert segments.whole is not None, [part.reasons for part in segments.parts]
+    for x in (3.0, float(n), math.nextafter(n, math.inf), math.inf, math.nan):
+        assert list(map(bool, segments.run([n, x], checked))) == function(n, x)
 
 
 def outcome(function: Callable[[], Any]) -> Any:

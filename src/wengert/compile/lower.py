@@ -19,7 +19,7 @@ from wengert.compile.arrangement import difference, imaginary, part, triangle, v
 from wengert.compile.branches import are_short, selected, specialised, taken
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
-from wengert.compile.counting import COUNTING, is_whole_number, too_large
+from wengert.compile.counting import COUNTING, is_whole_number, too_large, too_long_to_compare
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.index_maps import Index
 from wengert.compile.inline import of_dtype
@@ -159,6 +159,7 @@ class Lowering:
             results.append(found)
             if is_whole_number(equation.outputs[k]):
                 self.nodes.outside += too_large(self.nodes, equation.primitive.name, args)
+        self.nodes.outside += too_long_to_compare(self.nodes, equation.primitive.name, equation.inputs, args)
         return results
 
     def chosen(self, equation: Equation) -> Sequence[Value] | Refused:
