@@ -73,6 +73,11 @@ class Callee:
         self.busy = ctypes.c_int64() if self.size <= LARGE else GENERATION
         self.generation, self.lock = GENERATION.value, threading.Lock()
 
+    @property
+    def is_left(self) -> bool:
+        """Whether other calls may begin before one ends, or each one needs an arena of its own."""
+        return self.releases or self.looks or self.arena is None
+
     def new_arena(self) -> np.ndarray[Any, Any]:
         """Return an arena for one call."""
         memory = room(self.size)

@@ -318,15 +318,18 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
 def compute(b: Builder, variant: Value, frame: Value) -> None:
     """Run the kernel, without the interpreter lock if that is worth while; return whether there was memory.
 
-    Kernels that take long look up, so that signals are answered and other threads run, all of which may call this; so
-    the arena belongs to one call, whether or not it releases the lock, and nobody asks for it without.
+    Kernels that take long may look up, so that signals are answered and other threads run, all of which may call this;
+    so the arena belongs to one call, whether or not it releases the lock, and nobody asks for it without.
     """
     addresses, arena = frame.field("addresses"), variant.get("arena")
-    team, busy, generation = b.stack(POINTER), variant.get("busy"), variant.get("generation").load()
+    team, busy = b.stack(POINTER), variant.get("busy")
     team.store(None)
     with b.when(variant.get("team").differs(None)):
         team.store(variant.get("team").load())
-    copied = b.stack(POINTER)
+    with b.when(busy.equals(None)):
+        b.do(variant.get("kernel"), addresses, arena, team.load())
+        b.give(True)
+    copied, generation = b.stack(POINTER), variant.get("generation").load()
     copied.store(None)
     own = busy.load("acquire").differs(generation)
     with b.when(own) as otherwise:

@@ -131,7 +131,8 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.arena = None if callee.arena is None else callee.arena.ctypes.data
         pieces = callee.pieces()
         view.size, view.pieces, view.count = callee.size, tables.pieces(pieces), len(pieces)
-        view.busy, view.generation = ctypes.addressof(callee.busy), ctypes.addressof(GENERATION)
+        view.busy = ctypes.addressof(callee.busy) if callee.is_left else None
+        view.generation = ctypes.addressof(GENERATION)
         view.team, view.releases = None if callee.team is None else ctypes.addressof(callee.team), callee.releases
         view.copied, view.copies = tables.words(tables.copied), len(tables.copied)
         view.holds = bool(tables.copied) or any(isinstance(kind, ContainerKind) for kind in arguments)
