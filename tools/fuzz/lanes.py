@@ -56,6 +56,8 @@ RULED = templates(
 )
 COUNTS = ("3", "2", "n[0] + 1", "n[1]", "np.sum(n) % 4", "np.argmax(x) + 1", "n[2] + n[0]")
 """How often loops repeat."""
+SAME = ""
+"""In place of the letter of its shape, what stands for a result that is the same in all lanes, which have no axis."""
 SIZES = (1, 2, 2, 3)
 LEVELS = (2, 2, 2, 3)
 LEAVES = ("x", "y", "r", "n", "m")
@@ -285,10 +287,11 @@ def program_text(choice: random.Random, features: frozenset[str]) -> tuple[str, 
             lines += choice.choice(makers)(scope, 2)
     lines += maker.block(scope, choice.randint(0, 2), 1)
     results = [n for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fci"][-5:]
-    lines.append(f"return ({', '.join([*(n.text for n in results), maker.value('S', scope)])},)")
+    same = ["WEIGHTS[1] * 2.0"] * (choice.random() < 0.2)
+    lines.append(f"return ({', '.join([*(n.text for n in results), maker.value('S', scope), *same])},)")
     lines.insert(0, "s = r * 1.0")
     text = "\n".join(["def program(x, y, r, n, m):", *("    " + line for line in lines)]) + "\n"
-    return text, [*(n.kind for n in results), "S"]
+    return text, [*(n.kind for n in results), "S", *(SAME for _ in same)]
 
 
 def random_lanes(seed: int, index: int, features: frozenset[str] = FEATURES) -> LaneProgram:
@@ -297,7 +300,7 @@ def random_lanes(seed: int, index: int, features: frozenset[str] = FEATURES) -> 
     features = some_of(choice, features - LEFT_OUT) | {"branches", "while", "loops", "functions", "calls"}
     text, kinds = program_text(choice, features)
     shapes: dict[str, tuple[int, ...]] = {"x": (3,), "y": (2, 3), "r": (), "n": (3,), "m": (3,)}
-    ranks = [len(SHAPES[kind]) for kind in kinds]
+    ranks = [None if kind == SAME else len(SHAPES[kind]) for kind in kinds]
     levels, outs = [], []
     for level in range(choice.choice(LEVELS)):
         axes = lane_axes(choice, shapes)
@@ -307,7 +310,7 @@ def random_lanes(seed: int, index: int, features: frozenset[str] = FEATURES) -> 
                 shape = list(shapes[leaf])
                 shape.insert(axis % (len(shape) + 1), size)
                 shapes[leaf] = tuple(shape)
-        outs.append(tuple(random_axis(choice, rank + level + 1) for rank in ranks))
+        outs.append(tuple(None if rank is None else random_axis(choice, rank + level + 1) for rank in ranks))
         levels.append(
             f"    f = between(wg.vmap(f, in_axes={axes_text(choice, axes)}, out_axes=out_axes[{level}]), {level + 1})"
         )
