@@ -22,7 +22,9 @@ import scipy.special as sp
 
 import wengert as wg
 from tests.cases import OPTIONS, together
-from wengert.scipy import stats
+from tests.test_stats import CONTINUOUS, SHAPES
+from tools.special_accuracy import ROWS, Row
+from wengert.scipy import special, stats
 
 pytestmark = pytest.mark.filterwarnings("ignore::wengert.errors.DetachedWarning")  # of derivatives that are 0
 Function = Callable[..., Any]
@@ -151,7 +153,7 @@ SMOOTH = {
 def test_derivatives_where_rules_choose_are_those_of_the_smooth_function(name: str) -> None:
     case = SMOOTH[name]
     tasks = [(at, one) for at in case.points for one in combinations(len(at), case.order)]
-    for at, one in few(tasks, name, 6):
+    for at, one in few(tasks, name, 4):
         orders = tuple(one.count(i) for i in range(len(at)))
         require(name, case.function, at, one, difference(case.exact, at, orders))
 
@@ -231,3 +233,63 @@ def test_derivatives_at_ends_are_limits_in_every_mode(name: str) -> None:
     f, at, limits = LIMITS[name]
     for combination, right in limits.items():
         require(name, f, at, combination, right)
+
+
+# Kinds of numbers
+
+KINDS: dict[str, Callable[[float], Any]] = {
+    "float": float,
+    "NumPy's float": np.float64,
+    "0-d": np.array,
+    "one element": lambda x: np.array([x]),
+    "elements": lambda x: np.array([x, x]),
+}
+
+
+def slopes(f: Function, point: Sequence[float], make: Callable[[float], Any]) -> list[float]:
+    """Return the value of a function of numbers of one kind, and its derivatives."""
+    given = [make(x) for x in point]
+    value, gradient = wg.value_and_grad(lambda *xs: np.sum(f(*xs)), argnums=tuple(range(len(given))))(*given)
+    return [float(value) / np.size(given[0]), *[float(np.ravel(ct)[0]) for ct in gradient]]
+
+
+def require_alike(name: str, f: Function, point: Sequence[float]) -> None:
+    """Compare what numbers of each kind give."""
+    found = {kind: slopes(f, point, make) for kind, make in KINDS.items()}
+    for kind, one in found.items():
+        np.testing.assert_allclose(one, found["elements"], rtol=1e-12, err_msg=f"{name} {point} {kind}")
+
+
+@together("row", [row for row in ROWS if OPTIONS.every or not row.slow])
+def test_special_functions_are_the_same_of_numbers_of_every_kind(row: Row) -> None:
+    for seed in range(3 if OPTIONS.every else 1):
+        require_alike(row.name, row.function, row.drawn(np.random.default_rng(seed)))
+
+
+@together("name", CONTINUOUS)
+def test_distributions_are_the_same_of_numbers_of_every_kind(name: str) -> None:
+    distribution = getattr(stats, name)
+    for method in few(("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"), name, 3):
+        for x in (0.3, 0.8) if OPTIONS.every else (0.8,):
+            require_alike(f"{name}.{method}", getattr(distribution, method), (x, *SHAPES.get(name, ()), 0.1, 1.3))
+
+
+SMALL = [
+    (sp.beta, 2, 1.25),
+    (sp.boxcox1p, 1, 1.25),
+    (sp.chdtr, 1, 1.25),
+    (sp.gammainc, 2, 0.7),
+    (special.spherical_jn, 2, 1.25),
+    (special.spherical_kn, 1, 0.7),
+]
+
+
+@together("f, n, x", SMALL)
+def test_whole_numbers_of_few_bits_do_not_shorten_floats(f: Function, n: int, x: float) -> None:
+    right = wg.grad(lambda x: f(n, x))(x)
+    for dtype in (
+        ("u1", "i1", "u2", "i2", "i4", "u8", "?") if n == 1 and f is sp.chdtr else ("u1", "i1", "u2", "i2", "u8")
+    ):
+        for number in (np.array(n, dtype), np.array([n], dtype)):
+            found = wg.grad(lambda x, number=number: np.sum(f(number, x)))(x)
+            np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=dtype)

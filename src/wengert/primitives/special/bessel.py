@@ -214,7 +214,8 @@ def spherical(name: str, lower: float, upper: float) -> Elementwise:
         return function(n, z, derivative)
 
     def rule(t: Any, _out: Any, n: Any, z: Any, *, derivative: bool) -> Any:
-        """Differentiate by z, with nothing of order -1."""
+        """Differentiate by z, with nothing of order -1; orders without a sign have no negative factor."""
+        n = n.astype(np.int64) if hasattr(n, "dtype") else n
         below = at_order(np.maximum(n - 1, 0), z, derivative) * (lower * n)
         return t * (below + at_order(n + 1, z, derivative) * (upper * (n + 1))) / (2 * n + 1)
 

@@ -36,21 +36,25 @@ def special(ufunc: np.ufunc, *rules: Rule | None) -> Elementwise:
 def of_scalars(rule: Rule) -> Rule:
     """Return a rule that is given scalars of NumPy where all operands are Python numbers, which do not divide by 0.
 
-    (Functions of one operand get them anyway.) What has no sign, truth values too, is floats to it.
+    (Functions of one operand get them anyway.) What has no sign, or too few bits for floats of double precision, is
+    floats to it, those of the cotangent.
     """
 
     @functools.wraps(rule)
     def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
         if all(x is None or is_weak(x) for x in operands):
             operands = tuple(x if x is None else strengthened(x) for x in operands)
-        return rule(t, out, *map(of_sign, operands))
+        return rule(t, out, *[as_floats(x, t) for x in operands])
 
     return strong_rule
 
 
-def of_sign(x: Any) -> Any:
-    """Return what has no sign as floats, and others as they are."""
-    return x.astype(np.result_type(x.dtype, np.float32)) if hasattr(x, "dtype") and x.dtype.kind in "bu" else x
+def as_floats(x: Any, t: Any) -> Any:
+    """Return what has no sign, or fewer than 32 bits, as floats like the cotangent, and others as they are."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype.kind not in "bui" or (dtype.kind == "i" and dtype.itemsize >= 4):
+        return x
+    return x.astype(np.finfo(t.dtype).dtype)
 
 
 def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:
