@@ -389,6 +389,9 @@ def test_norms_and_conditions_share_equally_between_repeated_singular_values() -
         norm = lambda a, order=order: np.linalg.norm(a, order)
         np.testing.assert_allclose(wg.grad(norm)(flat), flat / 15, atol=1e-15)
         np.testing.assert_allclose(wg.jvp(norm, (flat,), (DIRECTION,))[1], np.sum(flat * DIRECTION) / 15)
+    turned = Q.T @ DIRECTION
+    found = second(lambda a: np.linalg.norm(a, "nuc"), Q, DIRECTION)
+    np.testing.assert_allclose(found, Q @ (turned - turned.T) / 2, atol=1e-14)
 
 
 @pytest.mark.parametrize("values", [np.linalg.eigvalsh, np.linalg.svdvals])

@@ -72,7 +72,7 @@ def greatest(size: Any, axis: Any, keepdims: bool = False) -> Any:
 def matrix_norm_of_order(x: Any, order: Any, rows: int, columns: int) -> Any:
     """Return an operator norm of the matrices along two axes."""
     if order in (2, -2, "nuc"):
-        values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"shared": True})
+        values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"still": True, "shared": order != "nuc"})
         if order == "nuc":
             return np.sum(values, axis=-1)
         return greatest(values, -1) if order == 2 else np.min(values, axis=-1)
@@ -118,7 +118,7 @@ def cond(x: Any, p: Any = None) -> Any:
         raise np.linalg.LinAlgError(describe("cond", f"shape {x.shape}", needed, "Leave empty matrices out"))
     with np.errstate(all="ignore"):
         if p is None or p in (2, -2):
-            s = singular_values(x, {"shared": True})
+            s = singular_values(x, {"still": True, "shared": True})
             ratio: Any = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
         else:
             ratio = condition_by_inverse(square("cond", x), p)

@@ -468,22 +468,22 @@ by_singular_values: Primitive = opaque(
 )
 
 
-def singular_values_along(t: Any, a: Any, strict: bool = True) -> Any:
-    """Return the tangents of singular values: of those that are 0 how they grow, to one side.
+def singular_values_along(t: Any, a: Any, growing: bool = True, strict: bool = True) -> Any:
+    """Return the tangents of singular values: of those that are 0 how they grow, to one side, or 0.
 
     Tangents of these are refused in strictness; else they are NaN, for those that nobody may ever use.
     """
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
     both, _ = parts_of(adjoint(u) @ t @ adjoint(vh))
     found = moving(along_clusters(both, s, descending=True), s)
-    if is_regular(s):
+    if not growing or is_regular(s):
         return found
     first, last = apply(null_vectors, u, s, vh, t, strict=strict)
     return found + np.sum(conj(first) * (t @ last), axis=-2).real
 
 
-def evaluate_svdvals(a: Any, *, shared: bool = False) -> Any:
-    """Evaluate `numpy.linalg.svdvals`; `shared` says that repeated ones share equally, and those that are 0 stay."""
+def evaluate_svdvals(a: Any, *, still: bool = False, shared: bool = False) -> Any:
+    """Evaluate `numpy.linalg.svdvals`; in norms those that are 0 keep `still`, and repeated ones have `shared`."""
     return np.linalg.svd(a, compute_uv=False)
 
 
@@ -492,12 +492,12 @@ def vjp_svdvals(ct: Any, _out: Any, a: Any, *, shared: bool = False, **_options:
     return conj(apply(by_singular_values, ct, a, shared=shared))
 
 
-def jvp_svdvals(tangents: Tangents, out: Any, a: Any, *, shared: bool = False, **_options: Any) -> Any:
+def jvp_svdvals(
+    tangents: Tangents, out: Any, a: Any, *, still: bool = False, shared: bool = False, **_options: Any
+) -> Any:
     """Return the diagonal of U^H dA V, with vectors for which that is diagonal within clusters."""
-    if not shared:
-        return singular_values_along(tangents[0], a)
-    u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
-    return moving(mean_of_cluster(diagonal_of(adjoint(u) @ tangents[0] @ adjoint(vh)).real, out), out)
+    found = singular_values_along(tangents[0], a, growing=not still)
+    return mean_of_cluster(found, out) if shared else found
 
 
 svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"), fresh=True)
