@@ -68,9 +68,13 @@ def class_attribute(kind: type, name: str, default: Any = None) -> Any:
 def has_class_attribute(kind: type, name: str) -> bool:
     """Tell whether a class has an attribute: the special methods of its instances, for Python looks for them there.
 
+    It is for names that classes as such have not, in `type`.
+
     >>> has_class_attribute(list, "__len__"), has_class_attribute(int, "__len__")
     (True, False)
     """
+    if type(kind) is type:
+        return hasattr(kind, name)
     return any(name in vars(base) for base in kind.__mro__)
 
 

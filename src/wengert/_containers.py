@@ -96,7 +96,7 @@ FIELDS = "__dataclass_fields__"
 
 def is_dataclass(kind: type[Any]) -> bool:
     """Tell whether a class is one, as `dataclasses` does, which takes a millisecond to import."""
-    return hasattr(kind, FIELDS) and (type(kind) is type or has_class_attribute(kind, FIELDS))
+    return has_class_attribute(kind, FIELDS)
 
 
 def register_on_sight(kind: type[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import refusal
-from wengert.core.dispatch import array_of_any, as_tensor, checked, plain_array
+from wengert.core.dispatch import ARRAYS, array_of_any, as_tensor, checked, plain_array
 from wengert.core.objects import array_of_lists
 from wengert.core.requirements import as_dtype, require_flag
 from wengert.core.source import user_stacklevel
@@ -65,7 +65,7 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
                     )
                 )
             ) from error
-    if not isinstance(found, np.ndarray | float | int):
+    elif not isinstance(found, ARRAYS):
         found = array_of_any(found, dtype)
     made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
     if not requires_grad:

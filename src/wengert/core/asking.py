@@ -259,13 +259,17 @@ DRIVERS = ("scipy.differentiate", "scipy.integrate", "scipy.optimize", "scipy.sp
 
 def is_driver_asking(frame: FrameType | None) -> bool:
     """Tell whether a driver of SciPy's asks, which counts on ndarrays: of what a function returned, say."""
-    asks = beyond_own(frame)
-    return asks is not None and str(asks.f_globals.get("__name__")).startswith(DRIVERS)
+    while frame is not None:  # as `beyond_own`, in a tenth of its time
+        module = str(frame.f_globals.get("__name__"))
+        if module[:8] != "wengert.":
+            return module[:6] == "scipy." and module.startswith(DRIVERS)
+        frame = frame.f_back
+    return False
 
 
 def is_scipy_asking(frame: FrameType) -> bool:
     """Tell whether it is SciPy that calls a function of NumPy's in C."""
-    return str(frame.f_globals.get("__name__")).startswith("scipy.")
+    return bool(frame.f_globals.get("__name__", "")[:6] == "scipy.")
 
 
 def beyond_own(frame: FrameType | None) -> FrameType | None:

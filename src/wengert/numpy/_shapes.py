@@ -271,11 +271,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
     """Return arrays with axes of length one put around theirs up to `ndim`; one alone not as a tuple."""
-    if any(type(x) is Tensor and innermost_trace(x) is not None for x in arrays):
-        for array in arrays:
-            if type(array) is Tensor:
-                array._refuse_c_code()
-    elif is_driver_asking(sys._getframe(1)):
+    traced = [x for x in arrays if type(x) is Tensor and x._trace is not None and innermost_trace(x) is not None]
+    for x in traced:
+        x._refuse_c_code()
+    if not traced and is_driver_asking(sys._getframe(2)):
         return getattr(np, name)(*[np.array(x) for x in arrays])
     results = []
     for array in arrays:
