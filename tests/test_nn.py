@@ -1146,3 +1146,17 @@ def test_many_equal_terms_of_an_element_keep_their_digits() -> None:
     x = np.ones(2, np.float32)
     found = wg.grad(lambda x: np.sum(np.take(x, np.zeros(1_000_000, int)) * np.float32(0.1)))(x)
     np.testing.assert_allclose(found, [1e6 * np.float64(np.float32(0.1)), 0.0], rtol=1e-7)
+
+
+@together("dtype", [np.float64, np.float32])
+def test_logarithms_of_large_shares_keep_their_digits(dtype: Any) -> None:
+    rest = np.array([1e-3, 1e-7, 1e-20, 1e-30])
+    x = np.stack([np.zeros(4), np.log(rest), np.full(4, -80.0)], 1).astype(dtype)
+    want = -np.log1p(np.sum(np.exp(x[:, 1:].astype(float)), 1))
+    few = 1e-5 if dtype == np.float32 else 1e-12
+    for f in (functional.log_softmax, wg.jit(functional.log_softmax), wg.vmap(functional.log_softmax)):
+        np.testing.assert_allclose(f(x)[:, 0], want, rtol=few)
+    np.testing.assert_allclose(functional.log_softmax(x.T, 0)[0], want, rtol=few)
+    np.testing.assert_allclose(functional.log_softmax(x[2])[0], want[2], rtol=few)
+    losses = functional.cross_entropy(x, np.zeros(4, int), "none")
+    np.testing.assert_allclose(losses, -want, rtol=few)
