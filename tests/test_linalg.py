@@ -487,6 +487,18 @@ def test_vectors_of_singular_values_of_0_have_no_derivatives() -> None:
     np.testing.assert_allclose(wg.grad(leading_part)(flat), wg.grad(leading_part)(near), atol=1e-6)
 
 
+def test_singular_vectors_that_a_mask_leaves_out_are_traced() -> None:
+    def loss(a: Any) -> Any:
+        kept = np.array([True, False])
+        u, s, vh = np.linalg.svd(a)
+        return np.sum(np.where(kept[:, None, None], u * WEIGHTS + vh * DIRECTION, 0.0)) + np.sum(np.where(kept, s.T, 0))
+
+    stack = np.stack([np.diag([1.0, 2.0, 4.0]) + DIRECTION, np.outer(WEIGHTS[0], DIRECTION[0])])
+    found = wg.jit(wg.grad(loss))(stack)
+    np.testing.assert_allclose(found, wg.grad(loss)(stack), rtol=1e-12)
+    np.testing.assert_array_equal(found[1], 0.0)
+
+
 def test_functions_of_matrices_by_eigenvectors_are_not_differentiated_twice_at_repeated_eigenvalues() -> None:
     def trace(a: Any) -> Any:
         w, v = np.linalg.eigh(symmetric(a))

@@ -164,6 +164,11 @@ def nonzero(s: Any) -> Any:
     return s if is_regular(s) else np.where(s <= smallest_gap(s), np.inf, s)
 
 
+def vanishing(s: Any) -> Any:
+    """Return which singular values of arrays are zero; examples for traces may be negative, and are none."""
+    return np.abs(s) <= smallest_gap(s)
+
+
 def moving(ct_s: Any, s: Any) -> Any:
     """Return the cotangents (or tangents) of singular values, 0 where these are 0, as those of |x| are there."""
     return ct_s if is_regular(s) else np.where(s <= smallest_gap(s), 0, ct_s)
@@ -219,7 +224,7 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
 
 def evaluate_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
     """Evaluate `at_zero`: zeros; an error if there is something for singular values that are 0, beside the scale."""
-    zero, limit = s <= smallest_gap(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
+    zero, limit = vanishing(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
     wrong = zero[..., None, :] & zero[..., :, None] & (np.abs(x) > limit)
     for column in columns:
         wrong = wrong | np.any(zero[..., None, :] & (np.abs(column) > limit), axis=-2, keepdims=True)
@@ -387,7 +392,7 @@ null_vectors = opaque(
 def evaluate_motionless(t: Any, s: Any, *changes: Any, strict: bool) -> Any:
     """Evaluate `motionless`: zeros; an error, or NaN, if what must not change does where singular values are 0."""
     shape = np.broadcast_shapes(t.shape[:-2], s.shape[:-1], *[x.shape[:-2] for x in changes])
-    zero = np.any(s <= smallest_gap(s), axis=-1)
+    zero = np.any(vanishing(s), axis=-1)
     changed = np.zeros(shape, bool)
     for x in changes:
         changed |= zero & np.any(x != 0, axis=(-2, -1))
@@ -402,7 +407,7 @@ motionless = constant("motionless", evaluate_motionless, form=Routine("(m,n),(k)
 def evaluate_without_rest(u: Any, s: Any, vh: Any, t: Any) -> Any:
     """Evaluate `without_rest`: t; an error if there is something where singular values are 0."""
     rest = np.max(np.abs(beyond(u, s, vh, t)), axis=(-2, -1), initial=0)
-    there = np.any(s <= smallest_gap(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
+    there = np.any(vanishing(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
     if there.any():
         raise unsettled("reverse mode over reverse mode")
     return np.broadcast_to(t, (*there.shape, *t.shape[-2:])).copy()
