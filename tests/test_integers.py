@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.cases import some_of, together
+from tests.cases import OPTIONS, some_of, together
 from wengert.errors import DtypeError
 
 Program = Callable[[Any, Any], Any]
@@ -197,6 +197,54 @@ def test_integers_decide_as_in_python(program: Program, n: Any) -> None:
     for name, run in MODES.items():
         found = outcome(lambda run=run: run(program, 2.5, n))
         assert alike(found, wanted), f"{name}: {found} for {wanted}"
+
+
+def larger_times(n: Any) -> Any:
+    return max(n, 3) * 100
+
+
+def smaller_times(n: Any) -> Any:
+    return 100 * min(n, 3) + 1
+
+
+def by_expression(n: Any) -> Any:
+    return ~(n if n > 2 else 3) << 6
+
+
+def by_statement(n: Any) -> Any:
+    if n > 2:  # noqa: SIM108 - a statement is meant
+        found = n
+    else:
+        found = 3
+    found *= 100
+    return -found % 97
+
+
+def of_three(n: Any) -> Any:
+    return abs(max(n, -2, min(n, 1))) ** 5
+
+
+def divided(n: Any) -> Any:
+    return 10 // min(n, 5)
+
+
+def by_or(n: Any) -> Any:
+    return (n or 5) * 100 + np.float32(0.5)
+
+
+TYPED = [larger_times, smaller_times, by_expression, by_statement, of_three, divided, by_or]
+
+
+@together("program", TYPED)
+def test_operators_wrap_where_the_number_chosen_does(program: Callable[[Any], Any]) -> None:
+    for name in DTYPES[: 7 if OPTIONS.every else 2]:  # of uint64, what has no room in 64 bits is refused
+        jitted, lanes = wg.jit(program), wg.jit(wg.vmap(program))
+        for number in NUMBERS:
+            if np.iinfo(name).min <= number <= np.iinfo(name).max:
+                n = np.dtype(name).type(number)
+                with np.errstate(all="ignore"):
+                    wanted = program(n)
+                    assert jitted(n) == lanes(np.array([n]))[0] == wanted
 
 
 def test_a_step_of_zero_raises_python_s_error_with_the_line() -> None:

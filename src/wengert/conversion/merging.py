@@ -19,6 +19,7 @@ from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_
 from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown, written_instead
 from wengert.control.sequence import zeros_as
 from wengert.control.twins import is_kept, keep_apart
+from wengert.conversion.alternatives import Alternatives, alternatives_of, has_alternatives, known_as
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
@@ -71,6 +72,7 @@ class Merge:
         self.avals: list[Aval] = []
         self.taken: dict[tuple[int, int], Take] = {}
         self.compared: set[tuple[int, int]] = set()
+        self.test: Any = None
         self.twins: list[tuple[Any, Any]] = []
         self.inner = [region.stage for region in regions]
         self.arrays: list[tuple[int, Pair]] = []
@@ -82,6 +84,7 @@ class Merge:
 
     def run(self, test: Any) -> Sequence[Any]:
         """Return the outputs of the branch taken."""
+        self.test = test
         if not self.avals and not any(region.checks for region in self.regions):
             return ()
         one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
@@ -251,7 +254,11 @@ class Merge:
             assert aval is not None, "agree has found that there is one"
             ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
             position = self.output(ends, aval)
-            known = self.taken[id(one), id(other)] = partial(in_order, position, common_strides(*ends))
+            known = partial(in_order, position, common_strides(*ends))
+            if differ_in_room(aval_of(one), aval_of(other)) or any(map(has_alternatives, pair)):
+                halves = [itemgetter(0) if is_number(x) else self.half_leaf(half, x) for half, x in enumerate(pair)]
+                known = partial(with_alternatives, self, known, pair, halves)
+            self.taken[id(one), id(other)] = known
             self.arrays += [(position, pair)] if aval.shape or common_strides(*ends) is not None else []
         return known
 
@@ -372,7 +379,12 @@ class Merge:
         end = region.end_of(leaf)
         ends = [zeros_as(end)] * 2
         ends[half] = end
-        return itemgetter(self.output(ends, aval))
+        take = itemgetter(self.output(ends, aval))
+        known = alternatives_of(leaf)
+        if known is None:
+            return take
+        parts = [self.half_leaf(half, x) for x in known]
+        return lambda results: known_as(take(results), Alternatives(*[part(results) for part in parts]))
 
 
 def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
@@ -386,6 +398,12 @@ def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
     """Return a result, which lies in memory as what it is one of does."""
     results[position] = with_strides(results[position], strides)
     return results[position]
+
+
+def with_alternatives(merge: Merge, take: Take, pair: Pair, halves: Sequence[Take], results: list[Any]) -> Any:
+    """Return an integer that is one of two, of which operators must know the types."""
+    one, other = (x if is_number(x) else half(results) for x, half in zip(pair, halves, strict=True))
+    return known_as(take(results), Alternatives(merge.test, one, other))
 
 
 def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note) -> dict[Memory, Share]:
@@ -420,6 +438,17 @@ def inside(holder: Holder, contents: Contents) -> str:
     return f"of {len(contents)} items"
 
 
+def differ_in_room(a: Aval, b: Aval) -> bool:
+    """Tell whether one leaf is an integer of Python's, and the other one of NumPy's with another range than 64 bits.
+
+    3 * 100 must stay 300 where the other branch gives an uint8, which wraps.
+    """
+    firm, weak = (b, a) if a.weak else (a, b)
+    if firm.weak or not weak.weak:
+        return False
+    return firm.shape == () and firm.dtype.kind in "iu" and weak.dtype.kind == "i" and firm.dtype != weak.dtype
+
+
 def common_aval(a: Any, b: Any) -> Aval | None:
     """Return the one shape and dtype of two leaves; None if they differ.
 
@@ -433,7 +462,7 @@ def common_aval(a: Any, b: Any) -> Aval | None:
     if other.weak:
         a, one, other = b, other, one
     if one.weak:
-        if one.dtype.kind == "i" and other.shape == () and other.dtype.kind in "iu" and other.dtype != one.dtype:
-            return one  # 3 * 100 must stay 300 where the other branch gives an uint8
+        if differ_in_room(one, other):
+            return one
         return other if other.shape == () and united(one, other) == other and is_exact(a, other.dtype) else None
     return one if one == other else None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from wengert._weakly import Weakly
+from wengert.control.heap import Heap
 from wengert.control.libraries import is_library
 from wengert.control.places import defined
-from wengert.conversion.branches import Thunk, and_, not_, or_
+from wengert.conversion.alternatives import alternatives_of, has_alternatives
+from wengert.conversion.branches import Thunk, and_, decided, not_, or_
 from wengert.conversion.calls import converted_method, found_in
 from wengert.conversion.regions import as_truth
 from wengert.core.tensor import Tensor, is_staged
@@ -165,12 +168,16 @@ for _sign, (_, _name) in UNARY.items():
 
 def left(value: Any) -> Any:
     """Return what stands on the left of an operator in place of a value."""
-    return value if type(value) in PLAIN or not is_users(type(value)) else Left(value)
+    if type(value) in PLAIN or not is_users(type(value)):
+        return Left(value) if has_alternatives(value) else value
+    return Left(value)
 
 
 def right(value: Any) -> Any:
     """Return what stands on the right of an operator in place of a value."""
-    return value if type(value) in PLAIN or not is_users(type(value)) else Right(value)
+    if type(value) in PLAIN or not is_users(type(value)):
+        return Right(value) if has_alternatives(value) else value
+    return Right(value)
 
 
 def formatted(value: Any) -> Any:
@@ -180,10 +187,27 @@ def formatted(value: Any) -> Any:
 
 def binary(sign: str, left: Any, right: Any) -> Any:
     """Carry out an operator or a comparison as Python does, with methods of the user's converted."""
+    if has_alternatives(left) or has_alternatives(right):
+        if sign in COMPARING:  # for which types do not matter
+            return OPERATORS[sign].function(left, right)
+        return each(partial(binary, sign), left, right)
     if sign == "!=" and all(found_in(type(x), "__ne__") is object.__ne__ for x in (left, right)):
         return not_(binary("==", left, right))
     ways = methods(sign, left, right)
     return first_answer(sign, left, right, ways) if ways else OPERATORS[sign].function(left, right)
+
+
+def each(operate: Callable[..., Any], *operands: Any) -> Any:
+    """Return what an operator gives for operands of which one is an integer of two types."""
+    place = next(i for i, x in enumerate(operands) if has_alternatives(x))
+    found = alternatives_of(operands[place])
+    assert found is not None
+
+    def of(value: Any) -> Any:
+        return operate(*operands[:place], value, *operands[place + 1 :])
+
+    heap = Heap((), None, [found.one, found.other, *operands])  # lest errors be raised where the other one is meant
+    return decided(found.test, lambda: of(found.one), lambda: of(found.other), heap)
 
 
 def methods(sign: str, left: Any, right: Any) -> list[Way]:
@@ -219,7 +243,7 @@ def first_answer(sign: str, left: Any, right: Any, ways: Sequence[Way]) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Tell whether an augmented assignment changes a value without a method of the user's."""
-    return type(value) in PLAIN or not is_users(type(value))
+    return (type(value) in PLAIN or not is_users(type(value))) and not has_alternatives(value)
 
 
 def addend(sign: str, changed: Any, value: Any) -> Any:
@@ -229,6 +253,8 @@ def addend(sign: str, changed: Any, value: Any) -> Any:
 
 def augmented(sign: str, left: Any, right: Any) -> Any:
     """Return what an augmented assignment to an object assigns."""
+    if has_alternatives(left):
+        return binary(sign, left, right)
     own = found_in(type(left), AUGMENTED[sign])
     found = NotImplemented if own is None else converted_method(own)(left, right)
     return binary(sign, left, right) if found is NotImplemented else found
@@ -236,6 +262,8 @@ def augmented(sign: str, left: Any, right: Any) -> Any:
 
 def unary(sign: str, value: Any) -> Any:
     """Carry out an operator of one operand."""
+    if has_alternatives(value):
+        return each(partial(unary, sign), value)
     function, name = UNARY[sign]
     own = found_in(type(value), name)
     inner = converted_method(own)
