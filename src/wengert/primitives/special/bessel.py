@@ -65,10 +65,17 @@ by_order(sp.yn, lambda n, x, _out: second_kind(n, x))
 by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
 
 
+def y1_slope(out: Any, x: Any) -> Any:
+    """Return the derivative of Y1, at 0 the infinity of -Y1(x)."""
+    pole = np.equal(x, 0)
+    inner = np.where(pole, 1.0, x)
+    return np.where(pole, -out, sp.y0(inner) - out / inner)
+
+
 special(sp.j0, lambda t, _out, x: -t * sp.j1(x))
 special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2)
 special(sp.y0, lambda t, _out, x: -t * sp.y1(x))
-special(sp.y1, lambda t, _out, x: t * second_kind(1.0, x))
+special(sp.y1, lambda t, out, x: t * y1_slope(out, x))
 special(sp.i0, lambda t, _out, x: t * sp.i1(x))
 special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2)
 special(sp.k0, lambda t, _out, x: -t * sp.k1(x))

@@ -11,6 +11,7 @@ import scipy.special as sp
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
+from wengert.core.tensor import seen
 from wengert.primitives.special.declaration import flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.trigonometric import faded
@@ -174,14 +175,24 @@ special(
 )
 
 
-def binom_slopes(out: Any, n: Any, k: Any) -> tuple[Any, Any]:
-    """Return the derivatives of gamma(n + 1) / gamma(k + 1) / gamma(m + 1), m = n - k, by n and k.
+def binom_score(n: Any, k: Any, operand: int) -> Any:
+    """Return the derivative of the logarithm of the binomial coefficient by n or k."""
+    if operand:
+        return at_once(polygamma_difference, k + 1, n - 2 * k, order=0)
+    return at_once(polygamma_difference, n - k + 1, k, order=0)
+
+
+def binom_slope(out: Any, n: Any, k: Any, operand: int) -> Any:
+    """Return the derivative of gamma(n + 1) / gamma(k + 1) / gamma(m + 1), m = n - k, by n (operand 0) or k.
 
     Where m < -1/2, or else k < -1/2, one of the gamma functions has poles. There it is reflected, which makes B(n + 1,
     -m) sin(pi (m + 1)) / pi of the coefficient, or the same of k.
     """
     right = n - k < -0.5
     beside = right | (k < -0.5)
+    known = seen(beside)
+    if known is not None and not np.any(known):
+        return out * binom_score(n, k, operand)
     k_right, n_beside = np.where(right, k, n - k), np.where(beside, n, 0.0)
     rest = np.where(beside, n - k_right, -1.0)  # it is the number beside, m or k
     other = np.where(beside, k_right, 1.0)
@@ -190,19 +201,15 @@ def binom_slopes(out: Any, n: Any, k: Any) -> tuple[Any, Any]:
     by_total = size * (slope + wave * at_once(polygamma_difference, -rest, n_beside + 1 + rest, order=0))
     by_part = size * (wave * at_once(polygamma_difference, other + 1, -rest - other - 1, order=0) - slope)
     n, k = np.where(beside, 1.0, n), np.where(beside, 1.0, k)
-    usual = (
-        at_once(polygamma_difference, n - k + 1, k, order=0),
-        at_once(polygamma_difference, k + 1, n - 2 * k, order=0),
-    )
-    by_n = np.where(right, by_total, by_total + by_part)
-    by_k = np.where(right, by_part, -by_part)
-    return np.where(beside, by_n, out * usual[0]), np.where(beside, by_k, out * usual[1])
+    usual = out * binom_score(n, k, operand)
+    moved = np.where(right, by_part, -by_part) if operand else by_total + np.where(right, 0.0, by_part)
+    return np.where(beside, moved, usual)
 
 
 special(
     sp.binom,
-    lambda t, out, n, k: t * binom_slopes(out, n, k)[0],
-    lambda t, out, n, k: t * binom_slopes(out, n, k)[1],
+    lambda t, out, n, k: t * binom_slope(out, n, k, 0),
+    lambda t, out, n, k: t * binom_slope(out, n, k, 1),
 )
 special(
     sp.beta,

@@ -98,10 +98,11 @@ def gamma_density_value(a: Any, x: Any, *, by_shape: int, by_place: int) -> Any:
     dtype, (a, x) = flat(a, x)
     a, x = a[..., 0], x[..., 0]
     inside = (x > 0) & (x < np.inf) & (a >= 0) & (a < np.inf)
-    shape, place = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
-    log = np.log(place)
+    everywhere = inside.all()
+    shape, place = (a, x) if everywhere else (np.where(inside, a, 1.0), np.where(inside, x, 1.0))
+    log = np.log(place) if by_shape else 0.0
     before: list[Any] = [0.0] * (by_shape + 1)
-    found = [gamma_moment(i, shape, log) for i in range(by_shape + 1)]
+    found = [shape, *[gamma_moment(i, shape, log) for i in range(1, by_shape + 1)]]
     for m in range(by_place):
         following = [
             (shape - 1 - m - place) * found[i] + (i * found[i - 1] if i else 0.0) - m * place * before[i]
@@ -109,12 +110,16 @@ def gamma_density_value(a: Any, x: Any, *, by_shape: int, by_place: int) -> Any:
         ]
         before, found = found, following
     low = place < TINY  # where exp(-x) is 1, and powers of x times the density may be 0
-    near, place = np.where(low, place, 1.0), np.where(low, 1.0, place)
-    usual = np.where(low, near ** (shape - 1 - by_place) * sp.rgamma(shape + 1), 0.0)
-    usual = np.where(low, usual, lifted_gamma(shape + 1, place) / place ** (2.0 + by_place))
+    some = low.any()
+    near, place = (np.where(low, place, 1.0), np.where(low, 1.0, place)) if some else (place, place)
+    usual = lifted_gamma(shape + 1, place) / place ** (2.0 + by_place)
+    if some:
+        usual = np.where(low, near ** (shape - 1 - by_place) * sp.rgamma(shape + 1), usual)
     found = faded_value(usual, found[by_shape])
-    if low.any() and not by_shape:
+    if some and not by_shape:
         found = np.where(low, gamma_density_near_zero(shape, near, by_place), found)
+    if everywhere:
+        return found.astype(dtype)[()]
     outer = np.where((x >= 0) & (a >= 0) & ((x == np.inf) != (a == np.inf)), 0.0, np.nan)  # all is at the other end
     at_zero = (x == 0) & (a >= 0) & (a < np.inf)
     if at_zero.any():
@@ -174,7 +179,8 @@ def beta_density_value(a: Any, b: Any, x: Any, *, i: int, j: int, by_place: int)
     inside = finite & (x > 0) & (x < 1)
     first, second, place = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
     q = place * (1 - place)
-    found = beta_recurrence(first, second, place, i, j, by_place)
+    plain = not i and not j and not by_place
+    found = first * second / (first + second) if plain else beta_recurrence(first, second, place, i, j, by_place)
     low = place < TINY
     power = np.where(low, place, 1.0) ** (first - 1 - by_place) / sp.beta(first + 1, second + 1)
     usual = np.where(low, power, lifted_beta(first + 1, second + 1, place) / np.where(low, 1.0, q) ** (2.0 + by_place))
