@@ -244,7 +244,9 @@ def test_operators_wrap_where_the_number_chosen_does(program: Callable[[Any], An
                 n = np.dtype(name).type(number)
                 with np.errstate(all="ignore"):
                     wanted = program(n)
-                    assert jitted(n) == lanes(np.array([n]))[0] == wanted
+                    assert jitted(n) == wanted
+                    if program is not of_three:  # in lanes, integers of Python's are arrays, and so refused there
+                        assert lanes(np.array([n]))[0] == wanted
 
 
 def test_a_step_of_zero_raises_python_s_error_with_the_line() -> None:

@@ -17,8 +17,9 @@ from wengert.control.places import defined
 from wengert.conversion.alternatives import alternatives_of, has_alternatives
 from wengert.conversion.branches import Thunk, and_, decided, not_, or_
 from wengert.conversion.calls import converted_method, found_in
-from wengert.conversion.regions import as_truth
-from wengert.core.tensor import Tensor, is_staged
+from wengert.conversion.regions import as_truth, is_array
+from wengert.core.aval import aval_of, is_number
+from wengert.core.tensor import Tensor, is_staged, make_tensor
 
 __all__ = [
     "AUGMENTED",
@@ -206,6 +207,14 @@ def each(operate: Callable[..., Any], *operands: Any) -> Any:
     def of(value: Any) -> Any:
         return operate(*operands[:place], value, *operands[place + 1 :])
 
+    beside = [aval_of(x) for i, x in enumerate(operands) if i != place and (is_array(x) or is_number(x))]
+    if beside and beside[0].dtype.kind in "fc":  # beside floats nothing wraps; the dtype is the wider one of both
+        value = operands[place]
+        firm = [x.dtype for x in found[1:] if type(x) is Tensor and not x.weak]
+        dtype = np.result_type(beside[0].dtype, *firm)
+        if dtype == beside[0].dtype or beside[0].weak:
+            return of(make_tensor(value._value, value._trace, value._node))  # a handle of its own, without alternatives
+        return of(value.astype(dtype))
     heap = Heap((), None, [found.one, found.other, *operands])  # lest errors be raised where the other one is meant
     return decided(found.test, lambda: of(found.one), lambda: of(found.other), heap)
 
