@@ -17,6 +17,7 @@ from wengert.primitives.complements import LEAST, ONE, less_square
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
+FOUR, MINUS_TWO = np.array(4.0), np.array(-2.0)
 
 sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x))
 cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x))
@@ -30,19 +31,36 @@ def tanh_derivative_value(y: Any, x: Any) -> Any:
     slope, tail = less_square(y)
     if tail is None:
         return slope
+    if type(x) is type(slope) is np.ndarray and x.shape == slope.shape and x.dtype is DOUBLE:
+        slope[tail] = inverse_square_of_cosh(x[tail])
+        return slope
     x, slope = np.broadcast_to(x, slope.shape)[tail], np.asarray(slope)
     power = np.exp(-2 * np.where(x.real < 0, -x, x))
     slope[tail] = 4 * power / (1 + power) / (1 + power)
     return slope[()]
 
 
+def inverse_square_of_cosh(x: Any) -> Any:
+    """Return 4 p / (1 + p)^2, p = exp(-2 |x|), for an array that is written to: of few elements each call counts."""
+    np.absolute(x, x)
+    x *= MINUS_TWO
+    np.exp(x, x)
+    other = x + UNIT
+    x *= FOUR
+    x /= other
+    x /= other
+    return x
+
+
 def tanh_rule(t: Any, out: Any, x: Any) -> Any:
     """Differentiate tanh; what the primitive evaluates to where nothing cancels takes half as long without it."""
-    if type(out) is np.ndarray and out.dtype is DOUBLE and out.size:
+    if type(out) is np.ndarray and out.dtype is DOUBLE and out.size and out.ndim:
         slope = out * out
         np.subtract(UNIT, slope, slope)
-        if slope.item(slope.argmin()) >= ENOUGH:
-            return t * slope
+        if not slope.item(slope.argmin()) >= ENOUGH:
+            tail = (slope < ENOUGH).nonzero()
+            slope[tail] = inverse_square_of_cosh(x[tail])
+        return t * slope
     return t * at_once(tanh_derivative, out, x)
 
 
