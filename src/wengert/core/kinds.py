@@ -336,11 +336,16 @@ class Multilinear(Primitive):
         for i, aval in enumerate(avals):
             if aval is not None:
                 others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
-                found[i] = self.cotangent(i, ct, aval, others, params)
+                if self.steep:
+                    found[i] = self.shielded_cotangent(i, ct, aval, others, params)
+                elif self.transposes is None:
+                    found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+                else:
+                    found[i] = self.transposes[i](ct, aval, *others, **params)
         return found
 
-    def cotangent(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Return the cotangent of one operand."""
+    def shielded_cotangent(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Return the cotangent of one operand behind an infinite partial."""
 
         def transposed(ct: Any, *others: Any) -> Any:
             if self.transposes is None:
@@ -369,7 +374,7 @@ class Multilinear(Primitive):
             spread: gives what each element of the result is a multiple of; None if that is no single element.
         """
         product = product_of(*factors)
-        if not self.steep or not may_have_nan(product, True):
+        if not may_have_nan(product, True):
             return product
         multiple_of = spread() if moving.shape else moving
         if multiple_of is not None and (is_staged(product) or not moving.shape):

@@ -17,7 +17,7 @@ __all__ = ["LEAST", "ONE", "less_square", "one_less"]
 ndarray = np.ndarray
 multiply_large, subtract_large = shared(np.multiply), shared(np.subtract)
 ONE = {char: np.ones((), char) for char in "efdgFDG"}
-LEAST = {"e": 2.0**-3, "f": 2.0**-5, "F": 2.0**-5} | dict.fromkeys("dgDG", 2.0**-12)
+LEAST = {"e": 2.0**-3, "f": 2.0**-5, "F": 2.0**-5} | dict.fromkeys("dgDG", 2.0**-16)
 """Differences from 1 below which too few digits are left, by the characters of dtypes."""
 
 

@@ -362,7 +362,9 @@ def propagate(
     if isinstance(primitive, Multilinear):
         multiplied = partial(apply, primitive, **params)
         moved = [(t, [*operands[:i], t, *operands[i + 1 :]]) for i, t in enumerate(tangents) if t is not None]
-        return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])
+        if primitive.steep:
+            return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])
+        return total([multiplied(*factors) for _, factors in moved])
     if primitive.jvp is not None:
         return primitive.jvp(tangents, out, *operands, **params)
     return propagate_opaque(primitive, tangents, out, operands, params)

@@ -45,7 +45,6 @@ from wengert.traces.nodes import (
 )
 from wengert.traces.parts import Gathered, Part, Scattered, Written
 from wengert.traces.roots import (
-    are_same,
     is_power,
     path_to_root,
     power_of,
@@ -417,13 +416,14 @@ class Sweep:
         if operands is RELEASED:
             raise released(node)
         primitive = node.primitive
-        near = primitive.raises or primitive.degree or are_same(parents)
-        past = near and self.goes_past(node, ct)
+        kind = primitive.kind
+        near = kind == "elementwise" and (primitive.raises or primitive.degree or parents[0] is parents[-1])
+        if near and self.goes_past(node, ct):
+            if not self.retain:
+                node.release()
+            return
         if not self.retain:
             node.operands = node.out = RELEASED
-        if past:
-            return
-        kind = primitive.kind
         if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
         if self.masked:
