@@ -516,7 +516,6 @@ LOOKING: dict[str, tuple[Callable[[Any], Any], str]] = {
     "in": (lambda x: 1.0 in x, "in"),
     "format": (lambda x: f"{x[0]:.1f}", "format"),
     "tensor": (lambda x: wg.tensor(x), "tensor"),
-    "put": (lambda x: np.put(x, x.astype(int), 0.0), "put"),
     "place": (lambda x: np.place(x, x > 0, [0.0, 1.0]), "place"),
     "dlpack": (lambda x: np.from_dlpack(x), "__dlpack__"),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from functools import WRAPPER_ASSIGNMENTS, update_wrapper
 from inspect import Signature
+from threading import local
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar, cast
 from weakref import ProxyTypes
@@ -50,6 +51,8 @@ def attribute(value: Any, name: str, default: Any = None) -> Any:
     find: Any = type.__getattribute__ if issubclass(kind, type) else object.__getattribute__
     if kind in ProxyTypes:  # which have those of what they are for
         find = getattr
+    elif issubclass(kind, local):  # which has a dictionary for each thread
+        find = local.__getattribute__
     try:
         return find(value, name)
     except AttributeError:
