@@ -187,6 +187,18 @@ def test_exponents_that_are_differentiated_are_no_literals(mode: str) -> None:
     np.testing.assert_allclose(by_p, 25 * np.log(5) + 3.5 * np.log(7))
 
 
+def test_scaled_roots_behind_infinite_partials_are_what_they_are() -> None:
+    weights = np.array([0.54, -0.416])
+
+    def f(x: Any) -> Any:
+        return np.sum(np.square(0.5 * np.fabs(x)) ** 3 * weights) + 0 * np.sum(np.sqrt(x * x * 1.0) @ np.eye(2))
+
+    x = np.array([-0.6525, 1.1175])
+    want = np.diag(weights * 30 * x**4 / 64)
+    for mode, second in SECOND.items():
+        np.testing.assert_allclose(second(f, x), want, atol=1e-12, err_msg=mode)
+
+
 def test_large_arrays_go_past_kinks_too() -> None:
     x = np.zeros(50_000)
     x[1] = 2.0

@@ -303,12 +303,15 @@ class Multilinear(Primitive):
 
     transposes: Sequence[Rule] | None = None
 
+    unshielded: Multilinear | None = None
+
     @cached
     def shield(self) -> Multilinear:
         """The same for sweeps that have passed an infinite partial."""
         twin = copy.copy(self)
         twin.steep = True
         twin.registered = False
+        twin.unshielded = self
         return twin
 
     def shielded(self, _masked: bool) -> Multilinear:

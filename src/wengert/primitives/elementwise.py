@@ -138,9 +138,9 @@ def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     return t * at_once(power_derivative, x, y, out, base=0, exponent=1)
 
 
-def is_smooth_power(_x: Any, y: Any) -> bool:
-    """Tell whether x**y is differentiable at 0 too: whether y is a literal that is 0, or at least 1."""
-    return isinstance(y, LITERAL) and (y >= 1 or y == 0)
+def is_smooth_power(x: Any, y: Any) -> bool:
+    """Tell whether x**y is differentiable everywhere: for a literal y of 0 or at least 1, or a positive literal x."""
+    return (isinstance(y, LITERAL) and (y >= 1 or y == 0)) or (isinstance(x, LITERAL) and x > 0)
 
 
 POWER: Any = {

@@ -133,8 +133,6 @@ class Dual(Transient):
             return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
-        if self.steep and primitive.kind in ("elementwise", "multilinear"):
-            primitive = primitive.shielded(False)
         if rooted and primitive.outputs == 1:
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
@@ -152,7 +150,7 @@ class Dual(Transient):
         with silence():
             if primitive.outputs == 1:
                 out = unwrapped(out)
-                result = self.paired(out, propagate(primitive, tangents, out, values, params))
+                result = self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
                 if primitive.square is not None:
                     note_root(result, primitive, tangents, values, params)
                 return result
@@ -205,7 +203,9 @@ class Dual(Transient):
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         with silence():
             moved = self.past_kink(primitive, nodes, values, tangents)
-            result = self.paired(out, propagate(primitive, tangents, out, values, params) if moved is None else moved)
+            if moved is None:
+                moved = propagate(self.protected(primitive), tangents, out, values, params)
+            result = self.paired(out, moved)
             if result._trace is not self:
                 return result
         if primitive.scales and any(square is not None for square in squares):
@@ -257,15 +257,20 @@ class Dual(Transient):
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
             tangents = list(map(strong, tangents))
-        if not primitive.singular:
+        if not primitive.singular and not self.steep:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with silence():
-            tangent = propagate_elementwise(primitive, tangents, out, values, params)
+            tangent = propagate_elementwise(self.protected(primitive), tangents, out, values, params)
             if primitive.steep and not self.steep and tangent is not None and not has_finite_square(tangent):
                 self.steep = primitive.is_steep(values) and any(
                     t is not None and may_be_steep(t, tangent, out) for t in tangents
                 )
             return self.paired(out, tangent)
+
+    def protected(self, primitive: Primitive) -> Any:
+        """Return a primitive with the guards that its rules need behind an infinite partial."""
+        guarded = self.steep and primitive.kind in ("elementwise", "multilinear")
+        return primitive.shielded(False) if guarded else primitive
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
@@ -360,7 +365,7 @@ def propagate(
     if isinstance(primitive, Linear) and primitive.jvp is None:
         return propagate_linear(primitive, tangents, operands, params)
     if isinstance(primitive, Multilinear):
-        multiplied = partial(apply, primitive, **params)
+        multiplied = partial(apply, primitive.unshielded or primitive, **params)
         moved = [(t, [*operands[:i], t, *operands[i + 1 :]]) for i, t in enumerate(tangents) if t is not None]
         if primitive.steep:
             return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])
