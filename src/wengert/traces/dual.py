@@ -24,6 +24,7 @@ from wengert.core.kinds import Elementwise, Linear, Multilinear
 from wengert.core.memory import copied
 from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
+from wengert.core.rule import Rule
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.trace import next_level
@@ -137,11 +138,11 @@ class Dual(Transient):
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
-            if primitive.square is not None:
-                note_root(result, primitive, tangents, values, params)
+            if result._trace is not self:
                 return result
-            raised = primitive.raises or (len(operands) == 2 and operands[0] is operands[1])
-            if raised and result._trace is self:
+            if primitive.square is not None:
+                result._node.square = partial(tangent_of_square, primitive, tangents, result._value, values, params)
+            elif primitive.raises or (len(operands) == 2 and operands[0] is operands[1]):
                 result._node.power = primitive, operands
             return result
         out = apply(primitive, *values, **params)
@@ -151,8 +152,8 @@ class Dual(Transient):
             if primitive.outputs == 1:
                 out = unwrapped(out)
                 result = self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
-                if primitive.square is not None:
-                    note_root(result, primitive, tangents, values, params)
+                if primitive.square is not None and result._trace is self:
+                    result._node.square = partial(tangent_of_square, primitive, tangents, out, values, params)
                 return result
             outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
@@ -211,7 +212,7 @@ class Dual(Transient):
         if primitive.scales and any(square is not None for square in squares):
             result._node.square = partial(scaled_square, primitive, squares, tangents, out, values, params)
         elif primitive.square is not None:
-            note_root(result, primitive, tangents, values, params)
+            result._node.square = partial(tangent_of_square, primitive, tangents, out, values, params)
         else:
             result._node.power = primitive, operands
         return result
@@ -246,7 +247,8 @@ class Dual(Transient):
         exponent = exponent_of(primitive, values, same)
         if not exponent or node.square is None or (len(nodes) == 2 and nodes[1] is not None and not same):
             return None
-        return power_slope(match_dtype(strong(unwrapped(node.square())), values[0].dtype), exponent, values[0])
+        t = node.square()
+        return t if t is None else power_slope(match_dtype(strong(unwrapped(t)), values[0].dtype), exponent, values[0])
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -260,11 +262,13 @@ class Dual(Transient):
         if not primitive.singular and not self.steep:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with silence():
+            if primitive.steep and not self.steep and Tensor not in map(type, tangents):
+                tangent = propagate_elementwise(primitive, tangents, out, values, params, primitive.declared)
+                if tangent is None or has_finite_square(tangent):
+                    return self.paired(out, tangent)
             tangent = propagate_elementwise(self.protected(primitive), tangents, out, values, params)
-            if primitive.steep and not self.steep and tangent is not None and not has_finite_square(tangent):
-                self.steep = primitive.is_steep(values) and any(
-                    t is not None and may_be_steep(t, tangent, out) for t in tangents
-                )
+            if primitive.steep and not self.steep and primitive.is_steep(values):
+                self.steep = any(t is not None and may_be_steep(t, tangent, out) for t in tangents)
             return self.paired(out, tangent)
 
     def protected(self, primitive: Primitive) -> Any:
@@ -336,14 +340,14 @@ class Dual(Transient):
         super().rebind(handle, result)
 
 
-def note_root(
-    result: Tensor, primitive: Primitive, tangents: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
-) -> None:
-    """Note in the node of a root what the tangent of its square is; see `Moving`."""
-    node, root = result._node, square_of(primitive, params)
-    if type(node) is Moving and root is not None:
-        numbers = list(map(strong, tangents)), strong(result._value), list(map(strong, operands))
-        node.square = partial(propagate, root, *numbers, params)
+def tangent_of_square(
+    primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Return the tangent of the square of a root; None of what is no root with these parameters."""
+    root = square_of(primitive, params)
+    if root is None:
+        return None
+    return propagate(root, list(map(strong, tangents)), strong(out), list(map(strong, operands)), params)
 
 
 def propagate(
@@ -376,11 +380,16 @@ def propagate(
 
 
 def propagate_elementwise(
-    primitive: Elementwise, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+    primitive: Elementwise,
+    tangents: Sequence[Any],
+    out: Any,
+    operands: Sequence[Any],
+    params: Mapping[str, Any],
+    rules: Sequence[Rule | None] | None = None,
 ) -> Any:
-    """Sum the rules of the operands that have tangents."""
+    """Sum the rules of the operands that have tangents, or others in their place."""
     result: Any = None
-    for rule, tangent in zip(primitive.rules, tangents, strict=True):
+    for rule, tangent in zip(rules or primitive.rules, tangents, strict=True):
         if rule is not None and tangent is not None:
             part = rule(tangent, out, *operands, **params)
             result = part if result is None else result + part

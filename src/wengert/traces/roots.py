@@ -113,6 +113,8 @@ def scaled_square(
     square = squares[known]
     assert square is not None
     t = square()
+    if t is None:
+        return None
     if primitive.kind == "linear":
         return apply(primitive, t, *operands[1:], **params)
     if primitive is negative:
