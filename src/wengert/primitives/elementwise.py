@@ -15,6 +15,7 @@ import numpy as np
 from wengert.core.aval import strong
 from wengert.core.choose import chosen as select
 from wengert.core.complaints import silence
+from wengert.core.cotangent import has_finite_square
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
@@ -128,6 +129,8 @@ def power_base(t: Any, out: Any, x: Any, y: Any) -> Any:
         if y == 2:
             return t * (2 * x)
         return t * (y * strong(x) ** (y - 1)) if y else t * 0.0  # Python's 0.0 raises for a negative exponent
+    if type(x) is type(y) is np.ndarray and x.dtype == y.dtype and has_finite_square(found := y * x ** (y - 1)):
+        return t * found  # as the primitive does, in two thirds of its time
     return t * at_once(power_derivative, x, y, out, base=1, exponent=0)
 
 
@@ -135,6 +138,8 @@ def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by y: x**y log x, which tends to 0 for x = 0 and y > 0."""
     if isinstance(x, LITERAL) and x > 0:
         return (t * out) * np.log(x)
+    if type(x) is type(y) is np.ndarray and x.dtype == y.dtype and has_finite_square(found := out * np.log(x)):
+        return t * found
     return t * at_once(power_derivative, x, y, out, base=0, exponent=1)
 
 

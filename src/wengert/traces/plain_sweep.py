@@ -8,7 +8,7 @@ in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -376,7 +376,9 @@ class Sweep:
 
     def notice(self, c: Any, ct: Any, out: Any) -> None:
         """Remember that a partial may have been infinite, if the cotangent that a rule gave shows it."""
-        if not self.steep and not has_finite_square(c) and may_be_steep(ct, c, out):
+        if self.steep or has_finite_square(c._value if type(c) is Tensor else c):
+            return
+        if may_be_steep(ct, c, out):
             self.turn_steep()
 
     def turn_steep(self) -> None:
@@ -433,10 +435,23 @@ class Sweep:
         if kind != "elementwise":
             self.hand_out(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
             return
+        self.pull_rules(primitive, parents, ct, out, operands, params)
+
+    def pull_rules(
+        self,
+        primitive: Any,
+        parents: Sequence[Node | None],
+        ct: Any,
+        out: Any,
+        operands: Sequence[Any],
+        params: Mapping[str, Any],
+    ) -> None:
+        """Run the rules of an elementwise operation, and look whether partials are infinite."""
+        steep = primitive.steep and primitive.is_steep(operands)
         for rule, parent in zip(primitive.rules, parents, strict=True):
             if parent is not None and rule is not None:
                 c = rule(ct, out, *operands, **params)
-                if primitive.steep and primitive.is_steep(operands):
+                if steep:
                     self.notice(c, ct, out)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
@@ -513,7 +528,7 @@ class Sweep:
             self.add(parent, primitive.rules[0](ct, None, x), True)
 
     @speaks_for("node")
-    def pull_raised(self, node: Raised, ct: Any, owns: bool) -> None:
+    def pull_raised(self, node: Raised, ct: Any, _owns: bool) -> None:
         """Run the rules of a power, past the root that was raised if there is one, and look for infinite partials.
 
         The rule of a literal power of at least 1 needs no guard.
@@ -523,7 +538,11 @@ class Sweep:
             raise released(node)
         literal = (type(y) is int or type(y) is float) and node.right is None
         if not literal or parent is None:
-            self.pull(node, ct, owns)
+            out = node.out
+            if not self.retain:
+                node.x = node.y = node.out = RELEASED
+            primitive = node.primitive if not self.masked else self.protected(node)
+            self.pull_rules(primitive, (parent, node.right), ct, out, (x, y), {})
             return
         below = parent.primitive
         past = below is not None and (below.square or below.scales) and self.goes_past(node, ct)

@@ -106,7 +106,6 @@ class RecordedSweep(Sweep):
             self.notice(c, ct, out)
         self.add(node.parent, c, False)
 
-    @discreet
     @speaks_for("node")
     def pull_one(self, node: Steep | Squared, ct: Any, _owns: bool) -> None:
         """Run the rule of a root or square, past the power or root below it if there is one."""
@@ -117,7 +116,6 @@ class RecordedSweep(Sweep):
         elif not self.retain:
             node.release()
 
-    @discreet
     @speaks_for("node")
     def pull_raised(self, node: Raised, ct: Any, owns: bool) -> None:
         """Run the rules of a power, past the root that was raised if there is one."""
