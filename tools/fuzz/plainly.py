@@ -43,7 +43,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Repeat while a condition holds."""
     value = copied(init_val)
     while cond_fun(value):
-        value = body_fun(copied(value))
+        value = copied(body_fun(copied(value)))
     return value
 
 
@@ -51,7 +51,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     """Repeat for each integer of a range."""
     value = copied(init_val)
     for i in range(int(lower), int(upper)):
-        value = body_fun(i, copied(value))
+        value = copied(body_fun(i, copied(value)))
     return value
 
 
@@ -63,7 +63,8 @@ def scan(f: Function, init: Any, xs: Any = None, length: int | None = None, reve
     for i in reversed(range(count)) if reverse else range(count):
         rows = tuple(copied(x[i]) for x in arrays)
         carried, item = f(copied(carried), rows if isinstance(xs, tuple) else rows[0] if rows else None)
-        left.append(copied(item))
+        carried, item = copied((carried, item))  # what loops give is nobody else's
+        left.append(item)
     ordered = left[::-1] if reverse else left
     return carried, None if ordered[0] is None else np.stack(ordered)
 
