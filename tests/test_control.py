@@ -905,3 +905,17 @@ def test_what_shares_memory_is_not_written_to(wrap, limit):
     for program in programs:
         with pytest.raises(GraphError, match=r"arguments 0 and 1 .* that share memory, of which the function"):
             wrap(program)(wg.tensor(np.ones(2)), limit)
+
+
+@pytest.mark.parametrize("in_axes", [0, -1])
+def test_rows_that_lanes_leave_are_written_to_through_views_as_without_lanes(in_axes: int) -> None:
+    def program(x: Any) -> Any:
+        _, rows = wg.scan(lambda c, row: (c, np.stack([row, 2 * row])), 0.0, x)
+        rows.ravel()[::2] *= 0.0
+        return rows
+
+    x = np.arange(6.0).reshape(2, 3)
+    want = np.stack([np.asarray(program(wg.tensor(lane))) for lane in np.moveaxis(x, in_axes, 0)])
+    lanes = wg.vmap(program, in_axes=in_axes)
+    for f in (lanes, wg.jit(lanes), wg.vmap(wg.jit(program), in_axes=in_axes)):
+        np.testing.assert_array_equal(np.asarray(f(x)), want)

@@ -325,7 +325,7 @@ class Loop(Structured):
             results = self.counted_lanes(size, given, wide, left, params)
         else:
             results = self.masked_lanes(size, given, wide, left, params)
-        ends = [exchanged(x) if flag else x for x, flag in zip(results[len(carried) :], left, strict=True)]
+        ends = [of_each_lane(x) if flag else x for x, flag in zip(results[len(carried) :], left, strict=True)]
         return [*results[: len(carried)], *ends], [*carried, *left]
 
     def same_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
@@ -493,6 +493,15 @@ def stack_of(aval: Aval, one: Any) -> Variable:
 def exchanged(array: Any) -> Any:
     """Return the array of a sequence with its lanes in front of its elements, or the other way round."""
     return array if UNKNOWN in aval_of(array).shape else np.swapaxes(array, 0, 1)
+
+
+def of_each_lane(array: Any) -> Any:
+    """Return the rows that all lanes leave with lanes in front, and each lane's one behind the other, as without lanes.
+
+    What a program writes through `ravel` or `reshape` is seen there, so these must be the views that they are in NumPy.
+    """
+    found = exchanged(array)
+    return found.copy() if found is not array and found.ndim > 2 else found
 
 
 while_loop = Loop("while_loop")
