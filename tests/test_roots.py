@@ -48,6 +48,7 @@ SMOOTH: list[tuple[str, Function, Function]] = [
     ("distance", lambda x: distance.euclidean(x, np.zeros(2)) ** 2, squared),
     ("complex", lambda x: np.abs(x[0] + 1j * x[1]) ** 2, squared),
     ("deviation", lambda x: np.std(x) ** 2, np.var),
+    ("negative", lambda x: np.sum((x * norm(x)) ** 3), lambda x: np.sum(x**3) * squared(x) * norm(x)),
     ("divided by itself", lambda x: (norm(x) / np.exp(x[0])) ** 2, lambda x: squared(x) / np.exp(2 * x[0])),
     ("times itself", lambda x: (np.cos(x[1]) * norm(x)) ** 2, lambda x: np.cos(x[1]) ** 2 * squared(x)),
     ("root of a power", lambda x: np.sum(np.sqrt(x**4)), squared),
@@ -197,6 +198,29 @@ def test_scaled_roots_behind_infinite_partials_are_what_they_are() -> None:
     want = np.diag(weights * 30 * x**4 / 64)
     for mode, second in SECOND.items():
         np.testing.assert_allclose(second(f, x), want, atol=1e-12, err_msg=mode)
+
+
+def written_later(x: Any) -> Any:
+    """Write to what roots and powers were made of, before their powers and roots are made."""
+    scaled = x * 1.0
+    scaled *= np.linalg.norm(x)
+    third = np.take(scaled, [1, 0]) ** 3
+    base, factor = x * 1.0, np.array([2.0, 3.0])
+    raised, sizes = base**4, np.abs(x) * factor
+    base *= 3.0
+    factor[:] = 7.0
+    return np.sum(third) + np.sum(np.sqrt(raised)) + np.sum(sizes**2)
+
+
+def written_never(x: Any) -> Any:
+    return np.sum(x**3) * squared(x) * norm(x) + squared(x) + squared(x * np.array([2.0, 3.0]))
+
+
+@together("mode", SECOND)
+@pytest.mark.parametrize("point", [(0.0, 0.0), (-0.3, -0.4)])
+def test_what_is_written_to_later_does_not_change_them(mode: str, point: tuple[float, ...]) -> None:
+    x = np.array(point)
+    np.testing.assert_allclose(SECOND[mode](written_later, x), wg.hessian(written_never)(x), atol=1e-12)
 
 
 def test_large_arrays_go_past_kinks_too() -> None:

@@ -21,7 +21,7 @@ from wengert.core.complaints import silence
 from wengert.core.cotangent import has_finite_square, match_dtype
 from wengert.core.dispatch import apply, at_once, weakened
 from wengert.core.kinds import Elementwise, Linear, Multilinear
-from wengert.core.memory import copied
+from wengert.core.memory import copied, lend
 from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.rule import Rule
@@ -50,7 +50,7 @@ class Moving:
     Attributes:
         tangent: the tangent.
         square: of a root what gives that of its square; None for others.
-        power: the operation that gave it, and its operands, where that may be a power; else None.
+        power: of what may be a power the operation, operand 0, the nodes of the operands, and the others; else None.
         code, offset: the place.
     """
 
@@ -59,7 +59,7 @@ class Moving:
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
         self.square: Callable[[], Any] | None = None
-        self.power: tuple[Primitive, Sequence[Any]] | None = None
+        self.power: tuple[Primitive, Any, Sequence[Any], Sequence[Any]] | None = None
         self.code, self.offset = place
 
 
@@ -141,9 +141,10 @@ class Dual(Transient):
             if result._trace is not self:
                 return result
             if primitive.square is not None:
-                result._node.square = partial(tangent_of_square, primitive, tangents, result._value, values, params)
+                kept = self.kept(operands, values)
+                result._node.square = partial(tangent_of_square, primitive, tangents, result._value, kept, params)
             elif primitive.raises or (len(operands) == 2 and operands[0] is operands[1]):
-                result._node.power = primitive, operands
+                result._node.power = self.raising(primitive, operands, values)
             return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -210,26 +211,45 @@ class Dual(Transient):
             if result._trace is not self:
                 return result
         if primitive.scales and any(square is not None for square in squares):
-            result._node.square = partial(scaled_square, primitive, squares, tangents, out, values, params)
+            kept = self.kept(operands, values)
+            result._node.square = partial(scaled_square, primitive, squares, tangents, out, kept, params)
         elif primitive.square is not None:
-            result._node.square = partial(tangent_of_square, primitive, tangents, out, values, params)
+            kept = self.kept(operands, values)
+            result._node.square = partial(tangent_of_square, primitive, tangents, out, kept, params)
         else:
-            result._node.power = primitive, operands
+            result._node.power = self.raising(primitive, operands, values)
         return result
 
+    def kept(self, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+        """Return the values of operands for later, when constants among them may have been written to."""
+        if len(operands) == 1:
+            return values
+        return [self.kept_value(x, value) for x, value in zip(operands, values, strict=True)]
+
+    def kept_value(self, operand: Any, value: Any) -> Any:
+        """Return the value of one operand for later."""
+        if type(operand) is Tensor:
+            return lend(operand) if operand._trace is None else value
+        return operand.copy() if type(operand) is ndarray and operand.flags.writeable else value
+
+    def raising(self, primitive: Primitive, operands: Sequence[Any], values: Sequence[Any]) -> Any:
+        """Return what `Moving.power` holds: a handle may be written to, what it stands for now stays."""
+        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
+        return primitive, values[0], nodes, values[1:]
+
     def raised(self, node: Moving) -> tuple[float, Any]:
-        """Return the exponent, and what was raised to it, of a power, also of one of powers; 1 and None of others."""
+        """Return the exponent of a power, also of one of powers, and what was raised with its tangent, or 1 and None."""
         exponent, found = 1.0, None
         while node.power is not None:
-            primitive, operands = node.power
-            same = len(operands) == 2 and operands[0] is operands[1]
-            if len(operands) == 2 and not same and self.tangent_below(operands[1]) is not None:
+            primitive, value, nodes, others = node.power
+            same = are_same(nodes)
+            if nodes[0] is None or (len(nodes) == 2 and not same and nodes[1] is not None):
                 break
-            further = exponent_of(primitive, [self.value_below(x) for x in operands], same)
-            if not further or self.tangent_below(operands[0]) is None:
+            further = exponent_of(primitive, (value, *others), same)
+            if not further:
                 break
-            exponent, found = exponent * further, operands[0]
-            node = found._node
+            node = nodes[0]
+            exponent, found = exponent * further, (value, node.tangent)
         return exponent, found
 
     def past_kink(
@@ -243,7 +263,8 @@ class Dual(Transient):
             exponent, raised = self.raised(node)
             if raised is None or exponent % primitive.degree:
                 return None
-            return root_slope(raised._node.tangent, primitive.degree, exponent, strong(raised._value))
+            value, t = raised
+            return root_slope(t, primitive.degree, exponent, strong(value))
         exponent = exponent_of(primitive, values, same)
         if not exponent or node.square is None or (len(nodes) == 2 and nodes[1] is not None and not same):
             return None

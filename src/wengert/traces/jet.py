@@ -30,7 +30,7 @@ from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants
-from wengert.core.views import current
+from wengert.core.views import current, share
 from wengert.traces.dual import propagate
 from wengert.traces.modes import stopped
 from wengert.traces.roots import are_same, exponent_of, square_of, squared_result
@@ -156,8 +156,13 @@ class Jet(Transient):
     def note_root(
         self, series: Series, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
     ) -> None:
-        """Note what a result is a root, a scaled root, or a power of."""
+        """Note what a result is a root, a scaled root, or a power of, as it is now: handles may be written to."""
         root = square_of(primitive, params)
+        same = len(operands) == 2 and operands[0] is operands[1]
+        below = [self.series_of(operands[i]) for i in primitive.scales]
+        if root is None and not primitive.raises and not same and all(s is None or s.square is None for s in below):
+            return
+        operands = list(map(self.snapshot, operands))
         if root is not None:
             series.square = lambda: self.process(root, operands, params)
         for i in primitive.scales:
@@ -167,6 +172,13 @@ class Jet(Transient):
                 break
         if exponent := exponent_of(primitive, operands, are_same(list(map(self.series_of, operands)))):
             series.power = exponent, operands[0]
+
+    def snapshot(self, operand: Any) -> Any:
+        """Return an operand as it is now."""
+        if type(operand) is Tensor:
+            own = operand._trace is self
+            return make_tensor(operand._value, self, operand._node) if own else share(operand)
+        return operand.copy() if type(operand) is np.ndarray else operand
 
     def past_kink(self, primitive: Primitive, operands: Sequence[Any], out: Any) -> Tensor | None:
         """Return a power of a root, or a root of a power, past the kink; None for others."""
@@ -184,10 +196,12 @@ class Jet(Transient):
             found = (np.absolute(raised) if primitive.degree == 2 and k % 2 else raised) ** k
             return self.result(out, lambda k: found._node[k])
         exponent = exponent_of(primitive, operands, are_same(series))
-        if not exponent or base.square is None:
+        if not exponent or exponent % 1 or base.square is None:
             return None
-        square = base.square() ** (int(exponent / 2) if exponent % 2 == 0 else exponent / 2)
-        return self.result(out, lambda k: square._node[k])
+        found = base.square() ** int(exponent // 2)
+        if exponent % 2:  # a scaled root may be negative
+            found = found * operands[0]
+        return self.result(out, lambda k: found._node[k])
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
         """Let an operation that runs graphs carry the coefficients along."""
