@@ -50,7 +50,8 @@ class Moving:
     Attributes:
         tangent: the tangent.
         square: of a root what gives that of its square; None for others.
-        power: of what may be a power the operation, operand 0, the nodes of the operands, and the others; else None.
+        power: of what may be a power the operation, its operands' values, the node of operand 0, and whether that is
+            operand 1, too; None for others. Handles may be written to: what they stand for now stays.
         code, offset: the place.
     """
 
@@ -59,7 +60,7 @@ class Moving:
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
         self.square: Callable[[], Any] | None = None
-        self.power: tuple[Primitive, Any, Sequence[Any], Sequence[Any]] | None = None
+        self.power: tuple[Primitive, Sequence[Any], Moving, bool] | None = None
         self.code, self.offset = place
 
 
@@ -143,8 +144,10 @@ class Dual(Transient):
             if primitive.square is not None:
                 kept = self.kept(operands, values)
                 result._node.square = partial(tangent_of_square, primitive, tangents, result._value, kept, params)
-            elif primitive.raises or (len(operands) == 2 and operands[0] is operands[1]):
-                result._node.power = self.raising(primitive, operands, values)
+            elif tangents[0] is not None:
+                same = len(operands) == 2 and operands[0] is operands[1]
+                if same or (primitive.raises and (len(operands) == 1 or tangents[1] is None)):
+                    result._node.power = primitive, values, operands[0]._node, same
             return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -216,8 +219,8 @@ class Dual(Transient):
         elif primitive.square is not None:
             kept = self.kept(operands, values)
             result._node.square = partial(tangent_of_square, primitive, tangents, out, kept, params)
-        else:
-            result._node.power = self.raising(primitive, operands, values)
+        elif nodes[0] is not None and (len(nodes) == 1 or nodes[1] is None or are_same(nodes)):
+            result._node.power = primitive, values, nodes[0], are_same(nodes)
         return result
 
     def kept(self, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
@@ -232,24 +235,16 @@ class Dual(Transient):
             return lend(operand) if operand._trace is None else value
         return operand.copy() if type(operand) is ndarray and operand.flags.writeable else value
 
-    def raising(self, primitive: Primitive, operands: Sequence[Any], values: Sequence[Any]) -> Any:
-        """Return what `Moving.power` holds: a handle may be written to, what it stands for now stays."""
-        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
-        return primitive, values[0], nodes, values[1:]
-
     def raised(self, node: Moving) -> tuple[float, Any]:
-        """Return the exponent of a power, also of one of powers, and what was raised with its tangent, or 1 and None."""
+        """Return the exponent of a power, also of one of powers, and what was raised with its tangent; or 1, None."""
         exponent, found = 1.0, None
         while node.power is not None:
-            primitive, value, nodes, others = node.power
-            same = are_same(nodes)
-            if nodes[0] is None or (len(nodes) == 2 and not same and nodes[1] is not None):
-                break
-            further = exponent_of(primitive, (value, *others), same)
+            primitive, values, below, same = node.power
+            further = exponent_of(primitive, values, same)
             if not further:
                 break
-            node = nodes[0]
-            exponent, found = exponent * further, (value, node.tangent)
+            node = below
+            exponent, found = exponent * further, (values[0], node.tangent)
         return exponent, found
 
     def past_kink(
