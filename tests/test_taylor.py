@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -486,3 +488,14 @@ def test_a_power_that_varies_has_the_series_of_each_element():
     alone = [wg.taylor(lambda v: v**v, (x,), (1.0,), 4) for x in (1.0, 2.0)]
     np.testing.assert_allclose(np.array(found)[:, :2], np.transpose(alone), rtol=1e-12)
     np.testing.assert_allclose(np.array(found)[:, 0], [1.0, 1.0, 1.0, 0.5, 1 / 3], rtol=1e-12)
+
+
+def test_rules_are_looked_at_before_anything_else_of_the_library_was_used() -> None:
+    program = (
+        "import numpy as np, wengert as wg\n"
+        "rule = wg.custom_rule(np.sin)\n"
+        "rule.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (ct * np.cos(x),))\n"
+        "print(wg.taylor(rule, (0.5,), (1.0,), 2)[1])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert abs(float(found.stdout) - np.cos(0.5)) < 1e-15

@@ -30,7 +30,8 @@ def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -
         function: the function.
         run: calls it, or its converted form.
     """
-    return CONVERTING[0](function, run) if any(map(is_staged, values)) else run(function)
+    convert = CONVERTING and any(map(is_staged, values))  # the layer above may not have been asked for yet
+    return CONVERTING[0](function, run) if convert else run(function)
 
 
 def misdeclared(name: str, given: str, needed: str) -> RegistrationError:
