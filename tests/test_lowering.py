@@ -269,6 +269,24 @@ def test_long_graphs_have_no_kernels_that_grow(function: Callable[[Any, int], An
     assert operations(40) < 2.5 * operations(20)
 
 
+def test_costly_numbers_of_rows_are_computed_a_vector_at_a_time() -> None:
+    """The tanh of a layer's sums; not what stages of the row read, nor what costs little, nor few rows."""
+
+    def layer(weights: Any, x: Any) -> Any:
+        return np.tanh(weights @ x + 1.0)
+
+    def kernels(function: Callable[..., Any], *xs: Any) -> list[list[tuple[int, ...]]]:
+        programs = programs_of(require_same(trace(function)(*xs), list(xs)))
+        return [[stage.extents for stage in k.stages] for p in programs for k in p.kernels]
+
+    weights, x = np.linspace(-1.0, 1.0, 144).reshape(16, 9), np.linspace(0.0, 1.0, 9)
+    assert kernels(layer, weights, x) == [[(16, 9)], [(1, 16)]]
+    assert len(kernels(wg.value_and_grad(lambda w, x: np.sum(layer(w, x)), argnums=(0, 1)), weights, x)) == 1
+    assert kernels(lambda w, x: 2.0 * (w @ x), weights, x) == [[(16, 9), (16,)]]
+    assert kernels(layer, weights[:7], x) == [[(7, 9), (7,)]]
+    assert len(kernels(lambda w: w - np.log(np.sum(np.exp(w), 1, keepdims=True)), weights)) == 1
+
+
 def test_constants_that_are_equal_are_one() -> None:
     (program,) = programs_of(segmented(inlined(trace(lambda x: rolled(x, 5))(POINTS))))
     assert len([buffer for buffer in program.buffers if buffer.kind == "constant"]) == 2

@@ -1,9 +1,11 @@
 """Fusion: which roots share a kernel, and in which stage of the row each is computed.
 
 In the order of the graph, a root joins a kernel if all that it needs there belongs to the same row; else it opens one,
-right after the last of what it needs: kernels need no sorting, and have no cycles. In a kernel a root runs one stage
-after the reductions that it needs, and later if a stage there reads the same. Costly values that several stages need
-are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages will be.
+right after the last of what it needs: kernels need no sorting, and have no cycles. Costly numbers that a kernel
+computes of each row at last get one of their own, where a vector holds those of several rows. In a kernel a root runs
+one stage after the reductions that it needs, and later if a stage there reads the same. Costly values that several
+stages need are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages
+will be.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
 LONG_ROW = 1 << 25
 """Bytes of a long row up to which one value is kept: beyond them memory takes as long as computing again."""
+MANY_ROWS = 8
+"""Rows from which a costly number of each, like the tanh of a layer's sums, has a loop of its own, a vector a step."""
 COSTLY = 12
 """Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
 
@@ -74,7 +78,30 @@ def grouped(roots: Mapping[Node, Root]) -> list[Group]:
     homes: dict[Root, Group] = {}
     for root in roots.values():
         join(root, groups, homes)
-    return groups
+    return [part for group in groups for part in (group, split_row_ends(group)) if part is not None]
+
+
+def split_row_ends(group: Group) -> Group | None:
+    """Take from a kernel the numbers that it computes of each row at last, if they are costly: lanes can be rows then.
+
+    Returns:
+        The kernel that computes them after it; None if they stay.
+    """
+    if group.rows is None or group.rows < MANY_ROWS:
+        return None
+    ends: set[Root] = set()
+    for root in reversed(group.roots):
+        is_read = any(root in other.needs for other in group.roots if other not in ends)
+        if root.kind == "store" and root.is_number and not is_read:
+            ends.add(root)
+    if all(root.node.cost < COSTLY for root in ends):
+        return None
+    after = Group(None)
+    after.roots = [root for root in group.roots if root in ends]
+    for root in after.roots:
+        root.outer = None
+    group.roots = [root for root in group.roots if root not in ends]
+    return after
 
 
 def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
