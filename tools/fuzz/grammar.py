@@ -51,7 +51,7 @@ COMPLEX = templates(
 )
 FROM_COMPLEX = templates(
     """
-    ({cX}).real ; ({cX}).imag ; np.real({cX}) ; np.imag({cX}) ; np.abs({cX} * 0.3 + 2.5)
+    ({cX}).real ; ({cX} + 0.2j).imag ; np.real({cX}) ; np.imag({cX} + 0.3j) ; np.abs({cX} * 0.3 + 2.5)
     ({cX} * np.conj({cX})).real ; np.angle(4.0 + np.tanh(({cX}).real) + 1j * {X})
     """
 )

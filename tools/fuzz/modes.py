@@ -419,13 +419,23 @@ def chosen(result: Any, form: int) -> Any:
 
 
 def chosen_loss(this: Subject, program: Any) -> Any:
-    """Return a number that depends on parts of what two calls of a program give, the second on what the first gave."""
+    """Return a number that depends on parts of what two calls of a program give, the second on what the first gave.
+
+    What the traced program gives as a float is one here, too, where another branch gives one.
+    """
     forms = random.Random(this.module.__name__).choices(range(5), k=8)
+    kinds = [np.result_type(result).kind for result in this.jitted("program")(*copies(this.points[0]))]
+
+    def results(*arguments: Any) -> list[Any]:
+        found = zip(program(*arguments), kinds, strict=True)
+        return [
+            result * 1.0 if kind == "f" and np.result_type(result).kind in "iu" else result for result, kind in found
+        ]
 
     def loss(x: Any, y: Any, r: Any, n: Any, m: Any) -> Any:
-        first = [chosen(result, form) for result, form in zip(program(x, y, r, n, m), forms, strict=False)]
+        first = [chosen(result, form) for result, form in zip(results(x, y, r, n, m), forms, strict=False)]
         shift = 0.1 * np.sin(total(first))
-        second = [chosen(result, 4 - form) for result, form in zip(program(x + shift, y, r, n, m), forms, strict=False)]
+        second = [chosen(result, 4 - form) for result, form in zip(results(x + shift, y, r, n, m), forms, strict=False)]
         return total(first) + (total(second) if np.sum(shift) > 0.0 else 0.5 * total(second))
 
     return loss
@@ -436,6 +446,12 @@ def chosen_expected(this: Subject) -> tuple[Any, Any]:
     function = gradient_of(chosen_loss(this, this.module.program))
     if "chosen" not in this.traced:
         this.traced["chosen"] = wg.jvp(*at_first_point(this, function), this.directions[0])
+        value = wg.stop_gradient(
+            at_first_point(this, chosen_loss(this, this.module.program))[0](*map(wg.tensor, this.points[0][:FLOATS]))
+        )
+        plain = chosen_loss(this, this.module.program)(*copies(this.points[0]))
+        if this.rounded and not np.allclose(value, plain, rtol=1e-6, atol=1e-9):
+            raise Rejected("a decision depends on rounding")
     found: tuple[Any, Any] = this.traced["chosen"]
     if not all(np.all(np.isfinite(x)) and np.max(np.abs(x)) < LARGE for part in found for x in part):
         raise Rejected("its derivatives are too large")

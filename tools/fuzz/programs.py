@@ -103,6 +103,8 @@ class Weighted(wg.autograd.Function):
 
 
 def captured(t, u):
+    u = u * 1.0  # backward would read what the program writes to it later, as any function of Python does
+
     class Capturing(wg.autograd.Function):
         @staticmethod
         def forward(ctx, t):
