@@ -92,8 +92,9 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[in
     found = []
     for x, flag, own in zip(operands, batched, ranks, strict=True):
         if flag and own < rank:
-            shape = shape_of(x)
-            x = np.reshape(x, (shape[0], *(1,) * (rank - own), *shape[1:]))
+            size, *others = shape_of(x)
+            shape = (size, *(1,) * (rank - own), *others)
+            x = x.reshape(shape) if type(x) is np.ndarray else np.reshape(x, shape)
         found.append(x)
     return found
 

@@ -43,6 +43,7 @@ class Elementwise(Primitive):
         scales: the operands of which the result is a multiple each, as of the factors of a product.
         square: of a root, a function of no arguments giving the primitive whose result is its square; see `Primitive`.
         raises: whether it raises operand 0 to a power.
+        originates: whether its results can be roots or powers, of which forward mode notes how they were made.
 
     Raises:
         RegistrationError: a rule is missing or has the wrong number of arguments.
@@ -78,6 +79,7 @@ class Elementwise(Primitive):
         self.scales = scales
         self.square = square
         self.raises = raises
+        self.originates = square is not None or raises or len(scales) == 2
         rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
         if not any(rule is not None for rule in rules):
             raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")

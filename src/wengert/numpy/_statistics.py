@@ -249,7 +249,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 def observations(x: Tensor, *, rowvar: bool, dtype: Any, of_many: bool) -> Any:
     """Return variables as rows, in the dtype of the covariance."""
-    rows = np.atleast_2d(x.astype(dtype) if x.dtype != dtype else x)
+    rows: Any = x.astype(dtype) if x.dtype != dtype else x
+    rows = rows if rows.ndim > 1 else np.atleast_2d(rows)
     return rows.T if not rowvar and of_many else rows
 
 

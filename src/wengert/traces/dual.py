@@ -49,18 +49,17 @@ class Moving:
 
     Attributes:
         tangent: the tangent.
-        square: of a root what gives that of its square; None for others.
-        power: of what may be a power the operation, its operands' values, the node of operand 0, and whether that is
-            operand 1, too; None for others. Handles may be written to: what they stand for now stays.
+        origin: of a root what gives the tangent of its square; of what may be a power the operation, its operands'
+            values, the node of operand 0, and whether that is operand 1, too; None for others. Handles may be written
+            to: what they stand for now stays.
         code, offset: the place.
     """
 
-    __slots__ = ("code", "offset", "power", "square", "tangent")
+    __slots__ = ("code", "offset", "origin", "tangent")
 
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
-        self.square: Callable[[], Any] | None = None
-        self.power: tuple[Primitive, Sequence[Any], Moving, bool] | None = None
+        self.origin: Callable[[], Any] | tuple[Primitive, Sequence[Any], Moving, bool] | None = None
         self.code, self.offset = place
 
 
@@ -118,10 +117,9 @@ class Dual(Transient):
                 if trace is self:
                     node = x._node
                     tangent = node.tangent
-                    if node.square is not None:
-                        rooted = rooted or primitive.raises or primitive.scales
-                    elif node.power is not None:
-                        rooted = rooted or primitive.degree
+                    if node.origin is not None:
+                        is_power = type(node.origin) is tuple
+                        rooted = rooted or (primitive.degree if is_power else primitive.raises or primitive.scales)
                     x._kept = x._kept or relied_upon
                     x = x._value
                 elif trace is None:
@@ -139,15 +137,15 @@ class Dual(Transient):
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
-            if result._trace is not self:
+            if not primitive.originates or result._trace is not self:
                 return result
             if primitive.square is not None:
                 kept = self.kept(operands, values)
-                result._node.square = partial(tangent_of_square, primitive, tangents, result._value, kept, params)
+                result._node.origin = partial(tangent_of_square, primitive, tangents, result._value, kept, params)
             elif tangents[0] is not None:
                 same = len(operands) == 2 and operands[0] is operands[1]
                 if same or (primitive.raises and (len(operands) == 1 or tangents[1] is None)):
-                    result._node.power = primitive, values, operands[0]._node, same
+                    result._node.origin = primitive, values, operands[0]._node, same
             return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -157,7 +155,7 @@ class Dual(Transient):
                 out = unwrapped(out)
                 result = self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
                 if primitive.square is not None and result._trace is self:
-                    result._node.square = partial(tangent_of_square, primitive, tangents, out, values, params)
+                    result._node.origin = partial(tangent_of_square, primitive, tangents, out, values, params)
                 return result
             outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
@@ -173,12 +171,9 @@ class Dual(Transient):
             return None
         if type(self) is not Dual or self.ended or SPECIAL:  # a listing looks at each operation
             return None
-        if (
-            primitive.jvp is not None
-            or primitive.outputs != 1
-            or value.size >= LARGE
-            or operand._node.square is not None
-        ):
+        if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
+            return None
+        if callable(operand._node.origin):  # a root
             return None
         try:
             out = primitive.strict(value, **params)
@@ -203,7 +198,7 @@ class Dual(Transient):
         if primitive.kind == "constant":
             return wrapped_constants(out)
         nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
-        squares = [None if node is None else node.square for node in nodes]
+        squares = [node.origin if node is not None and callable(node.origin) else None for node in nodes]
         if type(out) in NUMBERS:  # as in `elementwise`
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         with silence():
@@ -215,12 +210,12 @@ class Dual(Transient):
                 return result
         if primitive.scales and any(square is not None for square in squares):
             kept = self.kept(operands, values)
-            result._node.square = partial(scaled_square, primitive, squares, tangents, out, kept, params)
+            result._node.origin = partial(scaled_square, primitive, squares, tangents, out, kept, params)
         elif primitive.square is not None:
             kept = self.kept(operands, values)
-            result._node.square = partial(tangent_of_square, primitive, tangents, out, kept, params)
+            result._node.origin = partial(tangent_of_square, primitive, tangents, out, kept, params)
         elif nodes[0] is not None and (len(nodes) == 1 or nodes[1] is None or are_same(nodes)):
-            result._node.power = primitive, values, nodes[0], are_same(nodes)
+            result._node.origin = primitive, values, nodes[0], are_same(nodes)
         return result
 
     def kept(self, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
@@ -238,8 +233,8 @@ class Dual(Transient):
     def raised(self, node: Moving) -> tuple[float, Any]:
         """Return the exponent of a power, also of one of powers, and what was raised with its tangent; or 1, None."""
         exponent, found = 1.0, None
-        while node.power is not None:
-            primitive, values, below, same = node.power
+        while type(node.origin) is tuple:
+            primitive, values, below, same = node.origin
             further = exponent_of(primitive, values, same)
             if not further:
                 break
@@ -254,16 +249,17 @@ class Dual(Transient):
         node, same = nodes[0], are_same(nodes)
         if node is None:
             return None
-        if primitive.degree and node.power is not None and values[0].dtype.kind == "f":
+        origin = node.origin
+        if primitive.degree and type(origin) is tuple and values[0].dtype.kind == "f":
             exponent, raised = self.raised(node)
             if raised is None or exponent % primitive.degree:
                 return None
             value, t = raised
             return root_slope(t, primitive.degree, exponent, strong(value))
         exponent = exponent_of(primitive, values, same)
-        if not exponent or node.square is None or (len(nodes) == 2 and nodes[1] is not None and not same):
+        if not exponent or not callable(origin) or (len(nodes) == 2 and nodes[1] is not None and not same):
             return None
-        t = node.square()
+        t = origin()
         return t if t is None else power_slope(match_dtype(strong(unwrapped(t)), values[0].dtype), exponent, values[0])
 
     def elementwise(

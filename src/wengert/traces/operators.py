@@ -55,6 +55,8 @@ Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
+NUMERIC = "biufc"
+"""The kinds of dtypes of ndarrays that are operands as they are."""
 HELD = frozenset({ndarray, np.float64})
 """Types of values beside which an ndarray needs no further look."""
 float64 = np.float64
@@ -208,6 +210,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             return trace.process(primitive, (a, b), {})
         if type(b) is Tensor or type(b) is float or type(b) is int:
             return dispatch(primitive, (a, b), {})
+        if type(b) is ndarray and b.dtype.kind in NUMERIC:
+            return apply(primitive, a, b)
         if foreign(type(b)):
             return deferred(ufunc, type(b), a, b)
         if repeats(primitive, a, b):
@@ -312,6 +316,8 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         return result
 
     def general(a: Any, b: Any) -> Any:
+        if type(b) is ndarray and b.dtype.kind in NUMERIC and (b.ndim or a.ndim):
+            return apply(primitive, b, a)
         if foreign(type(b)):
             return deferred(ufunc, type(b), b, a)
         if repeats(primitive, a, b):
@@ -482,7 +488,7 @@ def operand(name: str, value: Any) -> Any:
         DtypeError: it is not numeric.
     """
     kind = type(value)
-    if kind is Tensor or (kind is ndarray and value.dtype.kind in "biufc"):
+    if kind is Tensor or (kind is ndarray and value.dtype.kind in NUMERIC):
         return value
     known = operator_operand(name, value)
     return checked(name, value) if known is NotImplemented else known
@@ -493,7 +499,7 @@ def operator_operand(name: str, value: Any) -> Any:
     kind = type(value)
     if kind is Tensor or kind in NUMBERS or isinstance(value, np.generic):
         return value
-    if kind is ndarray and value.dtype.kind in "biufc":
+    if kind is ndarray and value.dtype.kind in NUMERIC:
         return value
     if isinstance(value, list | tuple):
         return as_tensor(value)
