@@ -15,7 +15,7 @@ import pytest
 
 import wengert as wg
 from wengert import autograd
-from wengert.core.tensor import raw
+from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 
 

@@ -15,15 +15,15 @@ import pytest
 
 import wengert as wg
 from wengert.conversion.loading import remember
-from wengert.core import sharing
-from wengert.core.cache import MOST_KNOWN, Cache
-from wengert.core.complaints import REGISTRIES
-from wengert.core.frozen import freeze
-from wengert.core.identity import content
-from wengert.core.labels import Labels, labelled
-from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.routine import core_ranks
-from wengert.core.source import FILES, MARKS, is_own
+from wengert.core.diagnostics.numpy_warnings import REGISTRIES
+from wengert.core.diagnostics.source_positions import FILES, MARKS, is_own
+from wengert.core.forms.labels import Labels, labelled
+from wengert.core.forms.routine import core_ranks
+from wengert.core.graph.identity import content
+from wengert.core.memory.buffers import possible_aliases
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
+from wengert.core.values.frozen import freeze
 from wengert.native.loader import Memory
 from wengert.nn.functional import _sampling
 from wengert.scipy.ndimage import _splines
@@ -163,7 +163,7 @@ def of_a_constant() -> Any:
 
 def of_memory_that_is_shared() -> Any:
     one = wg.tensor([1.0])
-    sharing.shared_with(one, other, "")
+    possible_aliases.shared_with(one, other, "")
     return one
 
 

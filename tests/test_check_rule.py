@@ -10,7 +10,7 @@ import pytest
 
 import wengert as wg
 from wengert import extend
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import DtypeError, UsageError
 from wengert.testing import check_grads, check_rule
 

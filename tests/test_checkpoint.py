@@ -17,7 +17,7 @@ import wengert as wg
 import wengert.numpy
 from tests.samples.base import normal
 from wengert.autograd import saved_tensors_hooks
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import GraphError
 from wengert.extend import apply, linear
 

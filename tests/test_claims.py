@@ -14,7 +14,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert import extend
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import RegistrationError
 from wengert.testing import check_rule
 

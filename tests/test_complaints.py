@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core import complaints
-from wengert.core.complaints import COMPLAINTS
+from wengert.core.diagnostics import numpy_warnings
+from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 
 pytestmark = pytest.mark.usefixtures("evaluated")  # native code does not look at floating-point conditions
 X = np.array([-1.0, 0.5])
@@ -133,10 +133,10 @@ def test_other_threads_keep_their_settings() -> None:
 
 
 def test_warnings_stay_numpys_where_its_settings_cannot_be_reached(monkeypatch: Any) -> None:
-    assert complaints.settings_of_numpy() is complaints.SETTINGS is not None
-    assert complaints.settings_of_numpy("numpy.moved_away") is None
-    assert complaints.settings_of_numpy("numpy") is None
-    monkeypatch.setattr(complaints, "SETTINGS", None)
+    assert numpy_warnings.settings_of_numpy() is numpy_warnings.SETTINGS is not None
+    assert numpy_warnings.settings_of_numpy("numpy.moved_away") is None
+    assert numpy_warnings.settings_of_numpy("numpy") is None
+    monkeypatch.setattr(numpy_warnings, "SETTINGS", None)
     with pytest.warns(RuntimeWarning, match="^invalid value encountered in log$") as caught:
         wg.jit(logarithm)(X)
     assert caught[0].filename != __file__

@@ -11,7 +11,7 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed, Sample
 from tests.samples.calls import float_leaves, random_like
-from wengert.control import heap
+from wengert.control import reachable_state
 
 LARGE = np.linspace(0.0, 1.0, 70_000)
 
@@ -187,6 +187,6 @@ def test_long_arrays_of_one_number_are_one_in_memory() -> None:
 
 def test_arrays_from_outside_are_summed_up_once_before_and_once_after_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
     summed: list[int] = []
-    monkeypatch.setattr(heap, "checksum", lambda array: summed.append(array.size) or 0)
+    monkeypatch.setattr(reachable_state, "checksum", lambda array: summed.append(array.size) or 0)
     wg.jit(lambda x: np.sum(LARGE * x))(2.0)
     assert summed == [LARGE.size] * 2

@@ -12,9 +12,9 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from wengert.control import subgraphs
-from wengert.core.checking import check
-from wengert.core.graph import evaluate
-from wengert.core.kinds import Opaque
+from wengert.core.graph.graph import evaluate
+from wengert.core.graph.graph_checker import check
+from wengert.core.primitives.kinds import Opaque
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.traces.dual import propagate_opaque
 from wengert.transforms.tracing import gradient, trace

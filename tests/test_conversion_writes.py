@@ -21,7 +21,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.core.sharing import SHARES
+from wengert.core.memory.possible_aliases import SHARES
 from wengert.errors import EscapedValueError, GraphError
 
 POINT = np.array([0.55, 0.65])

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import wengert as wg
-from wengert.core import cotangent
-from wengert.core.cotangent import has_no_nan, sum_over, unbroadcast
-from wengert.core.dispatch import apply
+from wengert.core.primitives import cotangent
+from wengert.core.primitives.cotangent import has_no_nan, sum_over, unbroadcast
+from wengert.core.values.dispatch import apply
 from wengert.primitives import reductions
 
 

@@ -14,7 +14,7 @@ import pytest
 import wengert
 from tests.cases import together
 from tools import make_pictures, public_names, reference
-from wengert.core.meanings import FUNCTIONS
+from wengert.core.values.numpy_overrides import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

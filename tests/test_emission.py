@@ -16,9 +16,9 @@ import pytest
 
 from tests.kernels import inputs_for, random_program
 from wengert import emission, kernel
-from wengert.emission import ahead, plans, programs, sharing
+from wengert.emission import parallel_split, plans, prefetch, programs
 from wengert.emission.executable import Executable
-from wengert.emission.outside import function_named
+from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
@@ -267,9 +267,9 @@ def short_blocks(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sums of a few terms have blocks: of one term, of two, or in lanes without what roundings lose."""
     if part:
         constants = {"TERMS": part, "SHORT": 100 if part == 2 else 1, "LONG_BLOCK": 1}
-        for module, name, value in (*[(plans, *item) for item in constants.items()], (sharing, "TERMS", part)):
+        for module, name, value in (*[(plans, *item) for item in constants.items()], (parallel_split, "TERMS", part)):
             monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(sharing, "ROWS", 2)
+        monkeypatch.setattr(parallel_split, "ROWS", 2)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
@@ -278,7 +278,7 @@ def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(plans, "FEW", (0, 1, 4)[part])  # so that loops of few vectors are loops, too
     monkeypatch.setattr(plans, "PIECE", (1, 8, 512)[part])
     if part == 1:  # everything is far away
-        for module, name, value in ((plans, "FAR", 0), (ahead, "SHORT", 0), (ahead, "WORTH", 1e-9)):
+        for module, name, value in ((plans, "FAR", 0), (prefetch, "SHORT", 0), (prefetch, "WORTH", 1e-9)):
             monkeypatch.setattr(module, name, value)
     short_blocks(part, monkeypatch)
     for seed in range(part, 45, 3):
@@ -320,7 +320,7 @@ def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
 @pytest.mark.parametrize("part", range(2))
 def test_parts_have_the_same_bits_for_every_number_of_threads(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items():
-        monkeypatch.setattr(sharing, name, value)
+        monkeypatch.setattr(parallel_split, name, value)
     monkeypatch.setattr(plans, "FEW", (0, 4)[part])
     monkeypatch.setattr(plans, "PIECE", 1)
     short_blocks(2 - part, monkeypatch)
@@ -423,10 +423,10 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
         "w": ("row", (columns,)),
     }
     made = program([Kernel(rows, (first, second, third))], **shapes)
-    (of_first, of_second, of_third) = ahead.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers})
+    (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers})
     assert of_first == of_third == []
-    long = 8 * columns >= ahead.SHORT
-    assert of_second == [ahead.Ahead("x", along, 1, False), ahead.Ahead("y", along, 0, True)] * long
+    long = 8 * columns >= prefetch.SHORT
+    assert of_second == [prefetch.Ahead("x", along, 1, False), prefetch.Ahead("y", along, 0, True)] * long
     assert ("@llvm.prefetch" in Executable(made, target).text) == long
     require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
 
@@ -465,7 +465,7 @@ def test_what_computes_little_brings_nothing_ahead() -> None:
     twice = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1)
     second = Stage((rows, columns), twice, (Store("y", Affine(0, (columns, 1)), 2),), lane=1)
     made = program([Kernel(rows, (first, second))], x=("input", (rows, columns)), y=("output", (rows, columns)))
-    assert ahead.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers}) == [[], []]
+    assert prefetch.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers}) == [[], []]
 
 
 @pytest.mark.parametrize("lane", [0, 1])

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segmenting import segmented
 from wengert.emission.executable import Executable
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled

@@ -40,7 +40,7 @@ from tests.test_lowering import (
     require_same,
     value_graph,
 )
-from wengert.emission import sharing
+from wengert.emission import parallel_split
 from wengert.emission.executable import Executable
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import schedule_of as schedule_of
@@ -76,7 +76,7 @@ EXECUTABLES = {**{target: partial(natively, target=target) for target in TARGETS
 def call(executable: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What carries out programs of kernels; for threads even small ones are cut into parts."""
     for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items() if "threads" in executable else ():
-        monkeypatch.setattr(sharing, name, value)
+        monkeypatch.setattr(parallel_split, name, value)
     return EXECUTABLES[executable]
 
 

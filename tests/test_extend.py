@@ -22,8 +22,8 @@ from scipy import linalg, special
 import wengert as wg
 from tests.samples.base import normal
 from wengert import extend
-from wengert.core.meanings import FUNCTIONS
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import DtypeError, GraphError, RegistrationError, TracedTruthError, UsageError
 from wengert.testing import check_grads
 

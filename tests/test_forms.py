@@ -11,12 +11,12 @@ import pytest
 
 import tests.samples  # noqa: F401 - its functions declare primitives when they are first asked for
 import wengert as wg
-from wengert.core.abstract import avals_and_strides
-from wengert.core.aval import Aval
-from wengert.core.form import Form, Reduction, Scan, Selection, form_of
-from wengert.core.labels import Labels, labelled
-from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.forms.form import Form, Reduction, Scan, Selection, form_of
+from wengert.core.forms.labels import Labels, labelled
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RegistrationError, ShapeError, UsageError
 from wengert.extend import Contraction, Like, apply, constant, linear, multilinear
 from wengert.graph import load, save, trace

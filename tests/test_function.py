@@ -12,7 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert.autograd import Function, once_differentiable
-from wengert.core.tensor import raw
+from wengert.core.values.tensor import raw
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.testing import check_grads
 

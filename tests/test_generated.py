@@ -28,11 +28,11 @@ from tests.samples.calls import (
     same_values,
 )
 from tests.samples.running import over
-from wengert.core.aval import Aval
-from wengert.core.contraction import Contraction
-from wengert.core.dispatch import apply
-from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.forms.contraction import Contraction
+from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import apply
 from wengert.testing import check_grads
 from wengert.traces.nodes import Leaf, Node, Output
 

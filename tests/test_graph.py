@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import wengert as wg
-import wengert.core.steps
+import wengert.core.graph.graph_executor
 import wengert.numpy as wnp
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.graph import Equation, Graph, Variable, check, gradient, render, to_dot, trace
 
@@ -149,7 +149,7 @@ def test_a_graph_is_called_like_a_function_and_gives_the_same_bits():
 def test_evaluation_drops_values_after_their_last_use(monkeypatch):
     graph = trace(lambda x: np.sum(np.exp(np.sin(np.cos(x)))))(np.ones(1000))
     made, alive = [], []
-    original = wengert.core.steps.step_of
+    original = wengert.core.graph.graph_executor.step_of
 
     def step_of(equation, operands, results):
         step = original(equation, operands, results)
@@ -162,7 +162,7 @@ def test_evaluation_drops_values_after_their_last_use(monkeypatch):
 
         return noting
 
-    monkeypatch.setattr(wengert.core.steps, "step_of", step_of)
+    monkeypatch.setattr(wengert.core.graph.graph_executor, "step_of", step_of)
     graph(np.ones(1000))
     assert alive == [0, 1, 1, 1]
 

@@ -22,11 +22,11 @@ from tests.samples.running import LOOKING, over
 from wengert.control.cond import cond
 from wengert.control.scan import scan
 from wengert.control.while_loop import fori_loop, while_loop
-from wengert.core.contraction import Contraction
-from wengert.core.form import Reduction
-from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.kinds import Constant
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import Reduction
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import FileFormatError, UsageError, WengertError
 from wengert.graph import check, gradient, load, save, trace
 from wengert.graph.bounds import claimed

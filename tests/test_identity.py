@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.identity import DIGESTS, identity, identity_of_static
+from wengert.core.graph.identity import DIGESTS, identity, identity_of_static
 from wengert.graph import trace
 
 X = np.array([0.5, 0.6])
@@ -199,7 +199,7 @@ def test_large_arrays_are_digested_once():
 def test_arrays_that_are_repeated_are_known_by_what_is_in_memory(monkeypatch):
     looked_at = []
     monkeypatch.setattr(
-        "wengert.core.identity.digest_of", lambda array: looked_at.append(array.nbytes) or array.tobytes()
+        "wengert.core.graph.identity.digest_of", lambda array: looked_at.append(array.nbytes) or array.tobytes()
     )
     row = np.arange(1_000.0)
     one, other = np.broadcast_to(row, (10_000, 1_000)), np.broadcast_to(row.copy(), (10_000, 1_000))

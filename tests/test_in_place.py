@@ -12,10 +12,10 @@ import pytest
 import wengert as wg
 from tests.kernels import inputs_for, random_program
 from wengert import _config
-from wengert.emission import sharing
+from wengert.emission import parallel_split
+from wengert.emission.buffer_reuse import in_place
 from wengert.emission.executable import Executable
-from wengert.emission.in_place import in_place
-from wengert.emission.sharing import Sharing
+from wengert.emission.parallel_split import Sharing
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import (
@@ -76,7 +76,7 @@ def placed(program: Program) -> list[list[str]]:
 
 def as_steps(program: Program) -> list[list[str]]:
     """Return the buffers of each stage of a program whose only row is cut into stages, but for its sums."""
-    found = names_of([step.kernel for step in sharing.steps(program, host())[0]])
+    found = names_of([step.kernel for step in parallel_split.steps(program, host())[0]])
     return [[name for name in names if "cell" not in name] for names in found]
 
 
@@ -86,15 +86,15 @@ def test_rows_hold_values_in_turn_in_one_buffer(rows: int) -> None:
 
 
 def test_the_only_row_holds_values_where_its_result_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LARGE", 0)
+    monkeypatch.setattr(parallel_split, "LARGE", 0)
     assert as_steps(chain(1, SIZE)) == [["x", "y"], ["y"], ["y"]]
 
 
 @pytest.mark.parametrize("tile", [1, 2])
 @pytest.mark.parametrize("rows", [1, 6])
 def test_values_are_those_of_memory_of_their_own(rows: int, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LARGE", 0)
-    monkeypatch.setattr(sharing, "PART", 1)
+    monkeypatch.setattr(parallel_split, "LARGE", 0)
+    monkeypatch.setattr(parallel_split, "PART", 1)
     for n in (1, 7, 8, 15, 32, 33, 1000, 10_000):
         made = chain(rows, n, tile if rows % tile == 0 else 1)
         require_sound(made)
@@ -156,7 +156,7 @@ def test_one_buffer_takes_the_place_of_one() -> None:
 
 
 def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LARGE", 0)
+    monkeypatch.setattr(parallel_split, "LARGE", 0)
     tried = 0
     for seed in range(300):
         made = random_program(seed)

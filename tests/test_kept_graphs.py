@@ -17,7 +17,7 @@ import pytest
 import wengert as wg
 from tests.cases import OPTIONS
 from wengert import _config
-from wengert.compile import imaging, keeping
+from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
 from wengert.compile.passes import inlined
 from wengert.native.cache import object_cache
@@ -67,7 +67,7 @@ def test_what_is_found_gives_the_same(
     function: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(trace(function)(X))
-    monkeypatch.setattr(imaging, "imaged", None)  # nothing is compiled any more
+    monkeypatch.setattr(codegen, "imaged", None)  # nothing is compiled any more
     second = run(trace(function)(X))
     for one, other, plain in zip(first, second, trace(function)(X)(X), strict=True):
         assert (one.tobytes(), one.dtype, one.strides) == (other.tobytes(), other.dtype, other.strides)
@@ -103,10 +103,10 @@ def test_graphs_that_differ_have_different_keys() -> None:
         jitted_graph(lambda x: x + 1.0, row),
         jitted_graph(lambda x: x + 1.0, column),
     ]
-    keys = [keeping.key_of(inlined(graph)) for graph in graphs]
+    keys = [compilation_cache.key_of(inlined(graph)) for graph in graphs]
     assert None not in keys
     assert len(set(keys)) == len(keys)
-    assert keeping.key_of(inlined(trace(lambda x: x * 2.0)(X))) == keys[0]
+    assert compilation_cache.key_of(inlined(trace(lambda x: x * 2.0)(X))) == keys[0]
 
 
 def test_what_an_earlier_process_compiled_changes_no_digits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
     rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))
     graph = trace(lambda x: np.exp(rule(x)))(X)
     np.testing.assert_allclose(run(graph)[0], np.exp(2.0 * X), rtol=1e-13)
-    assert keeping.Keeper(inlined(graph)).found() is None
+    assert compilation_cache.Keeper(inlined(graph)).found() is None
 
 
 SECOND = """
@@ -181,17 +181,17 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
     expected = run(graph)
     files = {path: path.read_bytes() for path in folder.iterdir()}
     rng = random.Random(0)
-    key = keeping.key_of(graph)
+    key = compilation_cache.key_of(graph)
     assert key is not None
     path = object_cache().path_of(key)
     assert path is not None
     for _ in range(10_000 if OPTIONS.every else 300):
         Path(path).write_bytes(damaged(files[Path(path)], rng))
-        assert keeping.Keeper(graph).found() is None
+        assert compilation_cache.Keeper(graph).found() is None
     for one, content in files.items():
         one.write_bytes(damaged(content, rng))
     assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
-    assert keeping.Keeper(graph).found() is not None
+    assert compilation_cache.Keeper(graph).found() is not None
 
 
 def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,13 +186,18 @@ def test_private_names_stay_in_their_module(module):
     assert not borrowed, "\n".join(borrowed)
 
 
-READERS = {"wengert.core.protocols", "wengert.core.dispatch", "wengert.numpy._namespace", "wengert.cli.formulas"}
+READERS = {
+    "wengert.core.values.protocols",
+    "wengert.core.values.dispatch",
+    "wengert.numpy._namespace",
+    "wengert.cli.formulas",
+}
 """NumPy's protocols, what enters functions for them, and what asks which there are to make public names of them."""
 
 
 @together("module", MODULES)
 def test_what_functions_mean_is_looked_up_for_numpys_protocols_alone(module):
-    taken = "wengert.core.meanings", "wengert.core.tensor"
+    taken = "wengert.core.values.numpy_overrides", "wengert.core.values.tensor"
     read = [
         f"{module}:{node.lineno} imports FUNCTIONS; import the function that is called"
         for node in ast.walk(tree_of(module))

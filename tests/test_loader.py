@@ -17,7 +17,7 @@ import pytest
 
 import wengert as wg
 from wengert import _config
-from wengert.compile import keeping
+from wengert.compile import compilation_cache
 from wengert.errors import FileFormatError
 from wengert.native import elf, loader
 from wengert.native.cache import ObjectCache
@@ -272,7 +272,7 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "FUNCTIONS", {})
     nothing = ObjectCache(None)
     monkeypatch.setattr(loader, "object_cache", lambda: nothing)
-    monkeypatch.setattr(keeping, "object_cache", lambda: nothing)
+    monkeypatch.setattr(compilation_cache, "object_cache", lambda: nothing)
 
 
 def summed(x: Any) -> Any:

@@ -20,14 +20,14 @@ from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
 from wengert import _config
-from wengert.compile import writing
+from wengert.compile import kernel_stages
 from wengert.compile.lower import is_native, lower
+from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segmenting import segmented
 from wengert.compile.segments import Segments
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.aval import Aval
-from wengert.core.graph import Equation, Graph
+from wengert.core.graph.graph import Equation, Graph
+from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
@@ -846,7 +846,7 @@ def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.Monk
         return dataclasses.replace(program, buffers=program.buffers[1:])
 
     mistaken.__name__ = step
-    monkeypatch.setattr(writing, step, mistaken)
+    monkeypatch.setattr(kernel_stages, step, mistaken)
     with pytest.raises(GraphError) as caught:
         segmented(graph)
     text = str(caught.value)

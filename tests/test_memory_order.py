@@ -18,9 +18,9 @@ from hypothesis.extra import numpy as hnp
 import wengert as wg
 from tests.cases import some_of, together
 from tools.check_order import CALLS, LAYOUTS, mismatch
-from wengert.core.identity import identity
-from wengert.core.order import example, grown, in_normal_form, of_array, shrunk, strides_of
-from wengert.core.tensor import raw
+from wengert.core.graph.identity import identity
+from wengert.core.memory.memory_layout import example, grown, in_normal_form, of_array, shrunk, strides_of
+from wengert.core.values.tensor import raw
 
 
 @together("call", CALLS)

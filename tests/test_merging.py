@@ -10,8 +10,8 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.kernels import inputs_for, random_program
+from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segmenting import segmented
 from wengert.kernel import spelling
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate

@@ -15,13 +15,13 @@ import pytest
 
 import wengert as wg
 from wengert import _config
-from wengert.compile import chaining
+from wengert.compile import program_steps
 from wengert.compile.executable import Compiled
 from wengert.compile.layouts import as_array, as_value
-from wengert.compile.natively import Natively
+from wengert.compile.lower_control_flow import Natively
 from wengert.compile.segments import without_numbers
 from wengert.control import loop, native_loop
-from wengert.core.graph import Graph, Variable, subgraphs
+from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.transforms.tracing import trace
 
 X = np.linspace(-1.0, 1.0, 5)
@@ -508,7 +508,7 @@ def stepped(x: Any, end: Any) -> Any:
 def test_rows_are_left_behind_in_a_chain(
     rows: Any, transformed: Any, monkeypatch: pytest.MonkeyPatch, runs: list[bool]
 ) -> None:
-    monkeypatch.setattr(chaining, "ROWS", rows)
+    monkeypatch.setattr(program_steps, "ROWS", rows)
     function = transformed(stepped)
     jitted = wg.jit(function)
     for end in (3.0, 2.0, 3.0, 0.0, 1.0, 4.0, 9.0, 4.0, 0.0, 30.0, 1.0, 4.0):
@@ -626,15 +626,15 @@ def test_rows_of_rows_are_left_behind_in_a_chain(function: Any, transformed: Any
 def test_rows_of_rows_that_there_is_no_room_for_are_pythons(
     function: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chaining, "ROWS", rows[0])
-    monkeypatch.setattr(chaining, "HANDED", rows[1])
+    monkeypatch.setattr(program_steps, "ROWS", rows[0])
+    monkeypatch.setattr(program_steps, "HANDED", rows[1])
     eager, jitted = wg.grad(function), wg.jit(wg.grad(function))
     for end in (3.0, 1.0, 3.0, 9.0, 3.0, 2.0, 7.0, 0.0):
         assert jitted(0.7, end) == pytest.approx(float(eager(0.7, end)), rel=1e-11)
 
 
 def test_rounds_that_are_pythons_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chaining, "HANDED", 2)
+    monkeypatch.setattr(program_steps, "HANDED", 2)
     prepared: list[Graph] = []
     natively = loop.natively
     monkeypatch.setattr(loop, "natively", lambda graph, compiled: prepared.append(graph) or natively(graph, compiled))

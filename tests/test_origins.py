@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.graph import subgraphs
+from wengert.core.graph.graph import subgraphs
 from wengert.graph import gradient, render, trace
 
 POINT = np.array([0.5, 0.6])

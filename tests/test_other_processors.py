@@ -15,7 +15,7 @@ from tests.cases import some_of
 from tests.kernels import inputs_for, random_program
 from tests.test_emission import DOUBLE, SPECIAL, functions_of, halves, rosenbrock, without_functions
 from wengert.emission import plans
-from wengert.emission.outside import function_named
+from wengert.emission.external_functions import function_named
 from wengert.emission.programs import emitted
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of

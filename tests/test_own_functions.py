@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wengert.emission.outside import text_of
+from wengert.emission.external_functions import text_of
 from wengert.kernel.functions import FUNCTIONS
 from wengert.native.elementwise import LARGE, OWN, SHARING, shared
 

@@ -18,23 +18,23 @@ from tests.cases import together
 from tests.samples.calls import same_bits
 from wengert import _config
 from wengert.compile import passes
-from wengert.compile.common import merge_common
-from wengert.compile.dead import eliminate_dead
-from wengert.compile.inline import inline_calls
+from wengert.compile.common_subexpressions import merge_common
+from wengert.compile.dead_code import eliminate_dead
+from wengert.compile.inlining import inline_calls
 from wengert.compile.passes import BEFORE_LOWERING, PIPELINE, inlined, simplified
 from wengert.compile.simplify import REWRITES, simplify
 from wengert.control.call import primitive as declared_call
 from wengert.control.cond import cond
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
-from wengert.core.aval import aval_of
-from wengert.core.checking import check
-from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.kinds import Constant
-from wengert.core.order import strides_of
-from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.graph_checker import check
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.memory.views import current
+from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import aval_of
+from wengert.core.values.trace import next_level
 from wengert.errors import GraphError
 from wengert.primitives.elementwise import add, multiply, negative
 from wengert.traces.staging import Staging

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.order import example
-from wengert.core.paths import extended
-from wengert.core.views import base_and_path
+from wengert.core.memory.memory_layout import example
+from wengert.core.memory.view_paths import extended
+from wengert.core.memory.views import base_and_path
 from wengert.primitives.composed_indices import composed_index
 from wengert.primitives.indexing import getitem
 from wengert.primitives.shapes import reshape

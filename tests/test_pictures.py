@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.diagrams import picture_of
+from wengert.core.graph.diagrams import picture_of
 from wengert.errors import DtypeError, UsageError
 from wengert.graph import gradient, to_html, to_svg, trace
 from wengert.pictures.layout import BENDS, GAP, affordable, laid_out, layers_of, set_apart

@@ -13,9 +13,9 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.core.meanings import FUNCTIONS
-from wengert.core.plain import BY_NUMPY
-from wengert.core.tensor import Tensor
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.plain_functions import BY_NUMPY
+from wengert.core.values.tensor import Tensor
 from wengert.errors import WengertError
 
 MATRIX = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]])

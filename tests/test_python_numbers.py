@@ -17,7 +17,7 @@ import wengert as wg
 import wengert.numpy
 from tests.cases import together
 from tests.samples.calls import same_traced
-from wengert.core.aval import aval_of
+from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError
 from wengert.graph import check, load, save, trace
 

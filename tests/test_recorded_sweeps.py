@@ -12,9 +12,9 @@ from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, nodes_of, random_like
 from tests.samples.running import over
 from tests.test_backward import PASSED_ON
-from wengert.core.aval import Aval
-from wengert.core.kinds import Linear
-from wengert.core.transposed import transposition
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.transposes import transposition
+from wengert.core.values.aval import Aval
 from wengert.traces.nodes import Leaf, Output
 
 DIFFERENTIATED = [s for s in SAMPLES if call_of(s).leaves and s.order >= 1]

@@ -24,7 +24,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from wengert import autograd, errors, extend, graph, optim, random, testing, tree
-from wengert.core import primitive
+from wengert.core.primitives import primitive
 from wengert.native.elementwise import SHARING
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.conversion.aliases import holders_outside
-from wengert.core.sharing import (
+from wengert.conversion.array_aliases import holders_outside
+from wengert.core.memory.possible_aliases import (
     HOLDING,
     SHARES,
     Memory,
@@ -28,7 +28,7 @@ from wengert.core.sharing import (
     part_of,
     shared_with,
 )
-from wengert.core.watch import Lost, lost_text
+from wengert.core.memory.write_watches import Lost, lost_text
 from wengert.primitives.indexing import setitem
 
 TEXT = "a write to what may be the same memory"
@@ -218,7 +218,7 @@ class Interrupted(dict[int, Any]):
 @pytest.mark.parametrize("in_another_thread", [False, True])
 def test_a_handle_that_is_forgotten_while_one_gets_another_memory(monkeypatch: Any, in_another_thread: bool) -> None:
     table = Interrupted()
-    monkeypatch.setattr("wengert.core.sharing.SHARES", table)
+    monkeypatch.setattr("wengert.core.memory.possible_aliases.SHARES", table)
     base, later, others = handle(), handle(), [handle()]
     shared_with(base, others[0], TEXT)
 
@@ -245,7 +245,7 @@ def test_a_handle_is_left_alone_with_its_own_memory_as_soon_as_it_has_it(monkeyp
         hold(other, memory, share)
 
     with monkeypatch.context() as patch:
-        patch.setattr("wengert.core.sharing.hold", hold_and_leave)
+        patch.setattr("wengert.core.memory.possible_aliases.hold", hold_and_leave)
         found = memories_of(base)
     hold_all(later, found)
     assert may_share(base, later)

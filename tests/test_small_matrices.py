@@ -12,9 +12,9 @@ import pytest
 import wengert as wg
 from wengert import _config
 from wengert.compile.executable import Compiled
-from wengert.compile.natively import holds_native
+from wengert.compile.lower_control_flow import holds_native
 from wengert.compile.small_matrices import LARGEST
-from wengert.core.graph import Graph
+from wengert.core.graph.graph import Graph
 from wengert.scipy import linalg
 from wengert.transforms.tracing import trace
 

@@ -14,12 +14,12 @@ from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like, same_bits, same_traced
 from tests.samples.running import LOOKING, over
-from wengert.core import abstract as shapes
-from wengert.core.abstract import abstract
-from wengert.core.aval import Aval, aval_of
-from wengert.core.checking import check
-from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.forms import abstract_evaluation as shapes
+from wengert.core.forms.abstract_evaluation import abstract
+from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph_checker import check
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import EscapedValueError, GraphError
 from wengert.transforms.tracing import trace
 

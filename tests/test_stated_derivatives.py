@@ -17,7 +17,7 @@ from tests.samples import SAMPLES
 from tests.samples.base import Fixed, Sample, fixed, normal, positive
 from tests.samples.calls import leaves_of
 from tools import supported
-from wengert.core.meanings import FUNCTIONS
+from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.numpy._derivatives import KINKS, NOTHING
 
 MODULES = ("wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft")

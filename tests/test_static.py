@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-import wengert.core.steps
+import wengert.core.graph.graph_executor
 import wengert.numpy as wnp
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.graph import Executor, check, gradients, placeholder, to_dot
@@ -14,7 +14,7 @@ from wengert.graph import Executor, check, gradients, placeholder, to_dot
 def evaluated(monkeypatch):
     """The primitives that evaluation applies, in order."""
     names = []
-    original = wengert.core.steps.step_of
+    original = wengert.core.graph.graph_executor.step_of
 
     def step_of(equation, operands, results):
         step = original(equation, operands, results)
@@ -25,7 +25,7 @@ def evaluated(monkeypatch):
 
         return noting
 
-    monkeypatch.setattr(wengert.core.steps, "step_of", step_of)
+    monkeypatch.setattr(wengert.core.graph.graph_executor, "step_of", step_of)
     return names
 
 

@@ -18,9 +18,9 @@ from tests.samples import SAMPLES
 from tests.samples.base import Sample, normal, positive
 from tests.samples.calls import call_of, float_leaves, random_like
 from tests.samples.running import over
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, EscapedValueError, ShapeError, UsageError
 from wengert.traces.batch import Batch
 

@@ -26,9 +26,9 @@ from tests.samples import SAMPLES
 from tests.samples.calls import call_of, same_bits
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
 from wengert import _config
-from wengert.core import evaluation
-from wengert.core.complaints import at_users_line
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.diagnostics.numpy_warnings import at_users_line
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values import evaluation
 from wengert.errors import UsageError
 from wengert.native import elementwise, inner_loops, jobs, loader, processor, team
 from wengert.native.builder import Builder

@@ -12,7 +12,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import OPTIONS, Failures
-from wengert.core.ufunc_loops import FAULTY, compute_into
+from wengert.core.values.ufunc_loops import FAULTY, compute_into
 
 SOURCE = Path(wg.__file__).parent
 LENGTHS = (1, 2, 3, 7, 8, 9, 17, 40)
@@ -142,7 +142,7 @@ def test_nothing_here_gives_them_results_with_gaps() -> None:
             writes = len(call.args) > 1 or any(k.arg == "out" for k in call.keywords)
             if isinstance(call.func, ast.Attribute) and has_one(call.func.attr) and writes:
                 found.append((path.relative_to(SOURCE).as_posix(), ast.unparse(call)))
-    assert found == [("core/choose.py", "np.negative(bits, out=bits)")]
+    assert found == [("core/memory/masked_selection.py", "np.negative(bits, out=bits)")]
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -15,8 +15,8 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert.core.form import Form, form_of
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.forms.form import Form, form_of
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import DtypeError, EscapedValueError, GraphError, ShapeError, UsageError, WengertError
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [3.0, 1.0, 0.5], [-2.0, 0.125, 1.0]])

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import wengert as wg
-from wengert.core.meanings import FUNCTIONS
-from wengert.core.tensor import Tensor, raw
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.tensor import Tensor, raw
 
 __all__ = ["CALLS", "LAYOUTS", "MODES", "PROBES", "Call", "main", "mismatch", "of_functions"]
 

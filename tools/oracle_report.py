@@ -28,7 +28,7 @@ import wengert.numpy as wnp
 import wengert.numpy.fft
 import wengert.numpy.linalg  # as is the one before, for what it enters: functions count as covered then
 import wengert.scipy
-from wengert.core.meanings import FUNCTIONS
+from wengert.core.values.numpy_overrides import FUNCTIONS
 
 VALUE, FIRST, HVP = 1e-10, 1e-7, 1e-6
 NAMESPACES = {

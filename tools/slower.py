@@ -20,8 +20,8 @@ from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves
 from wengert.compile.executable import GraphFunction
-from wengert.compile.owners import with_packed_results
-from wengert.core.graph import Graph, evaluate
+from wengert.compile.output_aliasing import with_packed_results
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.errors import WengertError
 from wengert.transforms.tracing import trace
 

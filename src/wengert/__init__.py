@@ -8,12 +8,12 @@ from wengert._loading import Loading
 with Loading():
     from wengert import _config, _malloc
     from wengert import numpy as numpy
-    from wengert.core.protocols import LATER
-    from wengert.core.tensor import Tensor
+    from wengert.core.values.protocols import LATER
+    from wengert.core.values.tensor import Tensor
     from wengert.creation import asarray, tensor
     from wengert.native.elementwise import set_num_threads
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
-    from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+    from wengert.traces.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _malloc.tune()
 if _config.OWN_FUNCTIONS:
-    from wengert.emission.outside import text_of
+    from wengert.emission.external_functions import text_of
     from wengert.native.elementwise import SHARING
 
     SHARING.own = text_of

@@ -7,8 +7,7 @@ from wengert.traces.backward import backward, grad
 from wengert.traces.context import Context
 from wengert.traces.function import Function
 from wengert.traces.grad_function import GradFunction
-from wengert.traces.hooks import RemovableHandle
-from wengert.traces.modes import (
+from wengert.traces.grad_modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,
@@ -17,7 +16,8 @@ from wengert.traces.modes import (
     saved_tensors_hooks,
     set_grad_enabled,
 )
-from wengert.traces.once import once_differentiable
+from wengert.traces.hooks import RemovableHandle
+from wengert.traces.once_differentiable import once_differentiable
 
 __all__ = [
     "Context",

@@ -48,15 +48,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wengert._attributes import function_name
-from wengert.core import dispatch, primitive
-from wengert.core.batching import aligned, lead, shift
-from wengert.core.contraction import Contraction
-from wengert.core.declare import constant, elementwise, linear, multilinear, opaque
-from wengert.core.dispatch import apply
-from wengert.core.form import SIZE, Like, Place, Pointwise, Reduction, Scan, Selection, View
-from wengert.core.labels import labelled
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.batching import aligned, lead, shift
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import SIZE, Like, Place, Pointwise, Reduction, Scan, Selection, View
+from wengert.core.forms.labels import labelled
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives import primitive
+from wengert.core.primitives.declare import constant, elementwise, linear, multilinear, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values import dispatch
+from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
 
 __all__ = [

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import map_leaves
-from wengert.core.requirements import require_callable, require_flag
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.transforms.captured import Standing, listed_tensors
 from wengert.transforms.forward import jvp

@@ -29,10 +29,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert._otherwise import absent, telling
-from wengert.core.aval import is_number
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_dtype, as_whole, elements, positive, refused, require_number, shown
-from wengert.core.tensor import Tensor, innermost_trace, is_concrete
+from wengert.core.diagnostics.argument_checks import (
+    as_dtype,
+    as_whole,
+    elements,
+    positive,
+    refused,
+    require_number,
+    shown,
+)
+from wengert.core.values.aval import is_number
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
 from wengert.transforms.reverse import stop_gradient

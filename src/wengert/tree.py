@@ -27,10 +27,10 @@ import numpy as np
 
 from wengert import _containers, _tree
 from wengert._otherwise import absent
-from wengert.core.aval import aval_of
-from wengert.core.foreign import remedy_for, type_shown
-from wengert.core.requirements import as_items, require_callable
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_items, require_callable
+from wengert.core.values.aval import aval_of
+from wengert.core.values.interop import remedy_for, type_shown
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 
 __all__ = ["Structure", "leaves", "map", "paths", "ravel", "register", "static", "structure"]

@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import Any
 
 from wengert._tree import flatten
-from wengert.core.aval import aval_text
-from wengert.core.diagrams import place_facts
-from wengert.core.formulas import constant_text, formula
-from wengert.core.requirements import shown
-from wengert.core.tensor import Tensor, raw
-from wengert.core.variable import Variable
-from wengert.core.views import current
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.graph.diagrams import place_facts
+from wengert.core.graph.formulas import constant_text, formula
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.views import current
+from wengert.core.values.aval import aval_text
+from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.pictures.picture import Box, Picture, Wire
 from wengert.traces.nodes import Leaf, Node, Output

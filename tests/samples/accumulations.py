@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives import accumulations
 
 ZEROS = np.array([0.7, 0.0, 1.3, 0.0, -0.4])

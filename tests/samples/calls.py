@@ -11,7 +11,7 @@ import numpy as np
 import wengert as wg
 from tests.samples.base import Fixed, Sample
 from wengert import _config
-from wengert.core.views import current
+from wengert.core.memory.views import current
 from wengert.traces.nodes import Node
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import Sample, fixed, normal, sample, spaced, uniform
-from wengert.core.dispatch import apply
-from wengert.core.labels import labelled
+from wengert.core.forms.labels import labelled
+from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import contract
 from wengert.primitives.interpolation import slopes, within
 from wengert.primitives.linear_algebra import cofactors

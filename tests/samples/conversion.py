@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
-from wengert.core.dispatch import apply, weakened
+from wengert.core.values.dispatch import apply, weakened
 from wengert.primitives import checks, conversion
 
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)

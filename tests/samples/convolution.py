@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import normal, sample
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives.convolution import convolution, correlation
 from wengert.primitives.filters import feedback
 

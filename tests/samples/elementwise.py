@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import Sample, fixed, integers, normal, positive, sample, spaced, uniform
-from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply
 from wengert.primitives import elementwise, trigonometric
 
 Array = np.ndarray[Any, Any]

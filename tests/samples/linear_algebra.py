@@ -12,7 +12,7 @@ import scipy.linalg
 import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives import clusters, relative_eigenvalues, square_eigenvalues
 from wengert.primitives import spectra as decompositions
 from wengert.primitives.clusters import cluster_share, divided

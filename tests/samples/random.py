@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives import random
 
 KEY = np.array([1, 2], np.uint64)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import Sample, fixed, normal, positive, sample, spaced, uniform
-from wengert.core.cotangent import sum_over
+from wengert.core.primitives.cotangent import sum_over
 
 MASK = fixed(np.array([[True, False, True, True], [False, True, True, False], [True, True, False, False]]))
 HOLES = np.array([[0.3, np.nan, -1.2, 0.4], [np.nan, np.nan, np.nan, np.nan], [0.7, 0.1, 2.0, np.nan]])

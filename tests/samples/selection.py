@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, integers, normal, positive, sample, spaced
-from wengert.core.cotangent import guard
+from wengert.core.primitives.cotangent import guard
 
 MASK = fixed(np.array([[True, False, True], [False, False, True]]))
 LINE = fixed(np.array([True, False, True]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, normal, sample
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives import shapes
 
 windows = np.lib.stride_tricks.sliding_window_view

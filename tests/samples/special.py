@@ -11,7 +11,7 @@ import scipy.special as sp
 import wengert.scipy.special as wsp
 from tests.samples.base import Sample, fixed, normal, sample
 from tests.samples.elementwise import special as primitive
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives.shares import shares_of_sum
 from wengert.primitives.special.bessel import SPHERICAL
 from wengert.primitives.special.declaration import OF_SCIPY

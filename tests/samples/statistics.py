@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.samples.base import fixed, integers, normal, positive, sample, spaced
 from tests.samples.reductions import MASK, options
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives import statistics
 
 HOLES = np.array([[False, True, False, False], [True, False, False, True], [False, False, False, False]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import wengert as wg
 from tests.samples.base import normal, sample
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives.barriers import overwritten, stand_in
 
 # derivatives of these are what they are by definition, not by differences: only values are compared

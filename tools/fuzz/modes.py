@@ -19,9 +19,9 @@ import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
 from wengert import _config
 from wengert.compile import executable
+from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segmenting import segmented
-from wengert.core.stores import called
+from wengert.core.diagnostics.store_guard import called
 from wengert.errors import WengertError
 from wengert.graph import trace
 from wengert.kernel.checking import require_sound

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.cli.expressions import Expression, expressions, operations
-from wengert.core.formulas import exact_text, value_text
-from wengert.core.graph import Graph
-from wengert.core.tensor import raw
+from wengert.core.graph.formulas import exact_text, value_text
+from wengert.core.graph.graph import Graph
+from wengert.core.values.tensor import raw
 from wengert.explanation import Explanation, gradient_text, jacobian_explanation
 from wengert.explanation.forward import forward_explanation, stacked, unit_vectors
 from wengert.explanation.render import Row, Section, as_rich, as_text

@@ -11,8 +11,8 @@ import numpy as np
 from wengert.cli.commands import unusable
 from wengert.cli.comparison import Comparison, compare
 from wengert.cli.formulas import Formula
-from wengert.core.graph import Graph
-from wengert.core.tensor import raw
+from wengert.core.graph.graph import Graph
+from wengert.core.values.tensor import raw
 from wengert.explanation import Explanation, explanation
 from wengert.explanation.forward import forward_explanation
 from wengert.transforms.jacobian import jacfwd, jacrev

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.formulas import INFIX, PREFIX, constant_text, formula
-from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.printing import variable_names
+from wengert.core.graph.formulas import INFIX, PREFIX, constant_text, formula
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.printing import variable_names
 
 __all__ = ["Expression", "expressions", "operations"]
 

@@ -19,8 +19,8 @@ import numpy as np
 import wengert.numpy as wnp
 from wengert.cli.commands import unusable
 from wengert.cli.variables import read_variables
-from wengert.core.meanings import FUNCTIONS
-from wengert.core.tensor import Tensor
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import WengertError
 

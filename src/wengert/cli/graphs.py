@@ -19,8 +19,8 @@ import numpy as np
 
 from wengert._tree import map_leaves
 from wengert.cli.commands import unusable
-from wengert.core.graph import Graph
-from wengert.core.source import is_own
+from wengert.core.diagnostics.source_positions import is_own
+from wengert.core.graph.graph import Graph
 from wengert.errors import UsageError, WengertError
 from wengert.pictures.picture import Picture
 from wengert.transforms.jit import jit

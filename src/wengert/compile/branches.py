@@ -11,7 +11,7 @@ from wengert.compile.nodes import BOOL, Access, Nodes, Shape
 from wengert.compile.operands import Pair, Value
 from wengert.compile.scalars import Scalar, select
 from wengert.compile.simplify import simplify
-from wengert.core.graph import Graph, Variable
+from wengert.core.graph.graph import Graph, Variable
 
 __all__ = ["are_short", "selected", "specialised", "taken"]
 

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.complex_functions import EXPRESSIONS
-from wengert.compile.contracting import contraction
+from wengert.compile.contractions import contraction
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.scalars import Scalar, convert
-from wengert.core.aval import PARTS, Aval
-from wengert.core.contraction import Contraction
-from wengert.core.form import Form, Place, View, form_of
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import Form, Place, View, form_of
+from wengert.core.values.aval import PARTS, Aval
 from wengert.kernel.checking import DTYPES
 
 __all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from wengert.core.aval import aval_of
-from wengert.core.contraction import Contraction
-from wengert.core.form import form_of
-from wengert.core.graph import Equation, Graph, subgraphs
-from wengert.core.primitive import Structured
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import form_of
+from wengert.core.graph.graph import Equation, Graph, subgraphs
+from wengert.core.primitives.primitive import Structured
+from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
 

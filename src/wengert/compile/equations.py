@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
-from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.graph.graph import Equation, Graph, Variable
 
 __all__ = [
     "Known",

@@ -14,15 +14,15 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._unstopped import UNSTOPPED
-from wengert.compile.chaining import in_a_chain, kernel_of
-from wengert.compile.keeping import Keeper
+from wengert.compile.compilation_cache import Keeper
 from wengert.compile.layouts import kind_for, result_kind
-from wengert.compile.natively import holds_native, natively, with_operations
-from wengert.compile.owners import merged_results
+from wengert.compile.lower_control_flow import holds_native, natively, with_operations
+from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import inlined
+from wengert.compile.program_steps import in_a_chain, kernel_of
 from wengert.compile.programs import ABSENT, images, in_memory
 from wengert.compile.segments import without_numbers
-from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves

@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from wengert.compile.index_maps import Index, IndexMap, identity_map
+from wengert.compile.loop_roots import AGAIN, Root, accesses_below, below
 from wengert.compile.nodes import Node, through_memory
-from wengert.compile.roots import AGAIN, Root, accesses_below, below
 
 __all__ = ["ROW_CACHE", "Group", "computed_again", "grouped", "set_stages"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from wengert.core.cache import MOST_KNOWN
+from wengert.core.values.bounded_cache import MOST_KNOWN
 
 __all__ = [
     "Index",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.arrangement import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
+from wengert.compile.gather_scatter import scattered_at
 from wengert.compile.index_maps import Index, broadcast_map, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.compile.places import scattered_at
+from wengert.compile.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
 from wengert.primitives.index_layout import join_index
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import PARTS
-from wengert.core.graph import Variable
-from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
+from wengert.core.graph.graph import Variable
+from wengert.core.memory.memory_layout import axes_without_gaps, example, lie_alike, lies_along
+from wengert.core.values.aval import PARTS
 from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 
 __all__ = [

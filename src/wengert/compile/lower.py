@@ -15,23 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.arrangement import difference, imaginary, part, triangle, view
 from wengert.compile.branches import are_short, selected, specialised, taken
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
-from wengert.compile.contracting import contraction
-from wengert.compile.counting import COUNTING, is_whole_number, too_large, too_long_to_compare
+from wengert.compile.contractions import contraction
 from wengert.compile.equations import unknown_parameters
+from wengert.compile.extremum_places import place_of_extremum
 from wengert.compile.index_maps import Index
-from wengert.compile.inline import of_dtype
+from wengert.compile.inlining import of_dtype
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import PARAMETERS, pointwise
-from wengert.compile.scalars import Scalar
-from wengert.compile.scans import extremum_partials, recurrence, scan
-from wengert.compile.searching import place_of_extremum
-from wengert.compile.sums import (
+from wengert.compile.python_integers import COUNTING, is_whole_number, too_large, too_long_to_compare
+from wengert.compile.reductions import (
     count_nonzero,
     log_softmax_transposed,
     logsumexp,
@@ -42,13 +39,16 @@ from wengert.compile.sums import (
     trace,
     variance,
 )
-from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.contraction import Contraction
-from wengert.core.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
-from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.identity import registered_name
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.compile.scalars import Scalar
+from wengert.compile.scans import extremum_partials, recurrence, scan
+from wengert.compile.view_index_maps import difference, imaginary, part, triangle, view
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
+from wengert.core.forms.routine import Routine
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.identity import registered_name
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 
 __all__ = ["Lowered", "is_native", "lower"]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wengert.compile.index_maps import Index, IndexMap, compose, identity_map
-from wengert.core.order import is_uniform
+from wengert.core.memory.memory_layout import is_uniform
 from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["BOOL", "LONG", "Access", "Box", "Node", "Nodes", "through_memory"]

@@ -1,115 +1,132 @@
-"""Cutting a joint graph of values and cotangents into a forward and a backward graph."""
+"""Cutting a graph into segments: programs of kernels, and what NumPy computes between them.
+
+Each equation runs as early as what it needs allows, in a native segment or one of NumPy, which take turns: as few cuts
+as possible, however the two kinds of equations are mixed.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-import numpy as np
+from wengert.compile.dead_code import must_run
+from wengert.compile.equations import distinct_variables
+from wengert.compile.kernel_stages import program_of
+from wengert.compile.lower import lower
+from wengert.compile.output_aliasing import sharing_views
+from wengert.compile.segments import Segment, Segments, without_numbers
+from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs
+from wengert.kernel.kernel import Program
+from wengert.primitives.indexing import assign, getitem
 
-from wengert.compile.equations import distinct_variables, variables
-from wengert.compile.passes import eliminate_dead
-from wengert.core.aval import Aval
-from wengert.core.contraction import Contraction
-from wengert.core.graph import Equation, Graph, Variable
+__all__ = ["segmented"]
 
-__all__ = ["Halves", "cut"]
-
-Flags = Sequence[bool]
-CHEAP: frozenset[Any] = frozenset(
-    {np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.conjugate, np.invert}
-    | {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
-    | {np.bitwise_and, np.bitwise_or, np.logical_and, np.logical_or, np.logical_not}
-)
-"""Operations that take about as long as reading what they give from memory."""
-SMALL = 512
-"""Bytes of a residual below which computing it again takes longer than keeping it once."""
+INDEXING = frozenset((getitem, assign))
+"""What native code does and fails at for some elements."""
 
 
-class Halves(NamedTuple):
-    """Hold a graph cut in two for reverse mode.
-
-    Attributes:
-        forward: inputs to (outputs, residuals).
-        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
-        read: the positions of the inputs that the backward half reads directly.
-        residuals: the avals of the residuals.
-    """
-
-    forward: Graph
-    backward: Graph
-    read: tuple[int, ...]
-    residuals: tuple[Aval, ...]
-
-
-def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flags | None = None) -> Halves:
-    """Cut a graph of values and cotangents where equations begin to depend on the cotangents.
-
-    What depends on none belongs to the forward half; its values that the other half uses are the residuals. One that is
-    a view of others, or a cheap operation away from them, is computed again instead of being kept, if it is not small,
-    or if this is the body of a loop, which would keep one for each iteration.
+def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Segments[Program]:
+    """Return a graph in segments.
 
     Args:
-        joint: a graph whose first inputs are values and the others cotangents, and whose first outputs are those of
-            the forward half.
-        known: the number of inputs that are values.
-        outputs: the number of outputs of the forward half.
-        at_hand: the values that the backward half can read without their being saved; none by default.
-        fixed: those among them from which, and from literals, it may compute again what it needs; by default nothing.
+        graph: without calls; see `wengert.compile.passes.inlined`.
+        least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default. If
+            it is given, graphs of views alone are left to NumPy, too.
     """
-    values = joint.inputs[:known]
-    late = set(joint.inputs[known:])
-    direct = {v for v, flag in zip(values, at_hand, strict=False) if flag}
-    steady = {v for v, flag in zip(values, fixed or (), strict=False) if flag}  # what can be computed again
-    early: list[Equation] = []
-    rest: list[Equation] = []
-    for equation in joint.equations:
-        used = variables(equation.inputs)
-        if not used.isdisjoint(late):
-            late.update(equation.outputs)
-            rest.append(equation)
-            continue
-        early.append(equation)
-        if fixed is not None and used <= steady:
-            steady.update(equation.outputs)
-    results = joint.outputs[outputs:]
-    outside = [
-        v
-        for v in distinct_variables(x for items in (*(e.inputs for e in rest), results) for x in items)
-        if v not in late
-    ]
-    least = SMALL if fixed is None else 0
-    steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
-    saved = [v for v in outside if v not in direct and v not in steady]
-    again = [equation for equation in early if equation.outputs and steady.issuperset(equation.outputs)]
-    recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
-    used = set(outside).union(*(variables(e.inputs) for e in recomputed))
-    read = tuple(i for i, v in enumerate(values) if v in direct and v in used)
-    forward = eliminate_dead(Graph(values, early, (*joint.outputs[:outputs], *saved)))
-    backward = Graph((*(values[i] for i in read), *saved, *joint.inputs[known:]), (*recomputed, *rest), results)
-    return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
+    outputs = without_numbers(graph.outputs)
+    whole = Graph(graph.inputs, graph.equations, outputs)
+    lowered = lower(whole)
+    refused = {i: found.reason for i, found in lowered.refused.items()}
+    refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
+    if least is not None and all(equation.primitive.view for equation in graph.equations):
+        refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
+    if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
+        return Segments(graph, (Segment(whole, program_of(lowered), (), (), is_whole=True),))
+    bound = {v for equation in graph.equations for v in equation.outputs}
+    part = subgraph(graph.equations, bound.intersection(distinct_variables(outputs)))
+    kept = distinct_variables(outputs)
+    while least is not None and (small := small_parts(part, refused, kept, least)):
+        refused |= dict.fromkeys(small, "too little work for a call of native code")
+    if refused or not part.outputs:
+        return Segments(graph, tuple(cut(part, refused, kept)))
+    return Segments(graph, (Segment(part, program_of(lower(part)), (), ()),))
 
 
-def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variable], least: int) -> set[Variable]:
-    """Return those of the needed values, of so many bytes at least, that are cheap to compute from others or given."""
-    found: set[Variable] = set()
-    known = needed | given
-    for equation in equations:
-        value = equation.outputs[0] if equation.outputs else None  # a check alone
-        if value in needed and variables(equation.inputs) <= known and size_of(value) >= least and is_cheap(equation):
-            found.add(value)
+def small_parts(
+    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable], least: Callable[[Graph], bool]
+) -> list[int]:
+    """Return the equations, by their places, of the native parts of a graph that are not worth it."""
+    parts = parts_of(graph, refused, kept)
+    return [i for places, part, _ in parts if refused.keys().isdisjoint(places) and not least(part) for i in places]
+
+
+def are_apart(outputs: Sequence[Any]) -> bool:
+    """Tell whether no array is two of some results."""
+    arrays = [x for x in outputs if type(x) is Variable and x.shape]
+    return len(set(arrays)) == len(arrays)
+
+
+def cut(graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]) -> list[Segment[Program]]:
+    """Return the segments of a graph, some of whose equations are refused; some variables are read in the end."""
+    found: list[Segment[Program]] = []
+    for places, part, dropped in parts_of(graph, refused, kept):
+        if refused.keys().isdisjoint(places):
+            found.append(Segment(part, program_of(lower(part)), (), dropped))
+        else:
+            found.append(Segment(part, None, tuple([refused[i] for i in places]), dropped))
     return found
 
 
-def size_of(variable: Variable) -> int:
-    """Return how many bytes the elements of a variable take."""
-    return math.prod(variable.shape) * variable.dtype.itemsize
+def parts_of(
+    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]
+) -> Iterator[tuple[list[int], Graph, tuple[Variable, ...]]]:
+    """Iterate over the parts of a graph, native ones and those of NumPy in turns.
+
+    Yields:
+        the places of the equations, the part, and the variables that nothing reads after it.
+    """
+    turns = turns_of(graph, refused)
+    order = sorted(set(turns))
+    needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
+    for turn, equation in zip(turns, graph.equations, strict=True):
+        for x in distinct_variables(equation.inputs):
+            needed[x] = max(needed.get(x, 0), order.index(turn))
+    for place, turn in enumerate(order):
+        places = [i for i, own in enumerate(turns) if own == turn]
+        part = subgraph([graph.equations[i] for i in places], {v for v, last in needed.items() if last > place})
+        yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
-def is_cheap(equation: Equation) -> bool:
-    """Tell whether what an equation gives takes about as long to compute as to read from memory."""
-    primitive = equation.primitive
-    if primitive.view:  # Einstein sums of one operand may be sums
-        return len(equation.inputs) == 1 and not isinstance(primitive.form, Contraction)
-    return isinstance(primitive.evaluate, np.ufunc) and primitive.evaluate in CHEAP
+def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
+    """Return for each equation the number of its segment: even for native ones, odd for those of NumPy.
+
+    What might fail, or never end, does not run before a check that stands before it.
+    """
+    turns: list[int] = []
+    known: dict[Variable, int] = {}
+    checked = -1
+    for i, equation in enumerate(graph.equations):
+        own = int(i in refused)
+        needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
+        turn = max([need + (need % 2 != own) for need in needs], default=-own)
+        if own or may_fail(equation):
+            turn = max(turn, checked + (checked % 2 != own))
+        if must_run(equation):
+            checked = max(checked, turn)
+        turns.append(turn)
+        known.update(dict.fromkeys(equation.outputs, turn))
+    return turns
+
+
+def may_fail(equation: Equation) -> bool:
+    """Tell whether native code may fail at an equation, or at one in the graphs that it runs."""
+    return equation.primitive in INDEXING or any(
+        may_fail(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    )
+
+
+def subgraph(equations: Sequence[Equation], later: set[Variable]) -> Graph:
+    """Return a graph of some equations, from what they read to what is read later."""
+    own = {v for equation in equations for v in equation.outputs}
+    read = [v for v in distinct_variables(x for equation in equations for x in equation.inputs) if v not in own]
+    return Graph(read, equations, [v for equation in equations for v in equation.outputs if v in later])

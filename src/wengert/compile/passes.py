@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wengert import _config
-from wengert.compile.common import merge_common
-from wengert.compile.dead import eliminate_dead
+from wengert.compile.common_subexpressions import merge_common
+from wengert.compile.dead_code import eliminate_dead
 from wengert.compile.equations import Pass
-from wengert.compile.inline import inline_calls
-from wengert.compile.loops import hoist_invariants
+from wengert.compile.inlining import inline_calls
+from wengert.compile.loop_hoisting import hoist_invariants
 from wengert.compile.simplify import simplify
-from wengert.core.checking import check
-from wengert.core.graph import Graph, subgraphs
-from wengert.core.printing import render
+from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.graph_checker import check
+from wengert.core.graph.printing import render
 from wengert.errors import GraphError, describe
 
 __all__ = [

@@ -16,8 +16,8 @@ import numpy as np
 from wengert.compile.nodes import LONG
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, convert, operate, select
-from wengert.core.aval import Aval
-from wengert.core.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.opcodes import OPCODES
 

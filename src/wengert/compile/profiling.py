@@ -14,12 +14,12 @@ import numpy as np
 
 from wengert.compile.equations import distinct_variables
 from wengert.compile.segments import Segment, Segments, with_programs
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.executable import image_of
-from wengert.emission.outside import address_of
+from wengert.emission.external_functions import address_of
+from wengert.emission.parallel_split import steps
 from wengert.emission.programs import Emission, Places
-from wengert.emission.sharing import steps
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled

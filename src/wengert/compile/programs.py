@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wengert._unstopped import UNSTOPPED
-from wengert.compile.keeping import Keeper
+from wengert.compile.compilation_cache import Keeper
 from wengert.compile.segments import Segments, with_programs
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function
@@ -24,7 +24,7 @@ def images(keeper: Keeper) -> Segments[Image]:
     kept = keeper.found()
     if kept is None:
         with UNSTOPPED:
-            from wengert.compile.imaging import imaged  # lowering and emission, which take as long as all of Wengert
+            from wengert.compile.codegen import imaged  # lowering and emission, which take as long as all of Wengert
 
         kept = imaged(keeper.graph, keeper.kind)
         keeper.keep(kept)
@@ -39,6 +39,6 @@ def address_of(name: str) -> int:
 def text_of(name: str) -> str:
     """Return the module of such a function, if it was not kept."""
     with UNSTOPPED:
-        from wengert.emission.outside import text_of
+        from wengert.emission.external_functions import text_of
 
     return text_of(name)

@@ -11,9 +11,9 @@ from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import BOOL, LONG, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.pointwise import BOOLEAN
+from wengert.compile.reductions import COMBINING
 from wengert.compile.scalars import Scalar, convert, select
-from wengert.compile.sums import COMBINING
-from wengert.core.form import Scan, form_of
+from wengert.core.forms.form import Scan, form_of
 
 __all__ = ["extremum_partials", "recurrence", "scan"]
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.abstract import avals_and_strides
-from wengert.core.aval import NUMBERS, aval_of
-from wengert.core.evaluation import evaluated
-from wengert.core.form import is_elementwise
-from wengert.core.graph import Equation, Graph, Variable, literal
-from wengert.core.identity import registered_name
-from wengert.core.order import is_uniform, lie_alike
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.forms.form import is_elementwise
+from wengert.core.graph.graph import Equation, Graph, Variable, literal
+from wengert.core.graph.identity import registered_name
+from wengert.core.memory.memory_layout import is_uniform, lie_alike
+from wengert.core.values.aval import NUMBERS, aval_of
+from wengert.core.values.evaluation import evaluated
 from wengert.primitives.checks import raised
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative

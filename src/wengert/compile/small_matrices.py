@@ -12,11 +12,11 @@ from wengert._cached import cached
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kernels
 from wengert.compile.programs import address_of
-from wengert.core.aval import UNKNOWN, aval_of
-from wengert.core.form import form_of
-from wengert.core.graph import Equation, Variable
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine, cores
+from wengert.core.forms.form import form_of
+from wengert.core.forms.routine import Routine, cores
+from wengert.core.graph.graph import Equation, Variable
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
 from wengert.native.kinds import ArrayKind
@@ -25,7 +25,7 @@ from wengert.native.processor import LINE
 from wengert.primitives import counterparts, linear_algebra, triangular
 
 if TYPE_CHECKING:
-    from wengert.compile.chaining import Chain
+    from wengert.compile.program_steps import Chain
 
 __all__ = ["SmallMatrices", "small_matrices"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
 from wengert._otherwise import lacking
-from wengert.compile.chaining import in_a_chain, kernel_of
 from wengert.compile.costs import is_worthwhile
-from wengert.compile.natively import Kernel, natively
+from wengert.compile.lower_control_flow import Kernel, natively
+from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segmenting import segmented
+from wengert.compile.program_steps import in_a_chain, kernel_of
 from wengert.compile.segments import Segment, Segments, without_numbers
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.graph import Equation, Graph, subgraphs
-from wengert.core.primitive import Structured
+from wengert.core.graph.graph import Equation, Graph, subgraphs
+from wengert.core.primitives.primitive import Structured
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted, emitted
 from wengert.errors import RangeError, describe

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.dead import narrowed, needed_inputs
+from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
     GuardedHalves,
@@ -33,12 +33,12 @@ from wengert.control.subgraphs import (
     with_zeros,
     within,
 )
-from wengert.core.aval import UNKNOWN, Aval, aval_of
-from wengert.core.dispatch import apply
-from wengert.core.form import Region
-from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.primitive import Pullback, Structured, register
-from wengert.core.tensor import is_concrete, is_staged, raw
+from wengert.core.forms.form import Region
+from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 __all__ = ["Branch", "branch", "chosen_lanes"]

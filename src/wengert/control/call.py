@@ -11,8 +11,7 @@ import numpy as np
 
 from wengert._attributes import function_name
 from wengert._tree import flatten, unflatten
-from wengert.compile.dead import narrowed, needed_inputs
-from wengert.control.staged import Flat
+from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.subgraphs import (
     batched_graph,
     dependent,
@@ -26,17 +25,18 @@ from wengert.control.subgraphs import (
     traced,
     with_zeros,
 )
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import apply, require_plain
-from wengert.core.form import Region
-from wengert.core.graph import Equation, Graph, evaluate
-from wengert.core.identity import identity
-from wengert.core.primitive import Pullback, Structured, register
-from wengert.core.requirements import require_callable
-from wengert.core.signatures import called_with
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_staged
-from wengert.core.views import base_and_path
+from wengert.control.traced_bodies import Flat
+from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.forms.form import Region
+from wengert.core.graph.graph import Equation, Graph, evaluate
+from wengert.core.graph.identity import identity
+from wengert.core.memory.views import base_and_path
+from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply, require_plain
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.linearity import Moves

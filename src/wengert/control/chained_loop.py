@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.compile.chaining import Chain, Place, Unchained, bytes_of
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.passes import inlined
+from wengert.compile.program_steps import Chain, Place, Unchained, bytes_of
 from wengert.control.loop_operands import is_counted
-from wengert.core.aval import UNKNOWN, Aval, aval_of
-from wengert.core.graph import Equation, Variable
-from wengert.core.order import strides_of_stack
+from wengert.core.graph.graph import Equation, Variable
+from wengert.core.memory.memory_layout import strides_of_stack
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.native.chains import COPY
 from wengert.native.repeating import LINK, MOVE
 

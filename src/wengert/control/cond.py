@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.control.apart import held, require_apart, written_to
+from wengert.control.argument_aliasing import held, require_apart, written_to
 from wengert.control.branch import branch, chosen_lanes
-from wengert.control.staged import (
+from wengert.control.subgraphs import closed
+from wengert.control.traced_bodies import (
     Flat,
     any_staged,
     as_given,
@@ -18,14 +19,13 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
-from wengert.control.subgraphs import closed
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import apply, conformed
-from wengert.core.graph import Graph, evaluate
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import require_callable, require_number, shown
-from wengert.core.signatures import called_with
-from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply, conformed
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
 __all__ = ["cond", "switch"]

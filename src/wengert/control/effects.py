@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from wengert._attributes import own_attributes
-from wengert.control.heap import Heap
-from wengert.control.holders import content_of
-from wengert.core.aval import is_differentiable
-from wengert.core.frozen import is_frozen
-from wengert.core.source import Position, caller, is_own, position_of
-from wengert.core.tensor import Tensor, is_staged
-from wengert.core.views import current
-from wengert.core.watch import Watch, lost_text, rebound, snapshot
+from wengert.control.mutable_state import content_of
+from wengert.control.reachable_state import Heap
+from wengert.core.diagnostics.source_positions import Position, caller, is_own, position_of
+from wengert.core.memory.views import current
+from wengert.core.memory.write_watches import Watch, lost_text, rebound, snapshot
+from wengert.core.values.aval import is_differentiable
+from wengert.core.values.frozen import is_frozen
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
 

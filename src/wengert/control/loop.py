@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.dead import narrowed, needed_inputs
-from wengert.compile.natively import Compiler, natively
-from wengert.control import invariants
+from wengert.compile.dead_code import narrowed, needed_inputs
+from wengert.compile.lower_control_flow import Compiler, natively
+from wengert.control import loop_invariants
 from wengert.control.chained_loop import USUAL
 from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
 from wengert.control.native_loop import native_loop
@@ -47,14 +47,14 @@ from wengert.control.subgraphs import (
     with_zeros,
     within,
 )
-from wengert.core.active import ACTIVE
-from wengert.core.aval import UNKNOWN, Aval, aval_of
-from wengert.core.dispatch import apply
-from wengert.core.form import Region
-from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.order import Joined, arranged_as, strides_of, strides_of_stack
-from wengert.core.primitive import Pullback, Structured, register
-from wengert.core.tensor import is_concrete, is_staged, raw
+from wengert.core.forms.form import Region
+from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
+from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.values.active_lanes import ACTIVE
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
@@ -250,7 +250,7 @@ class Loop(Structured):
 
     def hoisted(self, equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
         """Compute before the loop what does not change in it."""
-        return invariants.hoisted(equation, int(is_counted(equation.params)))
+        return loop_invariants.hoisted(equation, int(is_counted(equation.params)))
 
     def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Carry values and what moves with them."""

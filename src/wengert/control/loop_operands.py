@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from wengert.control.subgraphs import permuted
-from wengert.core.graph import Graph
-from wengert.core.identity import Composite
-from wengert.core.record import FieldRecord
+from wengert.core.forms.record import FieldRecord
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.identity import Composite
 
 __all__ = ["LoopSpec", "Parts", "backward_body", "interleaved", "is_counted", "parts"]
 

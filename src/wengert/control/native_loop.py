@@ -13,22 +13,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.chaining import Chain
 from wengert.compile.equations import distinct_variables
-from wengert.compile.inline import spliced
+from wengert.compile.inlining import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
-from wengert.compile.natively import Compiler, Kernel
-from wengert.compile.owners import reading_in_c_order, with_own_results
+from wengert.compile.lower_control_flow import Compiler, Kernel
+from wengert.compile.output_aliasing import reading_in_c_order, with_own_results
 from wengert.compile.passes import inlined
+from wengert.compile.program_steps import Chain
 from wengert.compile.programs import address_of
 from wengert.control import chained_loop
 from wengert.control.chained_loop import ENDLESS, behind, sequence_of
 from wengert.control.loop_operands import Parts, parts
 from wengert.control.sequence import Items, sequence_aval
-from wengert.core.aval import PARTS, UNKNOWN, Aval, aval_of
-from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.order import example, lie_alike
-from wengert.core.tensor import raw
+from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.memory.memory_layout import example, lie_alike
+from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
+from wengert.core.values.tensor import raw
 from wengert.native.interrupts import OFTEN
 from wengert.native.memory import address
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
@@ -156,7 +156,7 @@ class NativeLoop:
         return self.spec.length > 0 and len(set(self.left)) == len(self.left)
 
     def join(self, chain: Chain, equation: Equation) -> None:
-        """Add the loop to a chain; see `wengert.compile.chaining.Joining`."""
+        """Add the loop to a chain; see `wengert.compile.program_steps.Joining`."""
         chained_loop.join(self, chain, equation)
 
     def links_of(self) -> list[Link]:

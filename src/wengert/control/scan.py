@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.control.staged import any_staged, as_given, check_alike, check_containers, started
+from wengert.control.traced_bodies import any_staged, as_given, check_alike, check_containers, started
 from wengert.control.while_loop import CARRIED, loop_equation, weakness
-from wengert.core.dispatch import require_plain
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
-from wengert.core.signatures import called_with
-from wengert.core.tensor import Tensor
-from wengert.core.views import share
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
+from wengert.core.memory.views import share
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.dispatch import require_plain
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 
 __all__ = ["scan"]

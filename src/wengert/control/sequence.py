@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import UNKNOWN, Aval, aval_of
-from wengert.core.dispatch import apply
-from wengert.core.form import Region
-from wengert.core.order import example, strides_of
-from wengert.core.primitive import Structured, register
+from wengert.core.forms.form import Region
+from wengert.core.memory.memory_layout import example, strides_of
+from wengert.core.primitives.primitive import Structured, register
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.dispatch import apply
 from wengert.traces.linearity import Moves
 
 __all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros", "zeros_as"]

@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.dead import eliminate_dead
-from wengert.compile.partition import cut
+from wengert.compile.dead_code import eliminate_dead
+from wengert.compile.gradient_split import cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
-from wengert.core.active import ACTIVE, ActiveLanes
-from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.order import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
-from wengert.core.primitive import Structured
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
-from wengert.core.trace import next_level
-from wengert.core.views import current
-from wengert.core.watch import Watch
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
+from wengert.core.memory.views import current
+from wengert.core.memory.write_watches import Watch
+from wengert.core.primitives.primitive import Structured
+from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
+from wengert.core.values.trace import next_level
 from wengert.primitives.barriers import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
@@ -353,7 +353,7 @@ def lie_in_ways(value: Any, strides: Strides) -> None:
 
 
 class GuardedHalves(NamedTuple):
-    """Hold a graph cut in two, as `wengert.compile.partition.Halves`, with a second backward half.
+    """Hold a graph cut in two, as `wengert.compile.gradient_split.Halves`, with a second backward half.
 
     Attributes:
         forward, backward, read, residuals: as there.

@@ -10,7 +10,8 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control import loop
 from wengert.control.loop_operands import LoopSpec
-from wengert.control.staged import (
+from wengert.control.subgraphs import one_of, row_of, within
+from wengert.control.traced_bodies import (
     Flat,
     any_staged,
     as_given,
@@ -19,14 +20,13 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
-from wengert.control.subgraphs import one_of, row_of, within
-from wengert.core.aval import Aval, aval_of, is_number, united
-from wengert.core.dispatch import apply, as_index, conformed, is_weak
-from wengert.core.graph import Graph, Variable
-from wengert.core.order import strides_of
-from wengert.core.requirements import require_callable, require_number
-from wengert.core.signatures import called_with
-from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.graph.graph import Graph, Variable
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.aval import Aval, aval_of, is_number, united
+from wengert.core.values.dispatch import apply, as_index, conformed, is_weak
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
 
 __all__ = ["CARRIED", "fori_loop", "loop_equation", "weakness", "while_loop"]

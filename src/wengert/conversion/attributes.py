@@ -13,9 +13,9 @@ import numpy as np
 from wengert._attributes import own_attributes
 from wengert.conversion.calls import converted_method, found_in
 from wengert.conversion.operators import AUGMENTED, Left, augmented, is_plain
-from wengert.conversion.tables import indexed
-from wengert.core.aval import is_number
-from wengert.core.tensor import Tensor
+from wengert.conversion.traced_lookups import indexed
+from wengert.core.values.aval import is_number
+from wengert.core.values.tensor import Tensor
 
 __all__ = ["attribute", "augmented_target", "managed", "target"]
 

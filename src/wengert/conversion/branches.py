@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert.control.heap import Heap
-from wengert.control.places import Site
+from wengert.control.reachable_state import Heap
+from wengert.control.variable_places import Site
 from wengert.conversion.merging import Merge
 from wengert.conversion.raising import Ending, may_wait, raised_where
 from wengert.conversion.regions import (
@@ -22,12 +22,12 @@ from wengert.conversion.regions import (
     traced,
     with_note,
 )
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import is_weak, weakened
-from wengert.core.form import is_elementwise
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import is_staged
-from wengert.core.watch import lose
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.forms.form import is_elementwise
+from wengert.core.memory.write_watches import lose
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import is_weak, weakened
+from wengert.core.values.tensor import is_staged
 from wengert.primitives.indexing import rebind
 
 __all__ = ["and_", "if_exp", "if_stmt", "not_", "or_", "running"]

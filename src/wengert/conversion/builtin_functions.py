@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.heap import Heap
-from wengert.control.places import defined
+from wengert.control.reachable_state import Heap
+from wengert.control.variable_places import defined
 from wengert.conversion.attributes import attribute, target
 from wengert.conversion.branches import and_, decided, or_
 from wengert.conversion.calls import callee, passing
@@ -20,12 +20,12 @@ from wengert.conversion.loops import decision as decided_by
 from wengert.conversion.operators import OPERATORS, UNARY, asked, is_plain, left, right, summed, unary
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_array, one_element
-from wengert.conversion.tables import MOST, item_of
-from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.dispatch import as_index, conformed, weakened
-from wengert.core.order import is_scalar
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import is_staged
+from wengert.conversion.traced_lookups import MOST, item_of
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.dispatch import as_index, conformed, weakened
+from wengert.core.values.tensor import is_staged
 from wengert.errors import DtypeError, TracedTruthError, describe
 
 __all__ = ["FUNCTIONS"]

@@ -14,7 +14,7 @@ from wengert._attributes import unwrapped
 from wengert._containers import is_dataclass
 from wengert._refusals import forgive, refusals_noted
 from wengert._weakly import Weakly
-from wengert.control.libraries import is_library, is_wengerts
+from wengert.control.code_owners import is_library, is_wengerts
 from wengert.conversion.iterables import ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.rewriting import rewritten

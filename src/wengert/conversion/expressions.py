@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from wengert.control.places import HIDDEN
+from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 from wengert.conversion.names import MUTATORS
 from wengert.conversion.syntax import SUSPENDING, at, constant, name_node

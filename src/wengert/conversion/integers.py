@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from wengert.conversion.raising import raised_where
-from wengert.core.dispatch import apply, weakened
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.values.dispatch import apply, weakened
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.primitives import conversion
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import Tensor
+from wengert.core.values.tensor import Tensor
 
 __all__ = ["ITERATORS", "SIZED", "Items", "items_of"]
 

@@ -14,7 +14,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from wengert._weakly import Weakly
-from wengert.control.places import HIDDEN
+from wengert.control.variable_places import HIDDEN
 
 __all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from wengert.control.heap import Heap
-from wengert.control.places import Site
+from wengert.control.reachable_state import Heap
+from wengert.control.variable_places import Site
 from wengert.conversion.branches import and_, choose, not_, running
 from wengert.conversion.calls import callee
 from wengert.conversion.iterables import Items
@@ -15,9 +15,9 @@ from wengert.conversion.operators import asked
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth
 from wengert.conversion.staged_loop import Counted, staged_loop
-from wengert.core.dispatch import weakened
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_staged
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.values.dispatch import weakened
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import UsageError, describe
 
 __all__ = ["decision", "for_stmt", "while_stmt"]

@@ -13,13 +13,13 @@ import numpy as np
 
 from wengert._containers import REGISTERED, is_dataclass
 from wengert._tree import flatten, unflatten
+from wengert.control.ambiguous_identity import is_kept, keep_apart
 from wengert.control.cond import cond
-from wengert.control.heap import Heap, is_numeric_array
-from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
-from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown, written_instead
+from wengert.control.mutable_state import Attributes, Bytes, Contents, Holder, holder_of
+from wengert.control.reachable_state import Heap, is_numeric_array
 from wengert.control.sequence import zeros_as
-from wengert.control.twins import is_kept, keep_apart
-from wengert.conversion.alternatives import Alternatives, alternatives_of, has_alternatives, known_as
+from wengert.control.variable_places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown, written_instead
+from wengert.conversion.integer_alternatives import Alternatives, alternatives_of, has_alternatives, known_as
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
@@ -32,11 +32,11 @@ from wengert.conversion.regions import (
     taken_alike,
     with_strides,
 )
-from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
-from wengert.core.order import Strides, is_scalar
-from wengert.core.sharing import SHARES, Memory, Share, memories_of
-from wengert.core.tensor import Tensor
-from wengert.core.views import base_and_path
+from wengert.core.memory.memory_layout import Strides, is_scalar
+from wengert.core.memory.possible_aliases import SHARES, Memory, Share, memories_of
+from wengert.core.memory.views import base_and_path
+from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, united
+from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 
 __all__ = ["Merge"]

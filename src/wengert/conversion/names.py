@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from wengert._weakly import Weakly
-from wengert.control.places import HIDDEN
+from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 
 __all__ = ["Changes", "changes", "dotted", "exits_always"]

@@ -9,7 +9,7 @@ from wengert.conversion.calls import BUILTINS, callee, callee_in_for
 from wengert.conversion.loops import decision, for_stmt, while_stmt
 from wengert.conversion.operators import addend, asked, augmented, compare, formatted, is_plain, iterated, left, right
 from wengert.conversion.raising import handling
-from wengert.conversion.tables import indexed
+from wengert.conversion.traced_lookups import indexed
 
 __all__ = [
     "addend",

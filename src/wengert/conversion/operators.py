@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wengert._weakly import Weakly
-from wengert.control.heap import Heap
-from wengert.control.libraries import is_library
-from wengert.control.places import defined
-from wengert.conversion.alternatives import alternatives_of, has_alternatives
+from wengert.control.code_owners import is_library
+from wengert.control.reachable_state import Heap
+from wengert.control.variable_places import defined
 from wengert.conversion.branches import Thunk, and_, decided, not_, or_
 from wengert.conversion.calls import converted_method, found_in
+from wengert.conversion.integer_alternatives import alternatives_of, has_alternatives
 from wengert.conversion.regions import as_truth, is_array
-from wengert.core.aval import aval_of, is_number
-from wengert.core.tensor import Tensor, is_staged, make_tensor
+from wengert.core.values.aval import aval_of, is_number
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 
 __all__ = [
     "AUGMENTED",

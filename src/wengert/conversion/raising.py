@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from wengert.control.libraries import is_library
-from wengert.core.dispatch import apply
-from wengert.core.source import position_of
+from wengert.control.code_owners import is_library
+from wengert.core.diagnostics.source_positions import position_of
+from wengert.core.values.dispatch import apply
 from wengert.primitives.checks import raised, require_none
 
 __all__ = ["Ending", "handling", "may_wait", "raised_where"]

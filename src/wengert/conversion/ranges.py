@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.control.places import shown
+from wengert.control.variable_places import shown
 from wengert.conversion.integers import has_index, raised_here
-from wengert.core.aval import is_number
-from wengert.core.dispatch import as_index
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import is_staged
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.values.aval import is_number
+from wengert.core.values.dispatch import as_index
+from wengert.core.values.tensor import is_staged
 from wengert.errors import DtypeError, TracedTruthError, describe
 
 __all__ = ["StagedRange"]

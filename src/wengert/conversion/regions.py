@@ -10,20 +10,20 @@ import numpy as np
 
 from wengert._containers import is_container
 from wengert._tree import flatten
-from wengert.compile.dead import must_run
-from wengert.control.heap import Heap, is_numeric_array, tensors_in
-from wengert.control.holders import Contents, Holder
-from wengert.control.places import UNBOUND
+from wengert.compile.dead_code import must_run
+from wengert.control.mutable_state import Contents, Holder
+from wengert.control.reachable_state import Heap, is_numeric_array, tensors_in
+from wengert.control.variable_places import UNBOUND
 from wengert.conversion.raising import Ending, may_wait
-from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.dispatch import conformed
-from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.order import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
-from wengert.core.sharing import Memory, Plain, Share, hold, shared_with
-from wengert.core.tensor import Tensor, is_staged, make_tensor
-from wengert.core.trace import next_level
-from wengert.core.views import base_and_path, current, share
-from wengert.core.watch import Watch, is_over, lose, snapshot
+from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
+from wengert.core.memory.possible_aliases import Memory, Plain, Share, hold, shared_with
+from wengert.core.memory.views import base_and_path, current, share
+from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
+from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.dispatch import conformed
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor
+from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Staging
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.control.places import HIDDEN, RESULT, RETURNED
+from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.expressions import ITEM, Expressions
 from wengert.conversion.names import changes, exits_always
 from wengert.conversion.syntax import (

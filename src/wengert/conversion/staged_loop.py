@@ -11,15 +11,16 @@ import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
 from wengert.control import loop
-from wengert.control.heap import Heap
-from wengert.control.holders import Holder
+from wengert.control.ambiguous_identity import has_other_name, holders_in, keep, keep_apart, refused
 from wengert.control.loop_operands import LoopSpec
-from wengert.control.places import UNBOUND, Site
-from wengert.control.staged import with_common_constants
+from wengert.control.mutable_state import Holder
+from wengert.control.reachable_state import Heap
 from wengert.control.subgraphs import row_of
-from wengert.control.twins import has_other_name, holders_in, keep, keep_apart, refused
-from wengert.conversion.aliases import Aliases, Carried
+from wengert.control.traced_bodies import with_common_constants
+from wengert.control.variable_places import UNBOUND, Site
+from wengert.conversion.array_aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
+from wengert.conversion.carried_values import Slot
 from wengert.conversion.regions import (
     TracedRegion,
     as_truth,
@@ -28,16 +29,15 @@ from wengert.conversion.regions import (
     traced,
     unchanged,
 )
-from wengert.conversion.slots import Slot
-from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.cache import Cache
-from wengert.core.dispatch import apply
-from wengert.core.sharing import may_share
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_staged
-from wengert.core.variable import Variable
-from wengert.core.views import base_and_path
-from wengert.core.watch import lose
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.possible_aliases import may_share
+from wengert.core.memory.views import base_and_path
+from wengert.core.memory.write_watches import lose
+from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.bounded_cache import Cache
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Staging

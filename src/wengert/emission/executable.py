@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import partial
 
-from wengert.emission.outside import address_of
+from wengert.emission.external_functions import address_of
+from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import Emitted, emitted
-from wengert.emission.sharing import cycles, lanes_of
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import executable
 from wengert.native.elementwise import SHARING

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from wengert._cached import cached
 from wengert.emission.arena import Arena, laid_out
+from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
-from wengert.emission.outside import declared
+from wengert.emission.parallel_split import Step, cycles, lanes_of, steps
 from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel
-from wengert.emission.sharing import Step, cycles, lanes_of, steps
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native.builder import Builder

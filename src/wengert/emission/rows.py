@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wengert.emission.ahead import brought_ahead
 from wengert.emission.arena import padded
+from wengert.emission.external_functions import TOTAL, declared
 from wengert.emission.instructions import in_memory, literal
-from wengert.emission.outside import TOTAL, declared
+from wengert.emission.parallel_split import WITH_TOTAL, Step
 from wengert.emission.plans import FEW
-from wengert.emission.sharing import WITH_TOTAL, Step
+from wengert.emission.prefetch import brought_ahead
 from wengert.emission.stages import Span, neutral, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wengert.emission.ahead import Ahead
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
+from wengert.emission.lane_masks import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.plans import Plan, accesses
-from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
+from wengert.emission.prefetch import Ahead
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
 from wengert.native.builder import Builder

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wengert.emission.ahead import Ahead
 from wengert.emission.arena import LINE
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
+from wengert.emission.lane_masks import Condition, Lanes, WrittenOut, all_of, select_where
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
 from wengert.emission.plans import Plan, accesses
-from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, select_where
+from wengert.emission.prefetch import Ahead
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder

@@ -14,11 +14,11 @@ import numpy as np
 
 from wengert._attributes import attribute, signature
 from wengert._tree import accessors_of, flatten, map_leaves
-from wengert.core.aval import is_differentiable
-from wengert.core.formulas import exact_text, formula, value_text
-from wengert.core.requirements import require_callable
-from wengert.core.source import Position
-from wengert.core.tensor import raw
+from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.source_positions import Position
+from wengert.core.graph.formulas import exact_text, formula, value_text
+from wengert.core.values.aval import is_differentiable
+from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import raw
+from wengert.core.values.tensor import raw
 from wengert.explanation import Explanation, Step, named_results, steps_of
 from wengert.explanation.listing import ForwardListing, Reference, elements_now
 from wengert.transforms.forward import pushed

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import is_weak
-from wengert.core.formulas import constant_text
-from wengert.core.kinds import Linear
-from wengert.core.primitive import Primitive
-from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, raw
+from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.graph.formulas import constant_text
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import is_weak
+from wengert.core.values.tensor import Tensor, raw
 from wengert.primitives.conversion import astype
 from wengert.traces.dual import Dual, Moving
 from wengert.traces.nodes import Node, Output

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wengert.core.source import Position
+from wengert.core.diagnostics.source_positions import Position
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

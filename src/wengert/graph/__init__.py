@@ -5,9 +5,9 @@ prints as a Wengert list, and compares and hashes by what it computes. `placehol
 the static style: expressions first, values later.
 """
 
-from wengert.core.checking import check
-from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.printing import render
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.graph_checker import check
+from wengert.core.graph.printing import render
 from wengert.graph.drawing import to_dot, to_html, to_svg
 from wengert.graph.files import load, save
 from wengert.graph.static import Executor, gradients, placeholder

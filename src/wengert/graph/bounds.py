@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of, shape_of
-from wengert.core.kinds import Elementwise
-from wengert.core.primitive import Primitive
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of, shape_of
 
 __all__ = ["claimed"]
 

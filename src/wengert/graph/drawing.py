@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wengert.core.aval import aval_text
-from wengert.core.graph import Graph, Variable, require_graph, subgraphs
-from wengert.core.printing import literal_text, param_text, variable_names
+from wengert.core.graph.graph import Graph, Variable, require_graph, subgraphs
+from wengert.core.graph.printing import literal_text, param_text, variable_names
+from wengert.core.values.aval import aval_text
 
 __all__ = ["to_dot", "to_html", "to_svg"]
 

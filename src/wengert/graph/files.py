@@ -15,11 +15,11 @@ from contextlib import suppress
 from typing import Any
 
 import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
-from wengert.core.aval import UNKNOWN
-from wengert.core.checking import FAILURES, check
-from wengert.core.graph import Equation, Graph, Variable, require_graph
-from wengert.core.primitive import Primitive
-from wengert.core.requirements import shown as shown_argument
+from wengert.core.diagnostics.argument_checks import shown as shown_argument
+from wengert.core.graph.graph import Equation, Graph, Variable, require_graph
+from wengert.core.graph.graph_checker import FAILURES, check
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import UNKNOWN
 from wengert.errors import DtypeError, FileFormatError, GraphError, describe
 from wengert.graph.bounds import claimed
 from wengert.graph.values import (

@@ -15,16 +15,16 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
-from wengert.core.abstract import abstract
-from wengert.core.aval import aval_of, is_differentiable
-from wengert.core.graph import Equation, Graph, Variable, evaluate, literal
-from wengert.core.kinds import Linear
-from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_dtype, require_number, shown
-from wengert.core.source import caller
-from wengert.core.tensor import Tensor, make_tensor
-from wengert.core.trace import Trace
-from wengert.core.views import current
+from wengert.core.diagnostics.argument_checks import as_dtype, require_number, shown
+from wengert.core.diagnostics.source_positions import caller
+from wengert.core.forms.abstract_evaluation import abstract
+from wengert.core.graph.graph import Equation, Graph, Variable, evaluate, literal
+from wengert.core.memory.views import current
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of, is_differentiable
+from wengert.core.values.tensor import Tensor, make_tensor
+from wengert.core.values.trace import Trace
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives.conversion import copy
 from wengert.transforms.recording import Recording, ones_for

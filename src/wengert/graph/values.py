@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from wengert.control.loop_operands import LoopSpec
-from wengert.core.aval import NUMBERS, UNKNOWN, Aval
-from wengert.core.graph import Graph
-from wengert.core.identity import without_repetition
-from wengert.core.labels import Labels, Relation
-from wengert.core.order import axes_in_memory
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.forms.labels import Labels, Relation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.identity import without_repetition
+from wengert.core.memory.memory_layout import axes_in_memory
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND
 

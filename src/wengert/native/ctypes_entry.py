@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.native.callee import Callee
+from wengert.native.function_protocol import LikeFunction
 from wengert.native.kinds import (
     LONGEST,
     AnyKind,
@@ -21,7 +22,6 @@ from wengert.native.kinds import (
     check_leaves,
     leaves,
 )
-from wengert.native.like_function import LikeFunction
 
 __all__ = ["CtypesEntry", "CtypesVariant"]
 

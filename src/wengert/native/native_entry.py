@@ -19,8 +19,8 @@ import numpy as np
 
 from wengert._unstopped import UNSTOPPED
 from wengert.native.callee import GENERATION, Callee
+from wengert.native.function_protocol import LikeFunction
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
-from wengert.native.like_function import LikeFunction
 from wengert.native.objects import OBJECT, TYPE, check_layout
 from wengert.native.tables import ENTRY, VARIANT, Tables
 

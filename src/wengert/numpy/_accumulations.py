@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.primitive import PRIMITIVES
-from wengert.core.requirements import as_dtype
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_dtype
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import as_tensor, implements
+from wengert.core.values.dispatch import as_tensor, implements
 from wengert.errors import ShapeError, UsageError, describe
 
 __all__ = ["vectorize"]

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.meanings import AT_ONCE
-from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_dtype, as_items, as_whole, shown
-from wengert.core.tensor import Tensor, concrete, constant_tensor, raw
-from wengert.core.views import is_window, window_on
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.argument_checks import as_dtype, as_items, as_whole, shown
+from wengert.core.memory.views import is_window, window_on
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.numpy_overrides import AT_ONCE
+from wengert.core.values.tensor import Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor, implements, weakened
-from wengert.core.order import is_scalar
-from wengert.core.plain import renewed
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply, as_tensor, implements, weakened
+from wengert.core.values.plain_functions import renewed
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import array_as, laid_as, laid_out

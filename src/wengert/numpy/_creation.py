@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
-from wengert.core.order import is_scalar
-from wengert.core.requirements import as_order, as_whole
-from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
+from wengert.core.diagnostics.argument_checks import as_order, as_whole
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.values.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
+from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented

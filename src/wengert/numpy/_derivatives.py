@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.kinds import Constant, Elementwise
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.kinds import Constant, Elementwise
+from wengert.core.primitives.primitive import PRIMITIVES
 
 __all__ = ["KINKS", "NOTHING", "described"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, implements
-from wengert.core.plain import computed
-from wengert.core.tensor import Tensor
+from wengert.core.values.dispatch import apply, implements
+from wengert.core.values.plain_functions import computed
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, describe
 from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, ravel, require_ndim

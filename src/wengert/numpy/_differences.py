@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.complaints import strict
-from wengert.core.dispatch import as_tensor, implements
-from wengert.core.plain import computed
-from wengert.core.tensor import Tensor, innermost_trace, is_staged
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.values.dispatch import as_tensor, implements
+from wengert.core.values.plain_functions import computed
+from wengert.core.values.tensor import Tensor, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
 from wengert.numpy._reductions import NO_VALUE, sum

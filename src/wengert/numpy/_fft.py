@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import implements
-from wengert.core.plain import enter_by_numpy
-from wengert.core.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import implements
+from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor, implements
-from wengert.core.tensor import Tensor
+from wengert.core.values.dispatch import as_tensor, implements
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 

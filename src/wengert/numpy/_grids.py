@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.order import is_scalar
-from wengert.core.tensor import Tensor
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.numpy import _creation, _joining
 

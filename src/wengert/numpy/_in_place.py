@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.meanings import RAISED, carry_out
-from wengert.core.tensor import Tensor
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.numpy_overrides import RAISED, carry_out
+from wengert.core.values.tensor import Tensor
 from wengert.numpy._out import replace
 
 __all__: list[str] = []

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import apply, as_tensor, implements, is_weak
-from wengert.core.meanings import RAISED, carry_out
-from wengert.core.order import is_scalar, strides_of
-from wengert.core.plain import computed
-from wengert.core.tensor import Tensor, concrete, innermost_trace, is_concrete
+from wengert.core.memory.memory_layout import is_scalar, strides_of
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply, as_tensor, implements, is_weak
+from wengert.core.values.numpy_overrides import RAISED, carry_out
+from wengert.core.values.plain_functions import computed
+from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._out import with_out
 from wengert.numpy._selection import flattened, in_range

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import as_tensor, implements, with_dtype
-from wengert.core.foreign import undispatched
-from wengert.core.order import strides_of
-from wengert.core.plain import computed, joined
-from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.values.dispatch import as_tensor, implements, with_dtype
+from wengert.core.values.interop import undispatched
+from wengert.core.values.plain_functions import computed, joined
+from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, implements
-from wengert.core.plain import enter_by_numpy
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.dispatch import apply, implements
+from wengert.core.values.plain_functions import enter_by_numpy
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._matrices import known, matrices, square

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import is_concrete
+from wengert.core.values.tensor import is_concrete
 from wengert.errors import GraphError, describe
 from wengert.numpy._contractions import array
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import implements
-from wengert.core.plain import enter_by_numpy
+from wengert.core.values.dispatch import implements
+from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias
 import numpy as np
 
 from wengert._otherwise import PARAMETERS, unexpected
-from wengert.core.meanings import RAISED, carry_out
-from wengert.core.tensor import Tensor
+from wengert.core.values.numpy_overrides import RAISED, carry_out
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.numpy import (
     _accumulations,
@@ -33,7 +33,7 @@ from wengert.numpy import (
 from wengert.numpy._ufuncs import OF_UFUNCS
 
 if TYPE_CHECKING:
-    from wengert.core.members import ArrayLike
+    from wengert.core.values.members import ArrayLike
 
 __all__ = ["ArrayMethods"]
 

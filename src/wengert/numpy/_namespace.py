@@ -12,11 +12,11 @@ import numpy as np
 
 from wengert._otherwise import PARAMETERS, telling
 from wengert._tree import flatten
-from wengert.core.dispatch import as_tensor
-from wengert.core.meanings import FUNCTIONS
-from wengert.core.plain import BY_NUMPY, by_numpy
-from wengert.core.signatures import MISSING
-from wengert.core.tensor import Tensor
+from wengert.core.primitives.signatures import MISSING
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.plain_functions import BY_NUMPY, by_numpy
+from wengert.core.values.tensor import Tensor
 from wengert.traces.recorders import REAL
 
 __all__ = ["exported", "function_names", "plain_names", "public_function"]

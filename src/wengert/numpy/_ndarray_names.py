@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 from wengert._otherwise import Otherwise
-from wengert.core.asking import asked_for_array
-from wengert.core.tensor import Tensor, innermost_trace
+from wengert.core.diagnostics.conversion_hints import asked_for_array
+from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, describe
 
 __all__: list[str] = []

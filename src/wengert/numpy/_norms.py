@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import implements
-from wengert.core.plain import enter_by_numpy
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.dispatch import implements
+from wengert.core.values.plain_functions import enter_by_numpy
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import inv, singular_values

@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import axes_by_stride, example, is_scalar, strides_of, ways_of, with_axes_in_memory
-from wengert.core.plain import renewed
-from wengert.core.requirements import as_order
-from wengert.core.sharing import part_of
-from wengert.core.tensor import Tensor
-from wengert.core.views import base_and_path, undecided_text
+from wengert.core.diagnostics.argument_checks import as_order
+from wengert.core.memory.memory_layout import (
+    axes_by_stride,
+    example,
+    is_scalar,
+    strides_of,
+    ways_of,
+    with_axes_in_memory,
+)
+from wengert.core.memory.possible_aliases import part_of
+from wengert.core.memory.views import base_and_path, undecided_text
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.plain_functions import renewed
+from wengert.core.values.tensor import Tensor
 from wengert.primitives import barriers, conversion
 from wengert.primitives.masked import is_selection
 from wengert.traces.recorders import single_function

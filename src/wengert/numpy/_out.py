@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import refusal
-from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import Tensor, innermost_trace, is_concrete
-from wengert.core.watch import note_write, rebound
+from wengert.core.memory.write_watches import note_write, rebound
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.masked import Masked
 from wengert.traces.parts import write_through

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, implements, with_dtype
-from wengert.core.tensor import Tensor, constant_tensor
+from wengert.core.values.dispatch import apply, implements, with_dtype
+from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._order import laid_as

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wengert.core.plain import enter_by_numpy
+from wengert.core.values.plain_functions import enter_by_numpy
 
 __all__ = ["enter"]
 

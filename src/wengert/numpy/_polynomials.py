@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor, implements
-from wengert.core.requirements import as_whole
-from wengert.core.source import user_stacklevel
-from wengert.core.tensor import concrete, is_concrete
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.dispatch import as_tensor, implements
+from wengert.core.values.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._linalg import real_if_all_are
 

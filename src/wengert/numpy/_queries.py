@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor, implements
-from wengert.core.order import is_scalar
-from wengert.core.tensor import Tensor, concrete, make_tensor, raw
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.values.dispatch import as_tensor, implements
+from wengert.core.values.tensor import Tensor, concrete, make_tensor, raw
 from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from wengert.core.dispatch import applied, apply, as_tensor, implements
-from wengert.core.plain import computed
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, innermost_trace
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import applied, apply, as_tensor, implements
+from wengert.core.values.plain_functions import computed
+from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection

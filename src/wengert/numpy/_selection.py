@@ -12,13 +12,13 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
-from wengert.core.aval import aval_of
-from wengert.core.choose import MANY, either
-from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthened
-from wengert.core.foreign import undispatched
-from wengert.core.requirements import as_whole
-from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.memory.masked_selection import MANY, either
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthened
+from wengert.core.values.interop import undispatched
+from wengert.core.values.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out

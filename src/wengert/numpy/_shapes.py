@@ -12,17 +12,17 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
-from wengert.core.asking import is_driver_asking
-from wengert.core.dispatch import applied, apply, as_tensor, implements, strengthened
-from wengert.core.memory import forbid_writes
-from wengert.core.order import axes_of_iteration, is_scalar
-from wengert.core.recording import SPECIAL
-from wengert.core.requirements import as_order, shown
-from wengert.core.sharing import part_of
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
-from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, window_on
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.argument_checks import as_order, shown
+from wengert.core.diagnostics.conversion_hints import is_driver_asking
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.memory.buffers import forbid_writes
+from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
+from wengert.core.memory.possible_aliases import part_of
+from wengert.core.memory.views import ALIAS, base_and_path, is_window, undecided_text, window_on
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import copy, layouts_of
 from wengert.primitives import shapes

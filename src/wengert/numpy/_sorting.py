@@ -9,11 +9,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import with_axes_in_memory
-from wengert.core.plain import computed
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor, is_staged
+from wengert.core.memory.memory_layout import with_axes_in_memory
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.plain_functions import computed
+from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply
-from wengert.core.tensor import Tensor
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, describe
 from wengert.primitives.sparse import sparse_product
 

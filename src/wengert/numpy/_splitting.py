@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import implements
-from wengert.core.requirements import shown
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.dispatch import implements
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._shapes import array_operand, require_ndim
 

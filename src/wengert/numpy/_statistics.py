@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from wengert.core.complaints import at_users_line
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.meanings import DIRECT
-from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_dtype, require_one_number
-from wengert.core.source import user_stacklevel
-from wengert.core.tensor import Tensor, is_concrete, raw
+from wengert.core.diagnostics.argument_checks import as_dtype, require_one_number
+from wengert.core.diagnostics.numpy_warnings import at_users_line
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.numpy_overrides import DIRECT
+from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._contractions import dot

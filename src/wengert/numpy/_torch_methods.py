@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from wengert._otherwise import Otherwise
-from wengert.core.tensor import Tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy import _contractions, _conversion
 from wengert.numpy._in_place import BINARY, UNARY, scaled

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.primitive import PRIMITIVES
-from wengert.core.tensor import Tensor, concrete
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.tensor import Tensor, concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
 from wengert.numpy._joining import stack

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import aval_of
-from wengert.core.complaints import strict
-from wengert.core.dispatch import apply, implements, is_weak, strengthened, with_dtype
-from wengert.core.foreign import any_decides, deferred, foreign
-from wengert.core.kinds import Constant, Elementwise
-from wengert.core.meanings import AT_ONCE, RAISED, carry_out
-from wengert.core.order import is_scalar, may_be_scalar
-from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.sharing import after
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.memory.memory_layout import is_scalar, may_be_scalar
+from wengert.core.memory.possible_aliases import after
+from wengert.core.primitives.kinds import Constant, Elementwise
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply, implements, is_weak, strengthened, with_dtype
+from wengert.core.values.interop import any_decides, deferred, foreign
+from wengert.core.values.numpy_overrides import AT_ONCE, RAISED, carry_out
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from wengert._tree import flatten, place_of, unflatten
-from wengert.core.aval import is_number
-from wengert.core.requirements import shown
-from wengert.core.tensor import Tensor, raw
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.aval import is_number
+from wengert.core.values.tensor import Tensor, raw
 from wengert.creation import tensor
 from wengert.errors import DtypeError, FileFormatError, UsageError, describe, placed
 

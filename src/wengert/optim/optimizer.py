@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from wengert._otherwise import lacking, telling
-from wengert.core.requirements import as_items, shown
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_items, shown
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.optim.rules import Rule, State, require_rule
-from wengert.traces.modes import no_grad
+from wengert.traces.grad_modes import no_grad
 
 __all__ = ["Optimizer"]
 

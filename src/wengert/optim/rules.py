@@ -10,8 +10,8 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert._tree import flatten, unflatten
-from wengert.core.aval import aval_of
-from wengert.core.requirements import shown
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, UsageError, describe
 
 __all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.requirements import as_items, as_whole
+from wengert.core.diagnostics.argument_checks import as_items, as_whole
 from wengert.errors import UsageError, describe
 from wengert.optim.rules import require
 

@@ -11,8 +11,8 @@ from wengert import tree
 from wengert._attributes import resemble
 from wengert._cached import cached
 from wengert._tree import flatten, unflatten
-from wengert.core.requirements import require_callable, require_flag, shown
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.batching import each_lane, shift
-from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply, at_once
-from wengert.core.form import Scan
-from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.routine import Routine
-from wengert.core.ufunc_loops import compute_into
+from wengert.core.forms.batching import each_lane, shift
+from wengert.core.forms.form import Scan
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import apply, at_once
+from wengert.core.values.ufunc_loops import compute_into
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence", "reduceat"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.declare import constant, elementwise
-from wengert.core.form import Pointwise
+from wengert.core.forms.form import Pointwise
+from wengert.core.primitives.declare import constant, elementwise
 
 
 def own_copy(x: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
-from wengert.core.declare import constant
-from wengert.core.dispatch import apply
-from wengert.core.form import Region
-from wengert.core.primitive import Primitive
+from wengert.core.forms.form import Region
+from wengert.core.primitives.declare import constant
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply
 
 __all__ = ["raised", "require_none"]
 

@@ -1,4 +1,4 @@
-"""Contractions: sums of products, each a spelling of one record (see `wengert.core.labels`) that NumPy evaluates.
+"""Contractions: sums of products, each a spelling of one record (see `wengert.core.forms.labels`) that NumPy evaluates.
 
 A product declares its labels as a function of the operands' shapes. Batched products and the cotangents of operands are
 `contract`, which evaluates any such record.
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
-from wengert.core.cache import MOST_KNOWN
-from wengert.core.contraction import Contraction
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import multilinear
-from wengert.core.labels import Labels, labelled
-from wengert.core.routine import Routine
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.labels import Labels, labelled
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import multilinear
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.errors import ShapeError, describe
 
 Axes = tuple[int, ...]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.batching import lead
-from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.declare import constant, linear, opaque
-from wengert.core.form import Pointwise, View
-from wengert.core.numbers import LARGEST
-from wengert.core.routine import Routine
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Pointwise, View
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.values.aval import Aval
+from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError, describe
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
-from wengert.core.cotangent import FEW, sum_over
-from wengert.core.declare import multilinear, opaque
-from wengert.core.dispatch import apply
-from wengert.core.examples import Results
-from wengert.core.form import Form
-from wengert.core.primitive import Primitive
+from wengert.core.forms.form import Form
+from wengert.core.forms.shape_probes import Results
+from wengert.core.primitives.cotangent import FEW, sum_over
+from wengert.core.primitives.declare import multilinear, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import apply
 from wengert.primitives.sliding import Plan, correlated, evaluated, in_any_order, planned
 from wengert.primitives.sliding_products import BACKWARDS
 from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.declare import opaque
-from wengert.core.form import Reduction
-from wengert.core.routine import Routine
+from wengert.core.forms.form import Reduction
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import opaque
 from wengert.primitives import least_squares, linear_algebra, spectra
 from wengert.primitives import square_eigenvalues as square
 from wengert.primitives.matrices import over_stacks

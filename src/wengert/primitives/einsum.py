@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cache import MOST_KNOWN
-from wengert.core.contraction import Contraction
-from wengert.core.declare import linear, multilinear
-from wengert.core.foreign import undispatched
-from wengert.core.labels import Labels, labelled
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.labels import Labels, labelled
+from wengert.core.primitives.declare import linear, multilinear
+from wengert.core.values.bounded_cache import MOST_KNOWN
+from wengert.core.values.interop import undispatched
 from wengert.errors import ShapeError, describe
 
 Names = tuple[int, ...]

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import strong
-from wengert.core.choose import chosen as select
-from wengert.core.complaints import silence
-from wengert.core.cotangent import has_finite_square
-from wengert.core.declare import constant, elementwise, opaque
-from wengert.core.dispatch import apply, at_once
-from wengert.core.kinds import Elementwise
-from wengert.core.tensor import seen, unwrapped
+from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.memory.masked_selection import chosen as select
+from wengert.core.primitives.cotangent import has_finite_square
+from wengert.core.primitives.declare import constant, elementwise, opaque
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.aval import strong
+from wengert.core.values.dispatch import apply, at_once
+from wengert.core.values.tensor import seen, unwrapped
 from wengert.native.elementwise import shared
 from wengert.primitives.complements import one_less
 

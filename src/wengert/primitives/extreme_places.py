@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.declare import opaque
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import opaque
 from wengert.primitives.interpolation import gather, scatter
 
 __all__ = ["extremes_at"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import opaque
-from wengert.core.dispatch import apply
-from wengert.core.examples import Results
-from wengert.core.form import told_by
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.form import told_by
+from wengert.core.forms.routine import Routine
+from wengert.core.forms.shape_probes import Results
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import apply
 
 __all__ = ["feedback"]
 

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.declare import linear
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
 from wengert.primitives.contractions import conj
 
 Norm = Literal["backward", "ortho", "forward"] | None

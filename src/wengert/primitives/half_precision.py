@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply
 
 __all__ = ["HALF", "SINGLE", "divided", "in_single_precision", "jvp_of_single", "narrowed", "vjp_of_single", "widened"]
 

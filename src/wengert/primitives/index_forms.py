@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of, shape_of
-from wengert.core.batching import lead
-from wengert.core.dispatch import apply
-from wengert.core.examples import Results, example_of, unfilled
-from wengert.core.form import Form, form_of
-from wengert.core.order import example, is_full, strides_of, strides_of_copy
-from wengert.core.paths import Step
-from wengert.core.primitive import Primitive
-from wengert.core.variable import Variable
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Form, form_of
+from wengert.core.forms.shape_probes import Results, example_of, unfilled
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
+from wengert.core.memory.view_paths import Step
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.dispatch import apply
 from wengert.primitives.composed_indices import composed_index, index_before, unit_axes
 from wengert.primitives.index_layout import Entries, batched_index, join_index
 from wengert.primitives.masked import unknown_mask_error

@@ -14,11 +14,11 @@ import numpy as np
 
 from wengert._attributes import has_class_attribute
 from wengert._tree import flatten
-from wengert.core.active import ACTIVE
-from wengert.core.aval import shape_of
-from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import Tensor
-from wengert.core.views import lasting
+from wengert.core.memory.views import lasting
+from wengert.core.values.active_lanes import ACTIVE
+from wengert.core.values.aval import shape_of
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 
 __all__ = [

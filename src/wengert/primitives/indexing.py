@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
-from wengert.core.complaints import at_users_line, attributed, restore_settings
-from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.declare import linear
-from wengert.core.dispatch import applied, apply, array_of_any, as_tensor, checked, innermost, is_weak
-from wengert.core.kinds import Linear
-from wengert.core.memory import take
-from wengert.core.objects import holds_objects
-from wengert.core.order import strides_of
-from wengert.core.paths import Step, extended
-from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_concrete, make_tensor
-from wengert.core.views import base_and_path, current, resolved, share
-from wengert.core.watch import WATCHES, Lost, note_write
+from wengert.core.diagnostics.numpy_warnings import at_users_line, attributed, restore_settings
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.memory.buffers import take
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.memory.possible_aliases import SHARES, PartPlace, found_again, part_of, reach_sharers
+from wengert.core.memory.view_paths import Step, extended
+from wengert.core.memory.views import base_and_path, current, resolved, share
+from wengert.core.memory.write_watches import WATCHES, Lost, note_write
+from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.declare import linear
+from wengert.core.primitives.kinds import Linear
+from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
+from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor, checked, innermost, is_weak
+from wengert.core.values.object_arrays import holds_objects
+from wengert.core.values.tensor import Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.added_places import add_at_places
 from wengert.primitives.conversion import fitted

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.examples import Results
-from wengert.core.form import Pointwise
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.tensor import Tensor
+from wengert.core.forms.form import Pointwise
+from wengert.core.forms.routine import Routine
+from wengert.core.forms.shape_probes import Results
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
 from wengert.errors import describe
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import getitem, transpose_part

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.declare import linear
-from wengert.core.dispatch import at_once
-from wengert.core.form import Place, View
-from wengert.core.kinds import Linear
-from wengert.core.primitive import Primitive
+from wengert.core.forms.form import Place, View
+from wengert.core.primitives.declare import linear
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import at_once
 
 Params = Mapping[str, Any]
 Steps = list[tuple[Primitive, dict[str, Any]]]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
 from wengert.errors import describe
 from wengert.primitives.matrices import adjoint, conj, folded, hermitian_from, over_stacks
 from wengert.primitives.spectra import by_singular_values, singular_values_along

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from wengert.core.batching import aligned
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import opaque
-from wengert.core.dispatch import apply
-from wengert.core.form import Reduction
-from wengert.core.kinds import Opaque
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.tensor import seen
+from wengert.core.forms.batching import aligned
+from wengert.core.forms.form import Reduction
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.tensor import seen
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import seen
 from wengert.errors import UsageError, describe
 from wengert.primitives.matrices import adjoint, conj, lower_triangle, over_stacks, upper_triangle
 from wengert.primitives.triangular import triangular_solution

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert.core.aval import shape_of
-from wengert.core.dispatch import apply
-from wengert.core.form import Pointwise, Reduction, form_of
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, is_concrete, make_tensor
-from wengert.core.trace import Trace, alike
-from wengert.core.views import current, share
+from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.forms.form import Pointwise, Reduction, form_of
+from wengert.core.forms.routine import Routine
+from wengert.core.memory.views import current, share
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import shape_of
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor, constant_tensor, is_concrete, make_tensor
+from wengert.core.values.trace import Trace, alike
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.barriers import barrier
 from wengert.primitives.index_layout import OPERAND, Entries, text_of_masks

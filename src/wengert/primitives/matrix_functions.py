@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
 from wengert.primitives.matrices import over_stacks
 from wengert.primitives.matrix_equations import solve_sylvester
 

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.tensor import seen
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.matrices import (
     adjoint,

@@ -9,9 +9,9 @@ from numpy.random import Generator, Philox
 from numpy.random.bit_generator import ISeedSequence
 from scipy.special import ndtri
 
-from wengert.core.declare import constant, elementwise
-from wengert.core.form import Pointwise
-from wengert.core.routine import Routine
+from wengert.core.forms.form import Pointwise
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant, elementwise
 from wengert.primitives.special.incomplete import moved_by_shape
 
 __all__ = ["drawn", "gamma_path", "normals", "units", "words"]

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.choose import chosen
-from wengert.core.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
-from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply
-from wengert.core.form import Reduction
-from wengert.core.tensor import Tensor
+from wengert.core.forms.form import Reduction
+from wengert.core.memory.masked_selection import chosen
+from wengert.core.primitives.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
+from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 from wengert.primitives.half_precision import divided, jvp_of_single, vjp_of_single
 from wengert.primitives.shares import shares_of_sum

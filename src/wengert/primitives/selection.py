@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import Aval
-from wengert.core.batching import lead
-from wengert.core.choose import chosen, either, unchosen
-from wengert.core.cotangent import guard, match_dtype
-from wengert.core.declare import constant, elementwise, linear
-from wengert.core.dispatch import ARRAYS, apply, as_tensor
-from wengert.core.form import Pointwise, Selection
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, seen
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Pointwise, Selection
+from wengert.core.memory.masked_selection import chosen, either, unchosen
+from wengert.core.primitives.cotangent import guard, match_dtype
+from wengert.core.primitives.declare import constant, elementwise, linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
+from wengert.core.values.tensor import Tensor, seen
 from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.choose import chosen, unchosen
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import linear
-from wengert.core.dispatch import apply, at_once
-from wengert.core.foreign import undispatched
-from wengert.core.form import SIZE, Params, Place, Shape, Steps, View
-from wengert.core.kinds import Linear
-from wengert.core.paths import Step
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
-from wengert.core.tensor import Tensor
+from wengert.core.forms.form import SIZE, Params, Place, Shape, Steps, View
+from wengert.core.forms.routine import Routine
+from wengert.core.memory.masked_selection import chosen, unchosen
+from wengert.core.memory.view_paths import Step
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import linear
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import apply, at_once
+from wengert.core.values.interop import undispatched
+from wengert.core.values.tensor import Tensor
 
 Axes = tuple[int, ...]
 BROADCAST = undispatched(np.broadcast_to)

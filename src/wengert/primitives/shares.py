@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.batching import lead
-from wengert.core.declare import opaque
-from wengert.core.dispatch import apply
-from wengert.core.form import Like, Pointwise
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import seen
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Like, Pointwise
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import seen
 from wengert.primitives.complements import LEAST
 from wengert.primitives.half_precision import in_single_precision
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.declare import constant, opaque
-from wengert.core.form import Selection
-from wengert.core.routine import Routine
-from wengert.core.tensor import seen
+from wengert.core.forms.form import Selection
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.values.tensor import seen
 
 ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
-from wengert.core.cotangent import match_dtype
-from wengert.core.declare import linear
-from wengert.core.dispatch import apply
+from wengert.core.primitives.cotangent import match_dtype
+from wengert.core.primitives.declare import linear
+from wengert.core.values.aval import Aval
+from wengert.core.values.dispatch import apply
 
 __all__ = ["sparse_product"]
 

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
 from wengert.errors import describe
 from wengert.primitives.clusters import (
     OTHER_ORDERS,

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
 from wengert.errors import describe
 from wengert.primitives.clusters import divided, negligible, of_sensitive, off_diagonal, rounding
 from wengert.primitives.matrices import adjoint, conj, diagonal_of, on_diagonal

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.batching import lead, shift
-from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.declare import elementwise, opaque
-from wengert.core.dispatch import apply
-from wengert.core.form import Reduction
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import seen
+from wengert.core.forms.batching import lead, shift
+from wengert.core.forms.form import Reduction
+from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.declare import elementwise, opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import seen
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.reductions import (
     ADD,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.routine import Routine
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
 from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
 
 Tangents = Sequence[Any]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.complaints import silence
-from wengert.core.cotangent import has_finite_square
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import apply, at_once
-from wengert.core.kinds import Elementwise
+from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.primitives.cotangent import has_finite_square
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives.complements import LEAST, ONE, less_square
 
 DOUBLE = np.dtype(np.float64)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.dispatch import apply
+from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
 from wengert.scipy._distributions import Continuous, either, vanishing
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from wengert.core.dispatch import apply, implements
-from wengert.core.requirements import elements, require_finite
-from wengert.core.tensor import raw
+from wengert.core.diagnostics.argument_checks import elements, require_finite
+from wengert.core.values.dispatch import apply, implements
+from wengert.core.values.tensor import raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._linalg import with_residuals
 from wengert.primitives import counterparts, orthogonal, relative_eigenvalues

@@ -16,9 +16,9 @@ import scipy.special as sp
 
 from wengert import random
 from wengert._otherwise import telling
-from wengert.core.dispatch import as_tensor, strengthened
-from wengert.core.requirements import require_real
-from wengert.core.tensor import Tensor, concrete, is_concrete, raw
+from wengert.core.diagnostics.argument_checks import require_real
+from wengert.core.values.dispatch import as_tensor, strengthened
+from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient

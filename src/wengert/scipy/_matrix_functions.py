@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from wengert.core.dispatch import apply, implements
-from wengert.core.requirements import as_whole, shown
+from wengert.core.diagnostics.argument_checks import as_whole, shown
+from wengert.core.values.dispatch import apply, implements
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives import matrix_equations, matrix_functions
 from wengert.scipy._decompositions import solve

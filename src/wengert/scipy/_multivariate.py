@@ -11,8 +11,8 @@ import scipy.special as sp
 import scipy.stats
 
 from wengert import random
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives import least_squares
 from wengert.scipy import linalg

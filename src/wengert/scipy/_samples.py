@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import require_real
+from wengert.core.diagnostics.argument_checks import require_real
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.scipy._distributions import numbers
 

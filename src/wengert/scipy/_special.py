@@ -9,8 +9,8 @@ import scipy.special as sp
 from numpy.lib.array_utils import normalize_axis_index
 from scipy.special._ufuncs import _lambertw
 
-from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import Tensor, concrete, is_concrete, raw
+from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._reductions import axes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from wengert.core.dispatch import apply, implements
+from wengert.core.values.dispatch import apply, implements
 from wengert.errors import UsageError, describe
 from wengert.primitives import triangular
 from wengert.scipy._operands import array, of_columns, square, system

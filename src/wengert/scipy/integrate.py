@@ -17,9 +17,9 @@ import numpy as np
 import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import require_one_number
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import require_one_number
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._differences import trapezoid
 from wengert.numpy._left_out import named_on_demand

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
-from wengert.core.tensor import raw
+from wengert.core.values.aval import aval_of
+from wengert.core.values.tensor import raw
 from wengert.errors import describe
 from wengert.testing.differences import Array, complex_step, difference_quotient, extrapolated
 from wengert.testing.problem import Leaves, Problem

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
-from wengert.core.tensor import raw
+from wengert.core.values.aval import aval_of
+from wengert.core.values.tensor import raw
 from wengert.testing.problem import Leaves, Problem
 from wengert.transforms.boundary import as_given
 

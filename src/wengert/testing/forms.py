@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.core.abstract import abstract
-from wengert.core.aval import aval_of, is_differentiable, strong
-from wengert.core.dispatch import apply
-from wengert.core.form import Selection, form_of
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import raw
-from wengert.core.variable import Variable
+from wengert.core.forms.abstract_evaluation import abstract
+from wengert.core.forms.form import Selection, form_of
+from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of, is_differentiable, strong
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import raw
 from wengert.errors import describe
 from wengert.transforms.batching import vmap
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert.core.requirements import as_whole
+from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
+from wengert.core.values.aval import aval_of
 from wengert.testing.comparison import Check
 from wengert.testing.differences import Array, paired
 from wengert.testing.problem import Leaves, Problem, smooth_outputs

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.core.abstract import abstract
-from wengert.core.aval import aval_of, is_differentiable
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
-from wengert.core.requirements import as_whole
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.forms.abstract_evaluation import abstract
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of, is_differentiable
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP, paired, widened

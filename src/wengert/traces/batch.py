@@ -12,20 +12,28 @@ from numpy import ndarray, ufunc
 
 from wengert._unregistered import require_warning
 from wengert._weakly import Weakly
-from wengert.core.abstract import avals_and_strides
-from wengert.core.active import ACTIVE, ActiveLanes
-from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
-from wengert.core.batching import aligned, each_lane, lead
-from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, counted, is_weak
-from wengert.core.form import Place, Reduction, Selection, form_of
-from wengert.core.graph import Variable
-from wengert.core.kinds import Linear
-from wengert.core.numbers import COUNTING
-from wengert.core.order import Joined, Strides, axes_by_stride, lie_alike, row_strides, strides_of, with_axes_in_memory
-from wengert.core.primitive import Primitive, Structured
-from wengert.core.source import asker, caller, position_of
-from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.diagnostics.source_positions import asker, caller, position_of
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.forms.batching import aligned, each_lane, lead
+from wengert.core.forms.form import Place, Reduction, Selection, form_of
+from wengert.core.graph.graph import Variable
+from wengert.core.memory.memory_layout import (
+    Joined,
+    Strides,
+    axes_by_stride,
+    lie_alike,
+    row_strides,
+    strides_of,
+    with_axes_in_memory,
+)
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
+from wengert.core.values.aval import UNKNOWN, Aval, shape_of, strong
+from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.dispatch import apply, counted, is_weak
+from wengert.core.values.python_numbers import COUNTING
+from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.index_forms import Update
 from wengert.traces.transient import Transient

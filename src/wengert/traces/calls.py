@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.core.aval import Aval, is_differentiable, strong
-from wengert.core.batching import lead
-from wengert.core.dispatch import apply, as_tensor, innermost
-from wengert.core.examples import example_of
-from wengert.core.form import Region
-from wengert.core.order import strides_of
-from wengert.core.primitive import Primitive
-from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
-from wengert.core.trace import Trace, next_level
-from wengert.core.variable import Variable
-from wengert.core.views import current
+from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Region
+from wengert.core.forms.shape_probes import example_of
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.memory.views import current
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, is_differentiable, strong
+from wengert.core.values.dispatch import apply, as_tensor, innermost
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
+from wengert.core.values.trace import Trace, next_level
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
-from wengert.traces.unknown import unknown_like
+from wengert.traces.unknown_derivatives import unknown_like
 
 __all__ = [
     "InLanes",

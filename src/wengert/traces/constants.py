@@ -8,11 +8,11 @@ from typing import Any
 from numpy import float64, ndarray, ufunc
 
 from wengert._unregistered import UNREGISTERED, require_warning
-from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, strengthened
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, make_tensor, new_tensor
-from wengert.core.watch import WATCHES
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.dispatch import apply, strengthened
+from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.operators import operand
 

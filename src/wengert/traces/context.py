@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import is_differentiable, is_number
-from wengert.core.identity import identity
-from wengert.core.tensor import Tensor, raw
+from wengert.core.graph.identity import identity
+from wengert.core.values.aval import is_differentiable, is_number
+from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError, describe
 
 __all__ = [

@@ -16,23 +16,23 @@ import numpy as np
 from numpy import complexfloating, ndarray
 
 from wengert._unregistered import require_warning, unregister
-from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
-from wengert.core.complaints import silence
-from wengert.core.cotangent import has_finite_square, match_dtype
-from wengert.core.dispatch import apply, at_once, weakened
-from wengert.core.kinds import Elementwise, Linear, Multilinear
-from wengert.core.memory import copied, lend
-from wengert.core.primitive import Primitive, Structured
-from wengert.core.recording import SPECIAL
-from wengert.core.rule import Rule
-from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
-from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.source_positions import asker, caller
+from wengert.core.memory.buffers import copied, lend
+from wengert.core.memory.views import current
+from wengert.core.primitives.cotangent import has_finite_square, match_dtype
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.primitives.rule import Rule
+from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
+from wengert.core.values.dispatch import apply, at_once, weakened
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.values.trace import next_level
 from wengert.native.elementwise import LARGE
+from wengert.traces.grad_modes import stopped
 from wengert.traces.linearity import require_linear
-from wengert.traces.modes import stopped
-from wengert.traces.roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
+from wengert.traces.powers_of_roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import Aval, aval_of, is_differentiable
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.form import Pointwise
-from wengert.core.kinds import Constant
-from wengert.core.requirements import as_whole
-from wengert.core.rule import in_form
-from wengert.core.signatures import NONE, called_with
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.forms.form import Pointwise
+from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.rule import in_form
+from wengert.core.primitives.signatures import NONE, called_with
+from wengert.core.values.aval import Aval, aval_of, is_differentiable
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
@@ -34,8 +34,8 @@ from wengert.traces.context import (
     require_same_attributes,
     unknown_attributes,
 )
-from wengert.traces.modes import in_forward
-from wengert.traces.once import FirstOnly
+from wengert.traces.grad_modes import in_forward
+from wengert.traces.once_differentiable import FirstOnly
 
 __all__ = ["Function"]
 

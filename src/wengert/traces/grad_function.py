@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wengert.core.source import Position
+from wengert.core.diagnostics.source_positions import Position
 from wengert.traces.hooks import RemovableHandle, hooks_of
 from wengert.traces.nodes import Node, Output
 

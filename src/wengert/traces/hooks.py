@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.cotangent import match_dtype
-from wengert.core.dispatch import as_tensor
-from wengert.core.memory import BORROWED, may_change, read_only
-from wengert.core.tensor import Tensor, constant_tensor
-from wengert.core.views import share
+from wengert.core.memory.buffers import BORROWED, may_change, read_only
+from wengert.core.memory.views import share
+from wengert.core.primitives.cotangent import match_dtype
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.complaints import attributed, restore_settings, strict
-from wengert.core.memory import may_overwrite
-from wengert.core.plain import array_of
-from wengert.core.sharing import SHARES
-from wengert.core.tensor import Tensor
-from wengert.core.views import ALIAS
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings, strict
+from wengert.core.memory.buffers import may_overwrite
+from wengert.core.memory.possible_aliases import SHARES
+from wengert.core.memory.views import ALIAS
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.values.plain_functions import array_of
+from wengert.core.values.tensor import Tensor
 from wengert.native.elementwise import LARGE, SHARING
 from wengert.traces.recorders import REAL
 

@@ -19,21 +19,29 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
-from wengert.core.cotangent import match_dtype
-from wengert.core.dispatch import apply, as_tensor, weakened
-from wengert.core.identity import registered_name
-from wengert.core.kinds import Elementwise, Linear, Multilinear
-from wengert.core.memory import own_memory
-from wengert.core.order import Strides, strides_of
-from wengert.core.primitive import Primitive, Structured
-from wengert.core.recording import SPECIAL
-from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants
-from wengert.core.views import current, share
+from wengert.core.diagnostics.source_positions import asker, caller
+from wengert.core.graph.identity import registered_name
+from wengert.core.memory.buffers import own_memory
+from wengert.core.memory.memory_layout import Strides, strides_of
+from wengert.core.memory.views import current, share
+from wengert.core.primitives.cotangent import match_dtype
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
+from wengert.core.values.dispatch import apply, as_tensor, weakened
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import (
+    Tensor,
+    is_staged,
+    make_tensor,
+    raw,
+    unwrapped,
+    wrapped_constant,
+    wrapped_constants,
+)
 from wengert.traces.dual import propagate
-from wengert.traces.modes import stopped
-from wengert.traces.roots import are_same, exponent_of, square_of, squared_result
+from wengert.traces.grad_modes import stopped
+from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
 from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]
@@ -44,7 +52,7 @@ class Series:
 
     `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise. What a
     rule makes on the way has no place. `square` of a root gives the Tensor of its square, `power` of a power is the
-    exponent and the Tensor that was raised; see `wengert.traces.roots`.
+    exponent and the Tensor that was raised; see `wengert.traces.powers_of_roots`.
     """
 
     __slots__ = ("compute", "degree", "known", "place", "power", "square")

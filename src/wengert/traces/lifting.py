@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import is_number
-from wengert.core.tensor import make_tensor
+from wengert.core.values.aval import is_number
+from wengert.core.values.tensor import make_tensor
 from wengert.traces.nodes import Node
 from wengert.traces.tape import Tape
 

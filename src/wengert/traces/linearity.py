@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
-from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.identity import registered_name
-from wengert.core.kinds import Elementwise, Linear, Multilinear
-from wengert.core.primitive import Primitive, Structured
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, current, is_staged
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.identity import registered_name
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
+from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.traces.staging import staged
 

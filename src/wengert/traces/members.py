@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from wengert.core.dispatch import applied, as_tensor
-from wengert.core.frozen import Frozen, unfreeze
-from wengert.core.memory import keep, own_memory
-from wengert.core.primitive import PRIMITIVES
-from wengert.core.requirements import require_callable, require_flag
-from wengert.core.source import caller, position_of, user_stacklevel
-from wengert.core.tensor import (
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.diagnostics.source_positions import caller, position_of, user_stacklevel
+from wengert.core.memory.buffers import keep, own_memory
+from wengert.core.memory.views import ALIAS, base_and_path, current, reshape_in_place
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import applied, as_tensor
+from wengert.core.values.frozen import Frozen, unfreeze
+from wengert.core.values.tensor import (
     WATCHING,
     ArrayLike,
     Tensor,
@@ -23,7 +24,6 @@ from wengert.core.tensor import (
     make_tensor,
     raw,
 )
-from wengert.core.views import ALIAS, base_and_path, current, reshape_in_place
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward, inside_of_transformation
 from wengert.traces.grad_function import GradFunction

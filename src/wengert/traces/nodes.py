@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.primitive import Primitive
-from wengert.core.source import Origin, Position, caller, position_of
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.source_positions import Origin, Position, caller, position_of
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.tensor import Tensor
 
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks

@@ -19,20 +19,29 @@ from numpy import ndarray
 from wengert._attributes import attribute, has_class_attribute
 from wengert._refusals import refusal
 from wengert._unregistered import require_warning, unregister
-from wengert.core.aval import NUMBERS, strong
-from wengert.core.broadcast import check_broadcast
-from wengert.core.complaints import strict
-from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
-from wengert.core.foreign import deferred, foreign, reflects
-from wengert.core.kinds import Elementwise
-from wengert.core.memory import BORROWED, fixed
-from wengert.core.objects import holds_objects, read_objects
-from wengert.core.order import is_scalar
-from wengert.core.recording import SPECIAL
-from wengert.core.source import RECENT, caller, is_operator
-from wengert.core.tensor import Tensor, make_tensor, new_tensor
-from wengert.core.views import ALIAS, resolved
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.diagnostics.source_positions import RECENT, caller, is_operator
+from wengert.core.memory.buffers import BORROWED, fixed
+from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.memory.views import ALIAS, resolved
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.aval import NUMBERS, strong
+from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.dispatch import (
+    apply,
+    as_tensor,
+    checked,
+    dispatch,
+    is_weak,
+    plain_array,
+    strengthened,
+    weakened,
+)
+from wengert.core.values.interop import deferred, foreign, reflects
+from wengert.core.values.object_arrays import holds_objects, read_objects
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch

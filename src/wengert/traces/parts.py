@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import require_warning
-from wengert.core.memory import lent, may_overwrite
-from wengert.core.order import strides_of
-from wengert.core.paths import Path, extended
-from wengert.core.recording import SPECIAL, settings
-from wengert.core.sharing import SHARES
-from wengert.core.source import RECENT, asker, caller, is_users
-from wengert.core.tensor import Tensor, new_tensor
-from wengert.core.views import ALIAS, Derivation, base_and_path, window_on
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.source_positions import RECENT, asker, caller, is_users
+from wengert.core.memory.buffers import lent, may_overwrite
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.memory.possible_aliases import SHARES
+from wengert.core.memory.view_paths import Path, extended
+from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.values.recording import SPECIAL, settings
+from wengert.core.values.tensor import Tensor, new_tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape

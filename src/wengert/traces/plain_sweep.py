@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import bool_, ndarray
 
-from wengert.core.cotangent import add_shared, guard, has_finite_square, match_dtype, unbroadcast
-from wengert.core.kinds import Elementwise
-from wengert.core.memory import BORROWED, keep, own
-from wengert.core.recording import settings
-from wengert.core.source import speaks_for
-from wengert.core.tensor import Tensor, is_staged, make_tensor, unwrapped
-from wengert.core.views import base_and_path, current, share
+from wengert.core.diagnostics.source_positions import speaks_for
+from wengert.core.memory.buffers import BORROWED, keep, own
+from wengert.core.memory.views import base_and_path, current, share
+from wengert.core.primitives.cotangent import add_shared, guard, has_finite_square, match_dtype, unbroadcast
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.recording import settings
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrapped
 from wengert.native.elementwise import LARGE
 from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
@@ -44,7 +44,7 @@ from wengert.traces.nodes import (
     Unary,
 )
 from wengert.traces.parts import Gathered, Part, Scattered, Written
-from wengert.traces.roots import (
+from wengert.traces.powers_of_roots import (
     is_power,
     path_to_root,
     power_of,

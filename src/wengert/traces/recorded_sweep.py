@@ -10,16 +10,16 @@ from typing import Any, ClassVar, TypeVar
 
 from numpy import float64, ndarray
 
-from wengert.core.aval import Aval
-from wengert.core.cotangent import unbroadcast
-from wengert.core.kinds import Linear
-from wengert.core.primitive import Primitive
-from wengert.core.recording import SPECIAL
-from wengert.core.source import SPEAKERS, speaks_for
-from wengert.core.tensor import Tensor, make_tensor
-from wengert.core.transposed import factor_of, slope_of, transposition
-from wengert.core.views import current
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.source_positions import SPEAKERS, speaks_for
+from wengert.core.memory.views import current
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.transposes import factor_of, slope_of, transposition
+from wengert.core.values.aval import Aval
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, make_tensor
 from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
@@ -39,7 +39,7 @@ from wengert.traces.nodes import (
 )
 from wengert.traces.parts import Gathered, Part
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
-from wengert.traces.roots import is_power
+from wengert.traces.powers_of_roots import is_power
 from wengert.traces.sweep_errors import misshapen, released
 from wengert.traces.tape import Tape
 

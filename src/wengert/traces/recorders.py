@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import require_warning, unregister
-from wengert.core.complaints import strict
-from wengert.core.dispatch import apply
-from wengert.core.foreign import undispatched
-from wengert.core.memory import lend, lent
-from wengert.core.paths import Path, extended
-from wengert.core.primitive import Primitive
-from wengert.core.recording import SPECIAL
-from wengert.core.source import caller
-from wengert.core.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
-from wengert.core.trace import Trace
-from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
-from wengert.core.watch import WATCHES
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.diagnostics.source_positions import caller
+from wengert.core.memory.buffers import lend, lent
+from wengert.core.memory.view_paths import Path, extended
+from wengert.core.memory.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
+from wengert.core.memory.write_watches import WATCHES
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.core.values.interop import undispatched
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.values.trace import Trace
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.nodes import CREATED, General, Node, Output, Single
 

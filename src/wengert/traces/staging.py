@@ -12,31 +12,31 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert.core.abstract import avals_and_strides
-from wengert.core.asking import CALLED_OUT, is_rule_asking, remedy_by_source
-from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_number
-from wengert.core.complaints import SETTINGS, kinds_raised
-from wengert.core.dispatch import counted
-from wengert.core.graph import Equation, Graph, Variable, literal
-from wengert.core.identity import identity, identity_of_params
-from wengert.core.kinds import Linear
-from wengert.core.memory import keep, lend, own_memory
-from wengert.core.numbers import COUNTING
-from wengert.core.order import Strides, is_uniform, strides_of
-from wengert.core.primitive import Primitive
-from wengert.core.recording import SPECIAL
-from wengert.core.sharing import Plain
-from wengert.core.source import Origin, Position, caller, expression_at, position_of, use_at
-from wengert.core.tensor import Tensor, is_staged, make_tensor
-from wengert.core.trace import next_level
-from wengert.core.views import lasting
-from wengert.core.watch import rebound, snapshot
+from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_rule_asking, remedy_by_source
+from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
+from wengert.core.diagnostics.source_positions import Origin, Position, caller, expression_at, position_of, use_at
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.graph.graph import Equation, Graph, Variable, literal
+from wengert.core.graph.identity import identity, identity_of_params
+from wengert.core.memory.buffers import keep, lend, own_memory
+from wengert.core.memory.memory_layout import Strides, is_uniform, strides_of
+from wengert.core.memory.possible_aliases import Plain
+from wengert.core.memory.views import lasting
+from wengert.core.memory.write_watches import rebound, snapshot
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
+from wengert.core.values.dispatch import counted
+from wengert.core.values.python_numbers import COUNTING
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor
+from wengert.core.values.trace import next_level
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
-from wengert.traces.modes import stopped
+from wengert.traces.captured_variables import variables_stay
+from wengert.traces.grad_modes import stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
-from wengert.traces.variables import variables_stay
 
 __all__ = ["Staging", "staged"]
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph import Equation, Variable
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, is_staged, raw
+from wengert.core.graph.graph import Equation, Variable
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.elementwise import absolute, add, divide, exp, maximum, multiply, sqrt, square
 from wengert.primitives.linear_algebra import norm
 from wengert.primitives.reductions import mean, sum_
 from wengert.primitives.statistics import var
-from wengert.traces.roots import exponent_of
+from wengert.traces.powers_of_roots import exponent_of
 from wengert.traces.staging import Staging
 
 __all__ = ["may_be_steep"]

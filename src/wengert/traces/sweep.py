@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from wengert.core.aval import strong
-from wengert.core.complaints import silence
+from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.values.aval import strong
 from wengert.traces.nodes import Node
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep
 from wengert.traces.recorded_sweep import RecordedSweep

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import is_staged, raw
+from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.traces.nodes import Node
 

@@ -11,18 +11,18 @@ from typing import Any
 
 from numpy import ndarray
 
-from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
-from wengert.core.dispatch import ARRAYS, apply, checked
-from wengert.core.evaluation import evaluated
-from wengert.core.kinds import Linear
-from wengert.core.memory import fixed, lend
-from wengert.core.primitive import Primitive, Structured
-from wengert.core.recording import SPECIAL, settings
-from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.memory.buffers import fixed, lend
+from wengert.core.primitives.kinds import Linear
+from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
+from wengert.core.values.dispatch import ARRAYS, apply, checked
+from wengert.core.values.evaluation import evaluated
+from wengert.core.values.recording import SPECIAL, settings
+from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError, describe
+from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
-from wengert.traces.modes import recording
 from wengert.traces.nodes import (
     CREATED,
     General,
@@ -32,7 +32,7 @@ from wengert.traces.nodes import (
     new_leaf,
     new_record,
 )
-from wengert.traces.packing import pack
+from wengert.traces.saved_tensor_hooks import pack
 from wengert.traces.transient import Transient
 
 __all__ = ["BASE_TAPE", "Tape", "make_leaf"]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, ClassVar, Self
 
-from wengert.core.recording import has_ended
-from wengert.core.source import position_of
-from wengert.core.tensor import Tensor
-from wengert.core.trace import Trace
+from wengert.core.diagnostics.source_positions import position_of
+from wengert.core.values.recording import has_ended
+from wengert.core.values.tensor import Tensor
+from wengert.core.values.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
 
 __all__ = ["Transient"]

@@ -10,16 +10,16 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
-from wengert.control.apart import held, require_apart, standing_for, written_to
+from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
 from wengert.control.scan import scan
-from wengert.core.aval import shape_of
-from wengert.core.dispatch import plain_array
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import as_whole, require_callable, require_number
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, is_staged
-from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.memory.views import current
+from wengert.core.values.aval import shape_of
+from wengert.core.values.dispatch import plain_array
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, is_staged
+from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, placed_among, result_example

@@ -16,14 +16,14 @@ from numpy import ndarray
 
 from wengert._attributes import attribute, function_name, signature, unwrapped
 from wengert._tree import flatten, place_of
-from wengert.core.aval import aval_of, is_number
-from wengert.core.dispatch import is_weak, plain_array, weakened
-from wengert.core.foreign import remedy_for, type_shown
-from wengert.core.memory import lend
-from wengert.core.signatures import NONE
-from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
-from wengert.core.trace import Trace
-from wengert.core.views import current, lasting, share
+from wengert.core.memory.buffers import lend
+from wengert.core.memory.views import current, lasting, share
+from wengert.core.primitives.signatures import NONE
+from wengert.core.values.aval import aval_of, is_number
+from wengert.core.values.dispatch import is_weak, plain_array, weakened
+from wengert.core.values.interop import remedy_for, type_shown
+from wengert.core.values.tensor import Tensor, check_dtype, constant_tensor, make_tensor
+from wengert.core.values.trace import Trace
 from wengert.errors import DtypeError, UsageError, WengertError, describe, placed
 from wengert.traces.transient import Transient
 

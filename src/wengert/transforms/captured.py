@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from wengert._attributes import attribute, own_attributes
 from wengert._tree import flatten, place_of
-from wengert.core.aval import is_differentiable
-from wengert.core.frozen import unfreeze
-from wengert.core.requirements import shown
-from wengert.core.tensor import WATCHING, Tensor
-from wengert.core.watch import rebound, snapshot
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.memory.write_watches import rebound, snapshot
+from wengert.core.values.aval import is_differentiable
+from wengert.core.values.frozen import unfreeze
+from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError, describe
 from wengert.traces.staging import Staging
 

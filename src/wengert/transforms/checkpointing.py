@@ -14,17 +14,17 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves
-from wengert.core.graph import Equation, Variable
-from wengert.core.memory import lend
-from wengert.core.recording import recording_from, settings
-from wengert.core.requirements import require_callable
-from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
-from wengert.core.trace import next_level
-from wengert.core.views import base_and_path, lasting
-from wengert.core.watch import Witness, rebound
+from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.graph.graph import Equation, Variable
+from wengert.core.memory.buffers import lend
+from wengert.core.memory.views import base_and_path, lasting
+from wengert.core.memory.write_watches import Witness, rebound
+from wengert.core.values.recording import recording_from, settings
+from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
+from wengert.core.values.trace import next_level
 from wengert.errors import GraphError, describe
 from wengert.traces.dual import Dual
-from wengert.traces.modes import reviving, saved_tensors_hooks
+from wengert.traces.grad_modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
 from wengert.transforms.likeness import Likeness, named

@@ -13,16 +13,16 @@ from wengert._attributes import function_name, resemble, signature
 from wengert._otherwise import lacking, telling
 from wengert._refusals import REFUSALS
 from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
-from wengert.core.aval import Aval, aval_of, is_differentiable
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import require_callable, shown
-from wengert.core.rule import in_form
-from wengert.core.signatures import called_with
-from wengert.core.tensor import Tensor, constant_tensor, unwrapped
-from wengert.core.views import current
+from wengert.core.diagnostics.argument_checks import require_callable, shown
+from wengert.core.memory.views import current
+from wengert.core.primitives.rule import in_form
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.aval import Aval, aval_of, is_differentiable
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.native.like_function import LikeFunction, global_name
+from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.traces.batch import Batch
 from wengert.traces.calls import (
     InLanes,

@@ -9,15 +9,15 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, structure_text, unflatten
-from wengert.control.apart import held, require_apart, standing_for, written_to
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import strengthened, weakened
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import require_callable, require_flag, require_number
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, unwrapped
-from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.memory.views import current
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, unwrapped
+from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.dual import Dual, make_dual
 from wengert.transforms.boundary import (

@@ -10,9 +10,9 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves, unflatten
-from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.requirements import require_callable, require_flag
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (

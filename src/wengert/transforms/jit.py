@@ -13,33 +13,33 @@ from wengert._attributes import attribute, function_name, resemble
 from wengert._otherwise import lacking, telling
 from wengert._tree import flatten, unflatten
 from wengert._weakly import Weakly
-from wengert.compile.owners import merged_results
+from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import simplified
-from wengert.control.apart import require_apart, written_to
+from wengert.control.argument_aliasing import require_apart, written_to
 from wengert.control.effects import Reach
-from wengert.core.aval import NUMBERS, aval_of, aval_text, is_number
-from wengert.core.cache import Recent
-from wengert.core.complaints import attributed, restore_settings
-from wengert.core.dispatch import plain_array
-from wengert.core.foreign import remedy_for, type_shown
-from wengert.core.frozen import freeze
-from wengert.core.graph import Variable
-from wengert.core.identity import identity_of_static
-from wengert.core.numbers import LARGEST
-from wengert.core.objects import leaves_of_result
-from wengert.core.order import Strides, in_normal_form, strides_of
-from wengert.core.requirements import require_callable, require_number
-from wengert.core.signatures import MISSING
-from wengert.core.source import Position, user_stacklevel
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, unwrapped
-from wengert.core.views import current
+from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
+from wengert.core.diagnostics.source_positions import Position, user_stacklevel
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.graph.graph import Variable
+from wengert.core.graph.identity import identity_of_static
+from wengert.core.memory.memory_layout import Strides, in_normal_form, strides_of
+from wengert.core.memory.views import current
+from wengert.core.primitives.signatures import MISSING
+from wengert.core.values.aval import NUMBERS, aval_of, aval_text, is_number
+from wengert.core.values.bounded_cache import Recent
+from wengert.core.values.dispatch import plain_array
+from wengert.core.values.frozen import freeze
+from wengert.core.values.interop import remedy_for, type_shown
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.python_numbers import LARGEST
+from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
+from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
-from wengert.native.like_function import global_name, is_method_of, named_alike
 from wengert.primitives.masked import is_selection
-from wengert.traces.modes import without_hooks
+from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
 from wengert.transforms.results import require_arrays

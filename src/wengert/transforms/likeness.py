@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from wengert.control.holders import content_of, holder_of
-from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.identity import identity
-from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor
+from wengert.control.mutable_state import content_of, holder_of
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.identity import identity
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.tensor import Tensor
 from wengert.traces.calls import InGraph
 from wengert.transforms.custom_rule import CustomRule
 

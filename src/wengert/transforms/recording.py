@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
-from wengert.control.apart import origin_of, require_apart, standing_for
-from wengert.core.objects import leaves_of_result
-from wengert.core.source import caller
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, innermost_trace
-from wengert.core.trace import next_level
+from wengert.control.argument_aliasing import origin_of, require_apart, standing_for
+from wengert.core.diagnostics.source_positions import caller
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, innermost_trace
+from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.nodes import Node
 from wengert.traces.sweep import sweep

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import place_in, unflatten
-from wengert.control.places import Undefined
-from wengert.core.aval import is_differentiable, is_number
-from wengert.core.dispatch import require_plain
-from wengert.core.foreign import is_foreign_array, remedy_for, type_shown
-from wengert.core.source import user_stacklevel
-from wengert.core.tensor import Tensor
+from wengert.control.variable_places import Undefined
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.aval import is_differentiable, is_number
+from wengert.core.values.dispatch import require_plain
+from wengert.core.values.interop import is_foreign_array, remedy_for, type_shown
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, RangeError, describe
 
 __all__ = ["require_arrays", "require_differentiable_results"]

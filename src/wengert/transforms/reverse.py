@@ -9,9 +9,9 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves, structure_text
-from wengert.core.dispatch import apply, strengthened
-from wengert.core.requirements import require_callable, require_flag, require_number
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
+from wengert.core.values.dispatch import apply, strengthened
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.barriers import barrier
 from wengert.transforms.boundary import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert._attributes import signature
-from wengert.core.requirements import shown
+from wengert.core.diagnostics.argument_checks import shown
 from wengert.errors import UsageError, describe
 
 __all__ = ["as_tuple", "known_positions", "static_arguments"]

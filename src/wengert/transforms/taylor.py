@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wengert._tree import flatten, structure_text, unflatten
-from wengert.control.apart import held, require_apart, standing_for, written_to
-from wengert.core.aval import Aval, aval_of
-from wengert.core.dispatch import strengthened, weakened
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import require_callable, require_number
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor, unwrapped
-from wengert.core.trace import next_level
+from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, unwrapped
+from wengert.core.values.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (

@@ -15,21 +15,21 @@ from wengert import _config
 from wengert._cached import cached
 from wengert._tree import unflatten
 from wengert._unstopped import UNSTOPPED
-from wengert.compile.dead import eliminate_dead, must_run
-from wengert.compile.owners import with_packed_results
-from wengert.compile.partition import cut
+from wengert.compile.dead_code import eliminate_dead, must_run
+from wengert.compile.gradient_split import cut
+from wengert.compile.output_aliasing import with_packed_results
 from wengert.control.subgraphs import dependent, only
-from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
-from wengert.core.cache import Recent
-from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.primitive import Primitive
-from wengert.core.recording import has_ended, settings
-from wengert.core.source import Position
-from wengert.core.tensor import Tensor, make_tensor, unwrapped
-from wengert.core.views import current, resolved
+from wengert.core.diagnostics.source_positions import Position
+from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.memory.views import current, resolved
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.values.bounded_cache import Recent
+from wengert.core.values.recording import has_ended, settings
+from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
 from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
-from wengert.traces.modes import recording
+from wengert.traces.grad_modes import recording
 from wengert.traces.nodes import new_record
 from wengert.traces.staging import Staging
 from wengert.traces.tape import Tape

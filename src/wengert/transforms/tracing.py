@@ -12,13 +12,13 @@ from wengert._refusals import forgive, refusals_noted
 from wengert._tree import accessors_of, flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
-from wengert.core.aval import aval_of, is_differentiable
-from wengert.core.graph import Graph, evaluate, require_graph
-from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import as_whole, require_callable
-from wengert.core.rule import CONVERTING
-from wengert.core.stores import called
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable
+from wengert.core.diagnostics.store_guard import called
+from wengert.core.graph.graph import Graph, evaluate, require_graph
+from wengert.core.primitives.rule import CONVERTING
+from wengert.core.values.aval import aval_of, is_differentiable
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of

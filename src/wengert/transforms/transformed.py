@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert._attributes import function_name, resemble
-from wengert.native.like_function import LikeFunction, global_name
+from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.transforms.typing import Derived
 
 __all__ = ["Transformed", "transformed"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import numpy as np
 
 if TYPE_CHECKING:
-    from wengert.core.tensor import Tensor
+    from wengert.core.values.tensor import Tensor
 
 __all__ = ["ArrayDerivative", "Derived", "Gradient", "GradientAndAux", "ValueAndGradient"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import is_number
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import positive
+from wengert.core.diagnostics.argument_checks import positive
+from wengert.core.values.aval import is_number
+from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import floats, real, slope

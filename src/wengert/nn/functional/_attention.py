@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import as_whole, elements, refused, require_flag
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import as_whole, elements, refused, require_flag
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import is_staged
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere

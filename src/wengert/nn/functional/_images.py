@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.core.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 
 __all__ = ["Lengths", "each", "images", "require_room", "spans_of"]

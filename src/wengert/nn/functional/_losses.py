@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import shown
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._attention import from_the_front

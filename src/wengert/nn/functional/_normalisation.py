@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from wengert import random
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import as_whole
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single

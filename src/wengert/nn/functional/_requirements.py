@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import shown
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
 __all__ = ["floats", "of_shape", "real", "require_setting", "slope", "within"]

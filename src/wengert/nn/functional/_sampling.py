@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import each
 from wengert.nn.functional._otherwise import elsewhere

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, describe
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single

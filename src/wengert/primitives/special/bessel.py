@@ -12,9 +12,9 @@ import numpy as np
 import scipy.special as sp
 
 from wengert._refusals import refusal
-from wengert.core.declare import elementwise, opaque
-from wengert.core.dispatch import apply, at_once
-from wengert.core.kinds import Elementwise
+from wengert.core.primitives.declare import elementwise, opaque
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import apply, at_once
 from wengert.errors import DtypeError, describe
 from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
 

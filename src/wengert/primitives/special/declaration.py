@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import refusal
-from wengert.core.declare import constant, elementwise, opaque
-from wengert.core.dispatch import is_weak, strengthened
-from wengert.core.kinds import Elementwise
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.primitives.declare import constant, elementwise, opaque
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.dispatch import is_weak, strengthened
 from wengert.errors import DtypeError, describe
 
 __all__ = ["OF_SCIPY", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]

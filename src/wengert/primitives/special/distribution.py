@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.complaints import silence
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import at_once
-from wengert.core.kinds import Elementwise
+from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import at_once
 from wengert.primitives.special.declaration import special
 from wengert.primitives.special.error import normal_density
 from wengert.primitives.special.gamma import polygamma_difference

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import apply, at_once
+from wengert.core.primitives.declare import elementwise
+from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives.elementwise import power_base, power_exponent
 from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
 from wengert.primitives.trigonometric import cosine

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import is_weak
-from wengert.core.kinds import Elementwise
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import is_weak
 from wengert.primitives.special.declaration import refusing, special
 
 __all__ = ["lambertw"]

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import at_once
-from wengert.core.kinds import Elementwise
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import at_once
 from wengert.primitives.elementwise import falling
 from wengert.primitives.special.declaration import flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of

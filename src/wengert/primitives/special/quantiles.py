@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.declare import elementwise
-from wengert.core.kinds import Elementwise
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
 from wengert.primitives.special.error import normal_density
 
 __all__ = [

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.declare import elementwise
-from wengert.core.dispatch import at_once
-from wengert.core.kinds import Elementwise
+from wengert.core.primitives.declare import elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.values.dispatch import at_once
 from wengert.primitives.special.declaration import flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.special as sp
 from scipy.linalg import blas
 
-from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply, at_once
-from wengert.core.form import Reduction
-from wengert.core.routine import Routine
-from wengert.core.tensor import Tensor
+from wengert.core.forms.form import Reduction
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant, opaque
+from wengert.core.values.dispatch import apply, at_once
+from wengert.core.values.tensor import Tensor
 from wengert.primitives.half_precision import HALF, narrowed, vjp_of_single, widened
 from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
 from wengert.primitives.shares import (

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.plain import by_arrays
-from wengert.core.requirements import as_whole
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.values.plain_functions import by_arrays
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._piecewise import integral
 from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, numbers, places_of, rearranged

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.plain import by_arrays
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.plain_functions import by_arrays
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._piecewise import PPoly

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert.core.requirements import as_whole, require_one_number, require_real, shown
+from wengert.core.diagnostics.argument_checks import as_whole, require_one_number, require_real, shown
 from wengert.errors import UsageError, describe
 from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within

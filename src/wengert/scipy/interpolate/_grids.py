@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import require_callable, require_one_number
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import require_callable, require_one_number
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._bsplines import BSpline, basis
 from wengert.scipy.interpolate._cubic import PchipInterpolator

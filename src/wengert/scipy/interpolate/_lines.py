@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._samples import beside, rearranged, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline

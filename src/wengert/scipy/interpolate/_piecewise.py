@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert.core.plain import by_arrays
+from wengert.core.values.plain_functions import by_arrays
 from wengert.errors import ShapeError, describe
 from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, monotone, numbers, places_of, rearranged
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.scipy.interpolate._samples import beside, numbers, rearranged, samples
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.plain import by_arrays
-from wengert.core.requirements import require_finite, require_real
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import require_finite, require_real
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.plain_functions import by_arrays
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.primitives.interpolation import within
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.plain import by_arrays
-from wengert.core.requirements import as_whole, require_finite
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.diagnostics.argument_checks import as_whole, require_finite
+from wengert.core.values.plain_functions import by_arrays
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._bsplines import BSpline, basis, knots_of

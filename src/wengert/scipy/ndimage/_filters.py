@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_whole, require_one_number
-from wengert.core.tensor import is_concrete
+from wengert.core.diagnostics.argument_checks import as_whole, require_one_number
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
 from wengert.transforms.reverse import stop_gradient

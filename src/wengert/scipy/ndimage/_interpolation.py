@@ -10,8 +10,7 @@ import numpy as np
 import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import (
+from wengert.core.diagnostics.argument_checks import (
     as_dtype,
     as_items,
     as_whole,
@@ -20,7 +19,8 @@ from wengert.core.requirements import (
     require_one_number,
     require_real,
 )
-from wengert.core.tensor import Tensor, is_concrete, raw
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a meaning for Tensors
 from wengert.scipy.ndimage._filters import each

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import require_one_number
+from wengert.core.diagnostics.argument_checks import require_one_number
+from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._contractions import convolve as convolve_sequences
 from wengert.primitives.convolution import correlation

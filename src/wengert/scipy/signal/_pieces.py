@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.signal
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import elements, require_one_number
+from wengert.core.diagnostics.argument_checks import elements, require_one_number
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.scipy.signal._filters import detrend as without_trend
 

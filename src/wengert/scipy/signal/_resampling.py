@@ -9,9 +9,9 @@ import numpy as np
 import scipy.signal
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_whole
-from wengert.core.tensor import Tensor
+from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.convolution import correlation
 

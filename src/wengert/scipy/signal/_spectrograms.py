@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, describe
 from wengert.scipy.signal._pieces import (
     SCALINGS,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.special
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import elements, refused, require_flag, require_real
+from wengert.core.diagnostics.argument_checks import elements, refused, require_flag, require_real
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.spatial._metrics import METRICS, Metric, root

@@ -1,0 +1,112 @@
+"""Compiled graphs in the cache, keyed by the graph: a process that traces what an earlier one traced only loads code.
+
+What is kept says which equations a segment has, by their numbers, what it reads and gives, by those of the variables,
+and has the machine code: numbers, strings and bytes. Whose digest is wrong is not looked at.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+from wengert.compile.segments import Segment, Segments
+from wengert.core.graph.graph import Graph, Variable
+from wengert.core.graph.identity import digest
+from wengert.native.cache import object_cache
+from wengert.native.executable import Image
+
+__all__ = ["Keeper", "Kind"]
+
+Kind = Literal["graph", "all of", "chain"]
+"""What a graph becomes: parts that are worth it; one program, or nothing; all but structured operations, or nothing."""
+
+
+class Keeper:
+    """Know what is kept of a graph.
+
+    Args:
+        graph: without calls; see `wengert.compile.passes.inlined`.
+        kind: of what is kept of it, see `Kind`.
+
+    Attributes:
+        key: what graphs share whose code is the same; None if other processes cannot know this one again.
+    """
+
+    def __init__(self, graph: Graph, kind: Kind = "graph") -> None:
+        self.graph, self.kind = graph, kind
+        self.key = key_of(graph, kind)
+
+    def found(self) -> Segments[Image] | None:
+        """Return what was kept; None if there is nothing."""
+        kept = None if self.key is None else object_cache().get(self.key)
+        return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept)))
+
+    def keep(self, segments: Segments[Image]) -> None:
+        """Keep what the graph was compiled to."""
+        if self.key is not None:
+            object_cache().put(self.key, marshal.dumps(plain_data(segments)))
+
+
+def key_of(graph: Graph, kind: Kind = "graph") -> str | None:
+    """Return what graphs share whose code is the same; None if one holds functions of the user.
+
+    How arguments lie in memory is part of it, because results lie as they do.
+    """
+    made = digest((graph.structure(), tuple([v.strides for v in variables_of(graph)])))
+    return None if made is None else f"{kind} {made.hex()}"
+
+
+def variables_of(graph: Graph) -> list[Variable]:
+    """Return all variables of a graph, in order."""
+    return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
+
+
+def plain_data(segments: Segments[Image]) -> Any:
+    """Return segments as plain data."""
+    graph = segments.graph
+    numbers = {v: n for n, v in enumerate(variables_of(graph))}
+    places = {id(equation): n for n, equation in enumerate(graph.equations)}
+
+    def numbered(values: Iterable[Any]) -> list[int]:
+        return [numbers[x] if type(x) is Variable else -1 - index_of(x, graph.outputs) for x in values]
+
+    return [
+        (
+            [places[id(equation)] for equation in part.graph.equations],
+            numbered(part.graph.inputs),
+            numbered(part.graph.outputs),
+            None if part.program is None else tuple(vars(part.program).values()),
+            part.reasons,
+            numbered(part.dropped),
+            part.is_whole,
+        )
+        for part in segments.parts
+    ]
+
+
+def index_of(value: Any, values: Sequence[Any]) -> int:
+    """Return the place of a value that is known."""
+    return next(n for n, other in enumerate(values) if other is value)
+
+
+def restored(graph: Graph, described: Any) -> tuple[Segment[Image], ...]:
+    """Return the segments of a graph that plain data describe."""
+    variables = variables_of(graph)
+
+    def named(numbers: Iterable[int]) -> tuple[Any, ...]:
+        return tuple([variables[n] if n >= 0 else graph.outputs[-1 - n] for n in numbers])
+
+    return tuple(
+        [
+            Segment(
+                Graph(named(inputs), [graph.equations[n] for n in equations], named(outputs)),
+                None if image is None else Image(*image),
+                reasons,
+                named(dropped),
+                is_whole,
+            )
+            for equations, inputs, outputs, image, reasons, dropped, is_whole in described
+        ]
+    )

@@ -1,0 +1,131 @@
+"""Arguments that a function writes to: none that is read-only, as in NumPy, and none that shares memory with another.
+
+NumPy shows a write to one of two arrays that share memory in the other, and a transformation cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.memory.buffers import forbid_writes
+from wengert.core.memory.views import base_and_path
+from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.errors import GraphError, UsageError, describe
+from wengert.primitives.index_forms import require_writable_window
+from wengert.traces.staging import Staging
+from wengert.traces.transient import Transient
+
+__all__ = ["held", "origin_of", "require_apart", "require_unshared", "standing_for", "written_to"]
+
+Written = Mapping[int, Position | None]
+HARD = 1000
+"""How many candidates to try before two arrays are taken to overlap."""
+
+
+def held(leaves: Sequence[Any]) -> list[Any]:
+    """Return what the Tensors among the arguments of a function hold, to be compared with `written_to` afterwards."""
+    return [leaf._value if type(leaf) is Tensor else None for leaf in leaves]
+
+
+def written_to(leaves: Sequence[Any], before: Sequence[Any]) -> Written:
+    """Return the positions of the arguments that a function wrote to, and where it did last."""
+    changed = [i for i, x in enumerate(leaves) if type(x) is Tensor and x._value is not before[i]]
+    return {i: origin_of(leaves[i]) for i in changed}
+
+
+def origin_of(tensor: Tensor) -> Position | None:
+    """Return where a value was made, if its trace knows."""
+    return position_of(*tensor._trace.made_at(tensor)) if isinstance(tensor._trace, Transient) else None
+
+
+def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
+    """Raise if an argument that was written to is read-only, or shares memory with another one.
+
+    Args:
+        name: the transformation.
+        given: the arguments, or what they hold in their containers, as they were given.
+        written: the positions of those that the function wrote to, and where.
+
+    Raises:
+        UsageError: it is read-only.
+        GraphError: it shares memory.
+    """
+    for i, place in written.items():
+        note(given[i])
+        if is_read_only(given[i]):
+            raise UsageError(
+                describe(
+                    name,
+                    f"a read-only array as argument {i} (counted in the containers), which the function writes to",
+                    "an array that can be written to is needed, as in NumPy",
+                    "Pass a copy, or copy it in the function",
+                )
+                + f"\n  {place or position_of(*caller())}"
+            )
+    require_unshared(name, given, written)
+
+
+def require_unshared(name: str, given: Sequence[Any], written: Written) -> None:
+    """Raise a GraphError if an argument that was written to shares memory with another one."""
+    for i, place in written.items():
+        for j, other in enumerate(given):
+            if i != j and share_memory(given[i], other):
+                raise GraphError(
+                    describe(
+                        name,
+                        f"arguments {min(i, j)} and {max(i, j)} (counted in their containers) that share memory, "
+                        "of which the function writes to one",
+                        "arrays of their own are needed, because the other one would not change as in plain NumPy",
+                        "Copy one of them",
+                    )
+                    + f"\n  {place or position_of(*caller())}"
+                )
+
+
+def is_read_only(value: Any) -> bool:
+    """Tell whether an argument is a read-only array, or a Tensor that stands for one."""
+    if type(value) is not Tensor:
+        return isinstance(value, np.ndarray) and not value.flags.writeable
+    base, path = base_and_path(value)
+    if not path:
+        return hasattr(base, "_fixed")
+    try:
+        require_writable_window(base, path)
+    except ValueError:
+        return True
+    return hasattr(base, "_fixed")
+
+
+def standing_for(tensor: Tensor, given: Any) -> Tensor:
+    """Return a Tensor that stands for an argument in a function, which must not write to it if it is read-only."""
+    return forbid_writes(tensor) if is_read_only(given) else tensor
+
+
+def note(value: Any) -> None:
+    """Let the trace of a function that is being staged know that one inside wrote to its argument."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if isinstance(trace, Staging):
+            trace.written.add(value._value)
+            return
+        value = None if trace is None else trace.below(value)
+
+
+def share_memory(one: Any, other: Any) -> bool:
+    """Tell whether two arguments are arrays or Tensors that share memory, or may do so."""
+    if one is other:
+        return isinstance(one, np.ndarray | Tensor)
+    owners = [base_and_path(x)[0] if type(x) is Tensor else x for x in (one, other)]
+    if owners[0] is owners[1] and type(owners[0]) is Tensor:
+        return True
+    arrays = [raw(x) if type(x) is not Tensor or is_concrete(x) else None for x in (one, other)]
+    if not all(isinstance(x, np.ndarray) for x in arrays):
+        return False
+    try:
+        return np.shares_memory(arrays[0], arrays[1], max_work=HARD)  # type: ignore[arg-type]  # the stub wants -1 or 0
+    except np.exceptions.TooHardError:
+        return True

@@ -1,0 +1,180 @@
+"""From the functions that the user gives to graphs for structured primitives, and the checks that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import structure_text, unflatten
+from wengert.control.argument_aliasing import held, require_unshared, written_to
+from wengert.control.subgraphs import traced, with_extra_inputs
+from wengert.core.graph.graph import Graph
+from wengert.core.memory.views import current, share
+from wengert.core.primitives.signatures import called_with
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import as_tensor, require_plain
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, is_staged
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+
+__all__ = [
+    "Flat",
+    "any_staged",
+    "as_given",
+    "check_alike",
+    "check_containers",
+    "started",
+    "with_common_constants",
+]
+
+Function = Callable[..., Any]
+ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
+
+
+def any_staged(leaves: Sequence[Any]) -> bool:
+    """Tell whether some of the leaves have no elements yet."""
+    return True in map(is_staged, leaves)
+
+
+def started(leaves: Sequence[Any]) -> list[Any]:
+    """Return leaves as a function of the user receives them: arrays as Tensors of which a write makes a copy."""
+    found = []
+    for leaf in leaves:
+        if type(leaf) is Tensor:
+            found.append(share(leaf))
+        elif isinstance(leaf, np.ndarray):
+            found.append(as_tensor(leaf))
+        else:
+            found.append(leaf)
+    return found
+
+
+def as_given(leaf: Any, tensors: bool) -> Any:
+    """Return a result in the form of what was given: plain arrays of their own memory where nothing was a Tensor."""
+    if type(leaf) is not Tensor or tensors:
+        return leaf
+    found = current(leaf)
+    if found._trace is not None:
+        return leaf
+    return found._value.copy(order="K") if found._kept and isinstance(found._value, np.ndarray) else found._value
+
+
+class Flat:
+    """Be a function of flat arguments with flat results, and remember the containers of the last ones.
+
+    Args:
+        name: the public function.
+        function: the user's.
+        structure: the containers of its arguments.
+        leading: how many arguments come before these.
+        shared: the arguments as they were given outside, if it is an error that the first call writes to one of several
+            that share memory.
+    """
+
+    def __init__(
+        self, name: str, function: Function, structure: Any, leading: int = 0, shared: Sequence[Any] | None = None
+    ) -> None:
+        self.name = name
+        self.own = f"{name} (body_fun)"
+        self.function = function
+        self.given = structure
+        self.leading = leading
+        self.shared = shared
+        self.structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Call the function with containers around the leaves."""
+        own = leaves[self.leading :]
+        arguments = (*leaves[: self.leading], unflatten(self.given, own))
+        before = None if self.shared is None else held(own)
+        found = called_with(self.own, self.function, "i, value" if self.leading else "value", arguments)
+        if before is not None and self.shared is not None:
+            require_unshared(self.name, self.shared, written_to(own, before))
+            self.shared = None
+        results, self.structure = leaves_of_result(found)
+        for leaf in results:
+            if type(leaf) is not Tensor and not isinstance(leaf, ARRAYS):
+                raise UsageError(
+                    describe(
+                        self.name,
+                        f"a function that returned a {type(leaf).__name__}",
+                        "arrays and numbers, in any containers, are needed",
+                        "Return what has been computed",
+                    )
+                )
+        require_plain(self.name, results)
+        return results
+
+
+def with_common_constants(
+    functions: Sequence[Callable[..., Sequence[Any]]], examples: Sequence[Sequence[Any]], name: str
+) -> tuple[list[Graph], list[Tensor]]:
+    """Trace functions of examples to graphs whose first inputs are everything that any of them captured."""
+    pairs = [traced(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
+    constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
+    graphs = []
+    for (graph, captured), own in zip(pairs, examples, strict=True):
+        position = {id(tensor): len(own) + i for i, tensor in enumerate(captured)}
+        places: list[int | Aval] = [position.get(id(tensor), aval_of(tensor)) for tensor in constants]
+        graphs.append(with_extra_inputs(graph, [*places, *range(len(own))]))
+    return graphs, constants
+
+
+def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> None:
+    """Raise unless two results have the same containers."""
+    if one != other:
+        texts = structure_text(one), structure_text(other)
+        static = all("CustomTreeNode" in text for text in texts)
+        remedy = (
+            "annotate a field that changes as float or numpy.ndarray: int, bool and str are static" if static else ""
+        )
+        raise UsageError(
+            describe(
+                name,
+                f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}",
+                "the same containers are needed",
+                f"Build both alike{remedy and '; ' + remedy}",
+            )
+        )
+
+
+def check_alike(
+    name: str,
+    what: tuple[str, str],
+    structures: tuple[Any, Any],
+    leaves: tuple[Sequence[Any], Sequence[Any]],
+    *,
+    weak: Sequence[bool] = (),
+) -> None:
+    """Raise unless two results have the same containers, shapes and dtypes.
+
+    Args:
+        name: the public function.
+        what: what the two are called.
+        structures: their containers.
+        leaves: their leaves, or avals.
+        weak: leaves whose dtype may differ: Python numbers at the start.
+    """
+    check_containers(name, what, *structures)
+    for i, (x, y) in enumerate(zip(*leaves, strict=True)):
+        a, b = aval_of(x), aval_of(y)
+        if a.shape != b.shape:
+            raise ShapeError(
+                describe(
+                    name,
+                    f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}",
+                    "the same shape is needed",
+                    "Reshape or broadcast one of them",
+                )
+            )
+        if a.dtype != b.dtype and not (weak and weak[i]):
+            raise DtypeError(
+                describe(
+                    name,
+                    f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}",
+                    "the same dtype is needed",
+                    "Convert one of them with .astype",
+                )
+            )

@@ -1,0 +1,181 @@
+"""The variables that a branch or a loop hands on: closure cells, globals and attributes, read and set by name."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+
+from wengert._attributes import attribute
+from wengert._tree import flatten
+from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError
+
+if TYPE_CHECKING:
+    from wengert.control.mutable_state import Holder
+
+__all__ = [
+    "HIDDEN",
+    "RESULT",
+    "RETURNED",
+    "UNBOUND",
+    "Place",
+    "Site",
+    "Undefined",
+    "defined",
+    "is_undefined",
+    "line_text",
+    "shown",
+    "written_instead",
+]
+
+
+HIDDEN = "wengert_"
+"""What the names that conversion adds begin with, and end with an underscore."""
+RESULT = f"{HIDDEN}result_"
+RETURNED = f"{HIDDEN}returned_"
+
+
+class Unbound:
+    """Be the content of a variable that has none."""
+
+    def __repr__(self) -> str:
+        return "unbound"
+
+
+UNBOUND: Final = Unbound()
+
+
+class Undefined:
+    """Stand for a value that a traced statement left undefined: whatever is done with it raises.
+
+    Attributes:
+        reason: the error's text.
+    """
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: str) -> None:
+        object.__setattr__(self, "_reason", reason)
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self._reason)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__array_") and name.endswith("__"):
+            raise GraphError(self._reason)
+        self.refuse()
+
+    __array__ = __array_ufunc__ = __array_function__ = refuse
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __len__ = __iter__ = __contains__ = refuse
+    __setattr__ = __delattr__ = refuse
+    __getitem__ = __setitem__ = __delitem__ = __call__ = __enter__ = __exit__ = __format__ = refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = __divmod__ = refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = refuse
+    __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rand__ = __ror__ = __rxor__ = refuse
+    __round__ = __trunc__ = __reversed__ = __next__ = refuse
+    __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = refuse
+    __eq__ = __ne__ = __hash__ = __str__ = refuse
+
+
+class Site(NamedTuple):
+    """Hold where a statement stands and the names it changes, each with lines in its body and in its `else`."""
+
+    line: int
+    names: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+
+class Place:
+    """Be an entry of a holder: a variable, an attribute, an item.
+
+    Attributes:
+        spelled: its name in the program.
+        name: what the user calls it.
+        hidden: whether conversion added it.
+        returned: whether it tells that the function has returned.
+        lines: the source lines that set it last, in the body and in the `else`.
+    """
+
+    def __init__(self, holder: Holder, key: Any, lines: tuple[str, str]) -> None:
+        name = holder.entry_name(key)
+        self.holder = holder
+        self.key = key
+        self.spelled = name
+        self.hidden = name.startswith(HIDDEN)
+        self.returned = name == RETURNED
+        self.name = "the returned value" if name == RESULT else "an early exit" if self.hidden else name
+        self.lines = lines
+
+    @property
+    def variable(self) -> bool:
+        """Whether it may be undefined."""
+        return self.holder.variable
+
+    @property
+    def identity(self) -> tuple[int, Any]:
+        """What tells places apart, whatever they are called."""
+        return id(self.holder.target), self.key
+
+    def read(self) -> Any:
+        """Return the value, or UNBOUND."""
+        return self.holder.contents().get(self.key, UNBOUND)
+
+    def write(self, value: Any) -> None:
+        """Set the value; UNBOUND takes it away."""
+        self.holder.write(self.key, value)
+
+    def where(self, half: int) -> str:
+        """Return the source line that sets it last in the body (0) or the `else` (1)."""
+        return self.lines[half]
+
+
+def line_text(filename: str, line: int, function: str) -> str:
+    """Return a line of source as tracebacks show it."""
+    return f'\n  File "{filename}", line {line}, in {function}: {linecache.getline(filename, line).strip()}'
+
+
+def shown(value: Any) -> str:
+    """Return what an error says of a value: shape and dtype of arrays, the type of others."""
+    if isinstance(value, Undefined) or value is UNBOUND:
+        return "undefined"
+    if value is None or isinstance(value, bool | str):
+        return repr(value)
+    if isinstance(value, int | float | complex):
+        return f"the Python number {value!r}"
+    shape, dtype = attribute(value, "shape"), attribute(value, "dtype")
+    if type(shape) is tuple and dtype is not None and (type(value) is Tensor or not callable(value)):
+        return f"{dtype}[{','.join(map(str, shape))}]"
+    leaves, structure = flatten(value)
+    if structure is None:
+        return f"of type {type(value).__name__}"
+    inside = ", ".join(map(shown, leaves))
+    return f"a {type(value).__name__} of ({inside})"
+
+
+def written_instead(values: Iterable[Any], otherwise: str) -> str:
+    """Return what to write in place of values of which a traced statement cannot choose one, by what they are."""
+    values = list(values)
+    if any(isinstance(x, str | bytes | Enum) for x in values):
+        return "Write truths or whole numbers in place of text and of members of enumerations"
+    if any(x is None for x in values):
+        return "Write a value of the same kind in place of None, and beside it a truth that says whether there is one"
+    if all(inspect.isroutine(x) or isinstance(x, np.ufunc) for x in values):
+        return "Call each in its branch, and choose between what they return"
+    return otherwise
+
+
+def defined(value: Any) -> Any:
+    """Return a value that is looked at from outside, as by `is`; raise if a traced statement left it undefined."""
+    if isinstance(value, Undefined):
+        value.refuse()
+    return value
+
+
+def is_undefined(value: Any) -> bool:
+    """Tell whether a variable that holds a value has none that can be used."""
+    return value is UNBOUND or isinstance(value, Undefined)

@@ -1,0 +1,363 @@
+"""What a loop carries from one iteration to the next, found from what a traced iteration leaves in each place.
+
+Arrays and Python numbers are carried as soon as an iteration leaves others, and a variable that is set before it is
+read in each iteration not at all.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._containers import is_container, open_class
+from wengert._tree import flatten, unflatten
+from wengert.control.ambiguous_identity import holders_in
+from wengert.control.mutable_state import Attributes, Contents, Holder, holder_of
+from wengert.control.sequence import zeros_as
+from wengert.control.variable_places import UNBOUND, Place, Undefined, is_undefined, shown, written_instead
+from wengert.conversion.array_aliases import Carried
+from wengert.conversion.regions import Note, TracedRegion, is_array, operand_of, taken_alike, unchanged, with_strides
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import Strides, strides_among, strides_of, ways_of
+from wengert.core.memory.views import current
+from wengert.core.memory.write_watches import lost_text
+from wengert.core.values.aval import Aval, aval_of, is_number, shape_of, united
+from wengert.core.values.dispatch import conformed
+from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError, describe
+from wengert.traces.staging import Staging
+
+__all__ = ["Slot"]
+
+
+class Slot:
+    """Hold what is known of one place in a loop.
+
+    Attributes:
+        value: what it holds before the loop.
+        leaves: that, taken apart, once an iteration was found to leave something else.
+        carried: the avals of the leaves that are carried, None for others.
+        inputs: the leaves that are carried, at the beginning of the last iteration traced, with their variables.
+        undefined: what it holds at the beginning of an iteration if it is not handed on.
+        ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
+        expected: whether what is carried is only expected so far.
+        begun: the container or object that it holds at the beginning of an iteration, with its contents.
+        inside: the containers and objects in it, likewise.
+        wrote: whether the iteration changed what it holds, or what was there before the loop.
+        wrote_inside: whether it changed what is in one of these.
+        opened: whether more is a leaf than what the value is a container of, since an iteration leaves others: numbers
+            in static fields of dataclasses, and the attributes of objects.
+        late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
+    """
+
+    def __init__(self, place: Place, note: Note) -> None:
+        self.place = place
+        self.note = note
+        self.value = place.read()
+        self.undefined: Undefined | None = None
+        self.spoiled = self.expected = self.disappointed = self.late = self.opened = False
+        self.leaves: list[Any] = []
+        self.structure: Any = None
+        self.carried: list[Aval | None] = []
+        self.inputs: list[tuple[Tensor, Any] | None] = []
+        self.ways: dict[int, frozenset[Strides]] = {}
+        self.begun: tuple[Holder, Contents] | None = None
+        self.inside: list[tuple[Holder, Contents]] = []
+        self.wrote = self.wrote_inside = False
+        if is_undefined(self.value):
+            self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
+
+    def expect(self, avals: Sequence[Aval | None] | None) -> None:
+        """Carry what the last trace of this loop found to be replaced; of a loop not known yet, an ndarray."""
+        if self.undefined is not None:
+            return
+        leaves, structure = flatten(self.value)
+        if avals is None:
+            avals = [aval_of(self.value)] if type(self.value) is np.ndarray else [None] * len(leaves)
+        if len(avals) != len(leaves):
+            return
+        carried = [self.expected_aval(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        if any(aval is not None for aval in carried):
+            self.expected = True
+            self.leaves, self.structure, self.carried = leaves, structure, carried
+
+    def expected_aval(self, leaf: Any, aval: Aval | None) -> Aval | None:
+        """Return what to carry of a leaf that had an aval; None for nothing.
+
+        A number that had a dtype, though Python's have none, would keep it where its operands have another one now.
+        """
+        if aval is None or not (is_array(leaf) or is_number(leaf)):
+            return None
+        own = aval_of(leaf)
+        return aval if is_number(leaf) and self.place.hidden else own if is_array(leaf) or own == aval else None
+
+    def surprised(self, found: Any) -> bool:
+        """Tell whether an array that was expected to be replaced is not, or is written to before; forget it then."""
+        if not self.expected or self.undefined is not None:
+            return False
+        self.expected = False
+        ends = [] if is_undefined(found) else [id(x) for x in flatten(found)[0]]
+        starts = [x for x in self.inputs if x is not None]
+        self.disappointed = any(x._value is not value or lost_text(x) or id(x) in ends for x, value in starts)
+        if self.disappointed:
+            self.leaves, self.carried, self.inputs = [], [], []
+        return self.disappointed
+
+    def unexpect(self) -> bool:
+        """Carry no number that is only expected to be replaced; tell whether there is one."""
+        numbers = self.expected and any(map(is_number, self.olds))
+        if numbers:
+            self.expected = False
+            self.leaves, self.carried, self.inputs = [], [], []
+        return numbers
+
+    def look(self, region: TracedRegion) -> None:
+        """Find out whether an iteration has changed the container or object that it began with."""
+        self.wrote = id(self.value) in region.contents or (
+            self.begun is not None and self.begun[0].differs(self.begun[1], self.begun[0].contents())
+        )
+        self.wrote_inside = any(id(x.target) in region.contents for x in holders_in(self.value, within=True)) or any(
+            holder.differs(contents, holder.contents()) for holder, contents in self.inside
+        )
+
+    @property
+    def replaces(self) -> bool:
+        """Whether iterations hand on other containers or objects than the one that was there before the loop."""
+        return self.begun is not None and self.undefined is None and bool(self.avals)
+
+    def replace(self, tensors: Mapping[int, Tensor]) -> None:
+        """Hold Tensors that have taken the place of ndarrays."""
+        self.value = self.place.read()
+        self.leaves = [tensors.get(id(x), x) for x in self.leaves]
+
+    @property
+    def replaced(self) -> list[Aval | None]:
+        """The avals of leaves in which the body leaves another object, without having written to what was there."""
+        return [None if self.disappointed else aval for aval in self.carried]
+
+    def missing(self) -> Undefined:
+        """Return what a variable holds that is not there before the loop."""
+        text = describe(
+            "loop",
+            f"{self.place.name} has no value before a loop that a traced value decides about",
+            "it may be used in or after the loop only if it has one",
+            "Set it before the loop, to a value of the shape and dtype that it has after",
+        )
+        return Undefined(text + self.where())
+
+    def where(self) -> str:
+        """Return the line that sets the place, or where the loop stands."""
+        return self.place.where(0) or f"\n  {self.note[2]}"
+
+    def start(self, stage: Staging) -> None:
+        """Let the place hold what it does at the beginning of an iteration."""
+        if self.undefined is not None and not self.late:
+            self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
+        elif self.leaves:
+            starts = [
+                None if example is None else stage.input(example.aval, "", example.strides)
+                for example in map(self.example, range(len(self.leaves)))
+            ]
+            self.inputs = [None if x is None else (x, x._value) for x in starts]
+            leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
+            begun = unflatten(self.structure, leaves)
+            holder = None if is_array(begun) else holder_of(begun, "")
+            self.begun = None if holder is None else (holder, holder.contents())
+            self.inside = [(x, x.contents()) for x in holders_in(begun, within=True)]
+            self.place.write(self.undefined if self.late else begun)
+
+    def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:
+        """Take in what an iteration leaves in the place; tell whether another one has to be traced.
+
+        Args:
+            found: what it leaves.
+            region: the iteration.
+            certain: whether the loop has an iteration for sure.
+        """
+        if self.undefined is not None and not self.late:
+            return self.fill(found, region) or (certain and self.fill_late(found, region))
+        if found is self.value:
+            return False
+        if is_undefined(found):
+            return self.spoil(found)
+        old, new, structure = self.taken_alike(found, region)
+        while self.open(old, new, structure):
+            old, new, structure = self.taken_alike(found, region)
+        if not self.leaves:
+            self.leaves, self.structure, self.carried = old, structure, [None] * len(old)
+        elif structure != self.structure:
+            return self.spoil(found)
+        grown = False
+        for k, (leaf, start, aval) in enumerate(zip(new, self.leaves, self.carried, strict=True)):
+            if aval is None and unchanged(leaf, start):
+                continue
+            wanted = joint_aval(start, aval_of(start) if aval is None and is_array(start) else aval, leaf)
+            if wanted is None:
+                return self.spoil(found)
+            if wanted != aval:
+                self.carried[k] = wanted
+                grown = True
+        return grown
+
+    def open(self, old: Sequence[Any], new: Sequence[Any], structure: Any) -> bool:
+        """Look into what an iteration leaves others of; tell whether that can be taken apart further."""
+        pairs = [(x, y) for x, y in zip(old, new, strict=True) if x is not y and type(x) is type(y)]
+        kinds = {type(x) for x, y in pairs if all(map(is_plain_object, (x, y)))}
+        unequal = structure is None and any(is_container(type(x)) for x, _ in pairs)
+        news = [open_class(kind) for kind in kinds]
+        if not (any(news) if self.opened else unequal or kinds):
+            return False
+        self.opened = True
+        self.leaves, self.inputs, self.ways = [], [], {}
+        return True
+
+    def lie_anew(self, region: TracedRegion) -> bool:
+        """Take in how what an iteration leaves lies in memory; tell whether that is new."""
+        news = False
+        places = [k for k, aval in enumerate(self.carried) if aval is not None]
+        for k, end in zip(places, self.outputs(region), strict=True):
+            known = self.ways.get(k, ways_of(strides_of(self.leaves[k])))
+            self.ways[k] = known | ways_of(strides_of(end))
+            news = news or self.ways[k] != known
+        return news
+
+    def example(self, k: int) -> Variable | None:
+        """Return what is as a leaf that is carried; None for others."""
+        aval = self.carried[k]
+        if aval is None:
+            return None
+        ways = self.ways.get(k)
+        strides = strides_of(self.leaves[k]) if ways is None else strides_among(aval.shape, aval.dtype.itemsize, ways)
+        return Variable.of(aval, "", strides)
+
+    @property
+    def examples(self) -> list[Variable]:
+        """What is as the leaves that are carried."""
+        return [x for x in map(self.example, range(len(self.leaves))) if x is not None]
+
+    def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:
+        """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
+        ways = [functools.partial(way, opened=self.opened) for way in (flatten, region.taken_apart)]
+        return taken_alike((self.value, found), region.heap.holders, ways)
+
+    def fill(self, found: Any, region: TracedRegion) -> bool:
+        """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
+        if not self.place.hidden or found is UNBOUND:
+            return False
+        if isinstance(found, Undefined):
+            found.refuse()
+        leaves, self.structure = region.taken_apart(found)
+        self.leaves = [zeros_as(x) if is_array(x) or is_number(x) else x for x in leaves]
+        self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
+        self.value = unflatten(self.structure, self.leaves)
+        self.undefined = None
+        return True
+
+    def fill_late(self, found: Any, region: TracedRegion) -> bool:
+        """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers."""
+        if self.place.hidden or not self.place.variable or is_undefined(found) or self.spoiled:
+            return False
+        leaves, self.structure = region.taken_apart(found)
+        if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
+            return False
+        self.carried = [aval_of(x) for x in leaves]
+        self.leaves = [zeros_as(x) for x in leaves]
+        self.value = unflatten(self.structure, self.leaves)
+        self.late = True
+        return True
+
+    def starts(self) -> list[tuple[Any, tuple[Tensor, Any]]]:
+        """Return what is carried at the beginning of the last iteration traced, with its variables, by key."""
+        return [((self.place.identity, k), x) for k, x in enumerate(self.inputs) if x is not None]
+
+    def carries(self, region: TracedRegion) -> list[Carried]:
+        """Return the leaves that are carried."""
+        starts = {key: x[0] for key, x in self.starts()}
+        keys = [(self.place.identity, k) for k, aval in enumerate(self.carried) if aval is not None]
+        ends = self.left(region)
+        return [Carried(key, old, starts.get(key), end) for key, old, end in zip(keys, self.olds, ends, strict=True)]
+
+    def spoil(self, found: Any) -> bool:
+        """Let a place be undefined from one iteration to the next, because it changes its kind."""
+        text = describe(
+            "loop",
+            f"{self.place.name} is {shown(self.value)} before an iteration and {shown(found)} after it",
+            "a loop that a traced value decides about must keep containers, shapes and dtypes",
+            written_instead((self.value, found), "Give it the shape and dtype before the loop that it has after"),
+        )
+        text += self.where()
+        if self.place.hidden:
+            raise GraphError(text)
+        self.undefined = Undefined(text)
+        self.late = False
+        self.spoiled = True
+        self.leaves, self.carried, self.inputs = [], [], []
+        return True
+
+    def outputs(self, region: TracedRegion) -> list[Any]:
+        """Return the leaves that an iteration hands on."""
+        return [region.end_of(x) for x in self.left(region)]
+
+    def left(self, region: TracedRegion) -> list[Any]:
+        """Return what an iteration leaves of that which is carried."""
+        if not self.avals:
+            return []
+        found = region.value(self.place.holder, self.place.key)
+        leaves = self.taken_alike(found, region)[1]
+        return [x for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
+
+    @property
+    def avals(self) -> list[Aval]:
+        """The avals of what is carried."""
+        return [aval for aval in self.carried if aval is not None]
+
+    def initial(self) -> list[Any]:
+        """Return what is carried into the first iteration."""
+        values = [operand_of(current(x)) if type(x) is Tensor else x for x in self.olds]
+        return [conformed(x, aval) for x, aval in zip(values, self.avals, strict=True)]
+
+    @property
+    def olds(self) -> list[Any]:
+        """What is carried, as it was before the loop."""
+        return [x for x, aval in zip(self.leaves, self.carried, strict=True) if aval is not None]
+
+    def finish(self, results: Sequence[Any]) -> list[Any]:
+        """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
+        found = [x if shape_of(x) else with_strides(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
+        if self.undefined is not None and not self.late:
+            if not self.place.variable:
+                self.undefined.refuse()
+            self.place.write(self.undefined)
+        elif self.avals:
+            rest = iter(found)
+            pairs = zip(self.leaves, self.carried, strict=True)
+            leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
+            self.place.write(unflatten(self.structure, leaves))
+        return found
+
+
+def is_plain_object(value: Any) -> bool:
+    """Tell whether a value is an object of a user's class that is no container and can be made anew."""
+    kind: Any = type(value)
+    is_plain = kind.__new__ is object.__new__ and not is_container(kind)
+    return is_plain and not is_array(value) and isinstance(holder_of(value, ""), Attributes)
+
+
+def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
+    """Return the shape and dtype that can hold what a leaf is before and after an iteration; None if none can.
+
+    Python numbers adapt to arrays; two arrays must agree.
+    """
+    if not (is_array(leaf) or is_number(leaf)) or not (is_array(old) or is_number(old)):
+        return None
+    new = aval_of(leaf)
+    if aval is None:  # a Python number that an iteration changes
+        return united(aval_of(old), new) if new.shape == () else None
+    if new.weak and not aval.weak:
+        return aval if aval.shape == () and united(new, aval) == aval else None
+    if (aval.weak or is_number(old)) and new.shape == ():
+        return united(aval, new)
+    return aval if new == aval else None

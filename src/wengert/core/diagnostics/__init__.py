@@ -1,0 +1,1 @@
+"""Diagnostics: the lines that errors name, what arguments have to be, and what to write instead."""

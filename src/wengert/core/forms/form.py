@@ -1,0 +1,499 @@
+"""Forms: how primitives run over their elements, as plain data beside the kinds of their Jacobians.
+
+A primitive declares its form in its one statement, and two things follow that it need not say:
+
+* `results`: shapes, dtypes and memory order of what it gives. NumPy is asked, with operands as small as will do.
+* `batch`: how it reads with a batch axis in front of some operands.
+
+The forms are a closed set, so that other layers can tell them apart: how a compiler runs a primitive follows too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.forms.batching import aligned, each_lane, lead, shift
+from wengert.core.forms.record import FieldRecord
+from wengert.core.forms.shape_probes import (
+    Results,
+    dummy,
+    grown_order,
+    resized,
+    small_example,
+    strong_aval,
+    tried,
+    unfilled,
+)
+from wengert.core.memory.memory_layout import order_of, strides_of
+from wengert.core.memory.view_paths import Step
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.rule import misdeclared
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
+from wengert.core.values.broadcast import misfit
+from wengert.core.values.dispatch import apply
+from wengert.core.values.python_numbers import calculated
+from wengert.errors import GraphError, describe
+
+__all__ = [
+    "Form",
+    "Like",
+    "Pointwise",
+    "Reduction",
+    "Region",
+    "Scan",
+    "Selection",
+    "form_of",
+]
+
+Inputs = Sequence[Any]
+Arrays = Sequence[np.ndarray[Any, Any]]
+Flags = Sequence[bool]
+Params = Mapping[str, Any]
+Names = tuple[str, ...]
+Shape = tuple[int, ...]
+Steps = list[tuple[Primitive, dict[str, Any]]]
+
+
+class Form(FieldRecord):
+    """Say how a primitive runs over its elements; this one says nothing: NumPy evaluates it, lane by lane."""
+
+    def require_sound(self, name: str) -> None:
+        """Raise a RegistrationError where a user declares for a primitive of this name what cannot be."""
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Return avals and memory order of the results, here as NumPy gives them for examples of full length.
+
+        Args:
+            primitive: the operation.
+            inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
+            params: its parameters.
+        """
+        try:
+            return told_by(primitive.strict, inputs, params)
+        except Exception as error:
+            if primitive.held:
+                error.add_note(
+                    f"{primitive.name} was evaluated on made-up elements, to learn the shape and dtype of its result. "
+                    "If it cannot be, say what the result is like by wengert.extend.Like: form=Like(lambda x: x)."
+                )
+            raise
+
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Return the shapes of the results, as far as the form alone tells: UNKNOWN for other lengths, None for others.
+
+        Args:
+            shapes: those of the operands.
+            params: the parameters of the primitive.
+        """
+        return None
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Return the result with its batch axis in front; NotImplemented where lanes are computed one by one.
+
+        Args:
+            primitive: the operation.
+            size: the number of lanes.
+            operands: its operands, those that are marked in `batched` with their batch axes in front.
+            batched: which they are.
+            params: its parameters.
+        """
+        return NotImplemented
+
+    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Return the parameters with which NumPy evaluates all lanes as it does one; None if it takes more than these.
+
+        Args:
+            primitive: the operation.
+            operands: its operands, those that are marked in `batched` with their batch axes in front.
+            batched: which they are.
+            params: its parameters.
+        """
+        return None
+
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Return the views that are, one after the other, this one in every lane of an array: writes go through them.
+
+        Args:
+            primitive: the view.
+            size: the number of lanes.
+            shape: the shape of one lane of the array.
+            params: the view's parameters.
+        """
+        raise misdeclared(primitive.name, "no form was declared", "View(...) is needed to write through it in lanes")
+
+    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+        """Return the views that are, one after the other, `before` and this one, in fewer steps or in the usual order.
+
+        Args:
+            primitive: the view.
+            params: its parameters.
+            shape: the shape of the array that the step before is taken of.
+            before: that step.
+
+        Returns:
+            The views; None where they are these two.
+        """
+        return None
+
+
+def told_by(evaluate: Callable[..., Any], inputs: Inputs, params: Params) -> Results:
+    """Return avals and memory order of what a function gives for examples of full length."""
+    found = tried(evaluate, inputs, params)
+    return tuple(map(strong_aval, found)), order_of(found)
+
+
+def is_of_numbers(primitive: Primitive, inputs: Inputs) -> bool:
+    """Tell whether an operation is one of Python's operators between Python's numbers."""
+    return primitive.operator is not None and all(aval_of(x).weak for x in inputs)
+
+
+def number_result(primitive: Primitive, inputs: Inputs) -> Results:
+    """Return the type of the Python number that an operator gives."""
+    assert primitive.operator is not None
+    number = calculated(primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs)))
+    return (aval_of(number),), None
+
+
+class Pointwise(Form):
+    """Each element by itself, operands broadcast: ufuncs and all that is elementwise, without saying so.
+
+    >>> from wengert.core.primitives.declare import constant
+    >>> from wengert.core.values.dispatch import apply
+    >>> import wengert as wg
+    >>> odd = constant("example.odd", lambda x: x % 2 == 1, form=Pointwise())
+    >>> wg.vmap(lambda x: apply(odd, x))(np.array([1.0, 2.0]))
+    array([ True, False])
+    """
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Return the broadcast shape, and what NumPy gives for one element, or for two where the order matters."""
+        if primitive.view:
+            return super().results(primitive, inputs, params)
+        shape = broadcast_shape(primitive.name, [aval_of(x).shape for x in inputs])
+        if is_of_numbers(primitive, inputs):
+            return number_result(primitive, inputs)
+        if params or primitive.held or any(map(strides_of, inputs)):  # a parameter may name an order
+            samples = list(map(small_example, inputs))
+        else:
+            samples = [x if is_number(x) else one_of(aval_of(x)) for x in inputs]
+        found = tried(primitive.strict, samples, params)
+        avals = tuple([Aval(shape, strong_aval(x).dtype) for x in found])
+        if primitive.gives_number:
+            avals = tuple([aval._replace(weak=True) for aval in avals])
+        return avals, grown_order(found, avals)
+
+    def shapes(self, shapes: Sequence[Shape], _params: Params) -> Sequence[Shape] | None:
+        """Broadcast."""
+        return (np.broadcast_shapes(*shapes),)
+
+    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Align the ranks."""
+        return apply(primitive, *aligned(operands, batched), **params)
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Change nothing."""
+        return params if are_aligned(operands, batched) else None
+
+
+def one_of(aval: Aval) -> Any:
+    """Return an element of an aval; in an array if it is a truth of one, since NumPy squares these otherwise."""
+    return dummy(aval._replace(shape=(1,) if aval.shape and aval.dtype.kind == "b" else ()))
+
+
+def are_aligned(operands: Arrays, batched: Flags, cores: Sequence[int] | None = None) -> bool:
+    """Tell whether operands broadcast with their batch axes first as they are, up to their last axes, the cores."""
+    if len(operands) == 1:
+        return True
+    ranks = [x.ndim for x in operands]
+    if cores is not None:
+        ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
+    most = max(ranks)
+    return all(rank == most if flag else rank < most for rank, flag in zip(ranks, batched, strict=True))
+
+
+def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that shapes broadcast to; of sequences, whose lengths are not known, that of their arrays."""
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0]
+    depth = shapes[0].count(UNKNOWN)
+    try:
+        if depth and all(shape.count(UNKNOWN) == depth for shape in shapes):
+            return (UNKNOWN,) * depth + np.broadcast_shapes(*[shape[depth:] for shape in shapes])
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise misfit(name, shapes) from error
+
+
+class Reduction(Form):
+    """All elements along axes become one: parameters `axis`, a tuple from 0, and `keepdims`.
+
+    Attributes:
+        combine: the ufunc that reduces, or the parameter that holds it; None for a routine with steps of its own.
+        operands: what the operands after the first are, where no parameter `extras` tells: "where", a mask, and
+            "initial", a starting value.
+
+    >>> from wengert.core.primitives.declare import constant
+    >>> import wengert as wg
+    >>> def evaluate_range(x, axis, keepdims):
+    ...     return np.ptp(x, axis=axis, keepdims=keepdims)
+    >>> spread = constant("example.range", evaluate_range, form=Reduction())
+    >>> wg.vmap(lambda x: apply(spread, x, axis=(0,), keepdims=False))(np.array([[1.0, 4.0], [2.0, 2.0]]))
+    array([3., 0.])
+    """
+
+    combine: np.ufunc | str | None = None
+    operands: Names = ()
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Leave the axes out; masks and starting values decide about neither shape nor dtype."""
+        shape = aval_of(inputs[0]).shape
+        found = self.shapes([shape], params)
+        if 0 in shape or found is None or params.get("ddof", 0) >= 2:  # of nothing, or of two elements, NumPy complains
+            return super().results(primitive, inputs, params)
+        return resized(primitive.strict, inputs, params, *found)
+
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Leave the axes out."""
+        axis = params["axis"]
+        if axis is None or any(i < 0 for i in axis):  # as norm's may be
+            return None
+        return (tuple([1 if i in axis else n for i, n in enumerate(shapes[0]) if params["keepdims"] or i not in axis]),)
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Reduce the same axes behind the batch axis."""
+        names = params.get("extras", self.operands)
+        if "initial" in names and batched[1 + names.index("initial")]:  # NumPy wants one for all lanes
+            return np.stack(each_lane(primitive, size, operands, batched, params))
+        first = lead(operands[0], batched[0], size)
+        moved = aligned([first, *operands[1:]], [True, *batched[1:]])
+        return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Reduce the same axes behind the batch axis."""
+        if not batched[0] or (len(operands) > 1 and "initial" in params.get("extras", self.operands)):
+            return None
+        if not are_aligned(operands, batched):
+            return None
+        return {**params, "axis": shift(params["axis"])}
+
+
+class Scan(Form):
+    """Results so far, along the axis that the parameter `axis` counts from 0.
+
+    Attributes:
+        combine: the ufunc that accumulates, or the parameter that holds it.
+
+    >>> from wengert.core.primitives.declare import constant
+    >>> import wengert as wg
+    >>> highest = constant("example.highest", lambda x, axis: np.maximum.accumulate(x, axis), form=Scan(np.maximum))
+    >>> wg.vmap(lambda x: apply(highest, x, axis=0))(np.array([[1.0, 4.0, 3.0], [2.0, 0.0, 5.0]]))
+    array([[1., 4., 4.],
+           [2., 2., 5.]])
+    """
+
+    combine: np.ufunc | str
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Keep the shape."""
+        return resized(primitive.strict, inputs, params, aval_of(inputs[0]).shape)
+
+    def shapes(self, shapes: Sequence[Shape], _params: Params) -> Sequence[Shape] | None:
+        """Keep the shape."""
+        return (shapes[0],)
+
+    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+        """Run along the same axis behind the batch axis."""
+        return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
+
+    def alike(self, _primitive: Primitive, _operands: Arrays, _batched: Flags, params: Params) -> Params | None:
+        """Run along the same axis behind the batch axis."""
+        return {**params, "axis": shift(params["axis"])}
+
+
+SIZE = "size"
+
+
+class View(Form):
+    """Elements of the operand in another arrangement: what gives NumPy's views, and copies such as `roll`.
+
+    Attributes:
+        axes: the parameters that count axes from 0, each one or a tuple of them.
+        front: what parameters with an entry for each axis begin with where there are lanes, by their names; `SIZE`
+            stands for the number of lanes, with which shapes begin.
+
+    >>> from wengert.core.primitives.declare import linear
+    >>> from wengert.core.values.dispatch import apply
+    >>> import wengert as wg
+    >>> def turn_back(ct, aval, axis):
+    ...     return np.flip(ct, axis)
+    >>> turned = linear("example.turned", np.flip, turn_back, view=True, form=View(("axis",)))
+    >>> wg.vmap(lambda x: apply(turned, x, axis=0))(np.array([[1.0, 4.0], [2.0, 3.0]]))
+    array([[4., 1.],
+           [3., 2.]])
+    """
+
+    axes: Names = ()
+    front: tuple[tuple[str, Any], ...] = ()
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask for all of it: a view takes no time."""
+        if is_of_numbers(primitive, inputs):
+            return number_result(primitive, inputs)
+        return super().results(primitive, list(map(unfilled, inputs)), params)
+
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Leave the batch axis in front of all others."""
+        changed = dict(params)
+        for name in self.axes:
+            changed[name] = shift(changed[name])
+        for name, entry in self.front:
+            changed[name] = (size if entry is SIZE else entry, *changed[name])
+        return [(primitive, changed)]
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+        """Take the same view of every lane."""
+        return stepwise(operands[0], self.lifted(primitive, size, operands[0].shape[1:], params))
+
+    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Do the same behind the batch axis, if that is one step."""
+        if not all(batched):
+            return None
+        size, *shape = operands[0].shape
+        (_, changed), *more = self.lifted(primitive, size, tuple(shape), params)
+        return None if more else changed
+
+
+class Place(View):
+    """Operands that fill parts of the result, which is zero elsewhere: what views transpose to, and joins.
+
+    >>> from wengert.core.primitives.declare import linear
+    >>> from wengert.core.values.dispatch import apply
+    >>> import wengert as wg
+    >>> def widen(x, axis):
+    ...     return np.concatenate([x, 0 * x], axis)
+    >>> wider = linear("example.wider", widen, lambda ct, _, axis: np.split(ct, 2, axis)[0], form=Place(("axis",)))
+    >>> wg.vmap(lambda x: apply(wider, x, axis=0))(np.array([[1.0], [2.0]]))
+    array([[1., 0.],
+           [2., 0.]])
+    """
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Fill the same parts in every lane."""
+        ((_, changed),) = self.lifted(primitive, size, (), params)
+        return apply(primitive, *[lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)], **changed)
+
+
+def stepwise(value: Any, steps: Steps) -> Any:
+    """Return a value after some steps."""
+    for primitive, params in steps:
+        value = apply(primitive, value, **params)
+    return value
+
+
+class Selection(Form):
+    """As many results as the elements of an operand say: refused where these are unknown, lane by lane in lanes.
+
+    Attributes:
+        instead: what to do instead while tracing, for the error.
+        decides: the operand on whose elements the shape depends.
+        function: the name of the function, for the error, where it is not the primitive's.
+        unless: tells from the parameters whether the shape does not depend on elements after all.
+
+    >>> from wengert.core.primitives.declare import constant
+    >>> import wengert as wg
+    >>> kept = constant("example.kept", lambda x: x[x > 0], form=Selection("Use numpy.where"))
+    >>> wg.jit(lambda x: apply(kept, x))(np.ones(2))
+    Traceback (most recent call last):
+    wengert.errors.GraphError: example.kept: an array of shape (2,) whose elements are unknown while tracing; a result \
+whose shape does not depend on elements is needed. Use numpy.where.
+    """
+
+    instead: str
+    decides: int = 0
+    function: str = ""
+    unless: Callable[[Params], bool] | None = None
+
+    def is_free(self, params: Params) -> bool:
+        """Tell whether shapes of results do not depend on elements with these parameters."""
+        return self.unless is not None and self.unless(params)
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask NumPy where the elements are known, else refuse."""
+        deciding = inputs[self.decides]
+        if self.is_free(params) or isinstance(deciding, np.ndarray | np.generic):
+            return super().results(primitive, inputs, params)
+        raise GraphError(
+            describe(
+                self.function or primitive.name,
+                f"an array of shape {aval_of(deciding).shape} whose elements are unknown while tracing",
+                "a result whose shape does not depend on elements is needed",
+                self.instead,
+            )
+        )
+
+
+class Like(Form):
+    """Results are like others in shape and dtype: for what cannot be evaluated on made-up elements, or takes long.
+
+    Attributes:
+        function: `function(*operands, **params)`: an array of the shape and dtype of the result, or a tuple of them,
+            whatever its elements. What it is given has the shapes and dtypes of the operands, but may be made up.
+
+    >>> from scipy.linalg import cho_factor, cho_solve
+    >>> from wengert.extend import opaque
+    >>> import wengert as wg
+    >>> def evaluate_solve(a, b):
+    ...     return cho_solve(cho_factor(a), b)
+    >>> def solve_vjp(ct, out, a, b):
+    ...     back = apply(solve, a, ct)
+    ...     return -np.outer(back, out), back
+    >>> solve = opaque("example.cho_solve", evaluate_solve, vjp=solve_vjp, form=Like(lambda a, b: b))
+    >>> wg.jit(lambda a, b: apply(solve, a, b))(4.0 * np.eye(2), np.ones(2))
+    array([0.25, 0.25])
+    """
+
+    function: Callable[..., Any]
+
+    def require_sound(self, name: str) -> None:
+        """Require a function."""
+        if not callable(self.function):
+            needed = "a function of the operands that gives what its result is like is needed: Like(lambda x: x)"
+            raise misdeclared(name, f"{self.function!r:.40} in its form, Like", needed)
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask the function."""
+        return told_by(self.function, inputs, params)
+
+
+class Region(Form):
+    """Graphs among the parameters: what they give.
+
+    Attributes:
+        outputs: `outputs(inputs, params)`: variables, or other things with a shape and dtype, that are as the results.
+    """
+
+    outputs: Callable[[Inputs, Params], Sequence[Any]]
+
+    def results(self, _primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Give what the graphs give, Python numbers included."""
+        found = self.outputs(inputs, params)
+        return tuple(map(aval_of, found)), order_of(found)
+
+
+POINTWISE, UNSAID = Pointwise(), Form()
+
+
+def form_of(primitive: Primitive) -> Form:
+    """Return the form that a primitive declares; what is elementwise, or evaluated by a ufunc, is pointwise."""
+    if primitive.form is not None:
+        return primitive.form
+    return POINTWISE if is_elementwise(primitive) else UNSAID
+
+
+def is_elementwise(primitive: Primitive) -> bool:
+    """Tell whether a primitive broadcasts its operands as ufuncs do, and raises for none of their elements."""
+    evaluate = primitive.evaluate
+    return primitive.kind == "elementwise" or (isinstance(evaluate, np.ufunc) and evaluate.signature is None)

@@ -1,0 +1,198 @@
+"""The form of routines: what runs on some axes of each operand, with all others as lanes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.forms.batching import aligned, each_lane, lead, shift
+from wengert.core.forms.form import (
+    Arrays,
+    Flags,
+    Form,
+    Inputs,
+    Names,
+    Params,
+    Shape,
+    are_aligned,
+)
+from wengert.core.forms.shape_probes import Results, dummy, grown_order, strong_aval, tried
+from wengert.core.memory.memory_layout import strides_of, strides_of_copy
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.rule import misdeclared
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.dispatch import apply
+
+__all__ = ["Routine", "core_ranks"]
+
+CORE = r"\((?:\w+\??(?:,\w+\??)*)?\)"
+SIGNATURE = re.compile(f"{CORE}(?:,{CORE})*->{CORE}(?:,{CORE})*")
+"""What NumPy's generalised ufuncs take, and lengths that are not known before, as in "(m),(n)->(k?)"."""
+
+
+class Routine(Form):
+    """A routine on some axes of each operand, its core, with all other axes broadcast: LAPACK, sorting, searching.
+
+    Attributes:
+        signature: the core axes, as generalised ufuncs write them: "(n,n),(n,m)->(n,m)". What it says of the last
+            operand holds for any further ones.
+        axis: the parameter that tells where the only core axis stands, or those for several; without one they are last.
+        stacked: whether the evaluation takes stacks of operands with core axes.
+
+    >>> from wengert.core.primitives.declare import constant
+    >>> import wengert as wg
+    >>> rank = constant("example.rank", np.linalg.matrix_rank, form=Routine("(m,n)->()"))
+    >>> wg.vmap(lambda x: apply(rank, x))(np.stack([np.eye(2), np.ones((2, 2))]))
+    array([2, 1])
+    """
+
+    signature: str
+    axis: str | Names = ()
+    stacked: bool = True
+
+    def require_sound(self, name: str) -> None:
+        """Require that the signature is one."""
+        if not SIGNATURE.fullmatch(str(self.signature).replace(" ", "")):
+            needed = 'core axes of operands and results are needed, as NumPy writes them: "(n,n),(n)->(n)"'
+            raise misdeclared(name, f"the signature {self.signature!r} of its form", needed)
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask with stacks of two, where there is one operand in C order; core axes are of full length."""
+        axis = None if len(inputs) > 1 or not self.stacked or strides_of(inputs[0]) else self.core(inputs[0], params)
+        if axis is None:
+            try:
+                return super().results(primitive, list(map(without_elements, inputs)), params)
+            except np.linalg.LinAlgError:  # the examples make a singular system
+                return super().results(primitive, list(map(with_random_elements, inputs)), params)
+        shape, dtype, _ = aval_of(inputs[0])
+        small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
+        given = dummy(Aval(tuple(small), dtype))
+        try:
+            found = tried(primitive.strict, [given], params)
+        except np.linalg.LinAlgError:
+            found = tried(primitive.strict, [with_identities(given)], params)
+        stack = [n for i, n in enumerate(shape) if i not in axis]
+        avals = []
+        for aval in map(strong_aval, found):
+            if len(aval.shape) == len(shape):  # the core axes are there, of lengths of their own
+                lengths = [aval.shape[i] if i in axis else n for i, n in enumerate(shape)]
+            elif len(aval.shape) == len(stack):
+                lengths = stack
+            else:
+                return super().results(primitive, inputs, params)
+            avals.append(Aval(tuple(lengths), aval.dtype))
+        return tuple(avals), grown_order(found, tuple(avals))
+
+    def core(self, operand: Any, params: Params) -> tuple[int, ...] | None:
+        """Return the core axes of an only operand, counted from 0; None if it has not got them."""
+        (count,) = core_ranks(self.signature, 1)
+        return self.core_axes(len(aval_of(operand).shape), count, params) if count else None
+
+    def core_axes(self, rank: int, count: int, params: Params) -> tuple[int, ...] | None:
+        """Return where so many core axes stand among all, counted from 0; None where there are not as many."""
+        names = (self.axis,) if isinstance(self.axis, str) else self.axis
+        axes = [params[name] for name in names] if names and count else list(range(rank - count, rank))
+        return tuple([axis % rank for axis in axes]) if None not in axes and count <= rank else None
+
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Put the core axes of the results where those of the operands stand, with their lengths."""
+        operands, results = cores(self.signature, len(shapes))
+        lengths: dict[str, int] = {}
+        stacks = []
+        for shape, core in zip(shapes, operands, strict=True):
+            axes = self.core_axes(len(shape), len(core), params)
+            if axes is None or len(axes) != len(core) or not self.stacked or "?" in self.signature:
+                return None
+            lengths.update(zip(core, [shape[i] for i in axes], strict=True))
+            stacks.append([n for i, n in enumerate(shape) if i not in axes])
+        stack = np.broadcast_shapes(*map(tuple, stacks))
+        found = []
+        for core in results:
+            axes = self.core_axes(len(stack) + len(core), len(core), params)
+            if axes is None or len(axes) != len(core):
+                return None
+            whole = list(stack)
+            for i, name in sorted(zip(axes, core, strict=True)):
+                whole.insert(i, lengths.get(name, UNKNOWN))
+            found.append(tuple(whole))
+        return found
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Let the batch axis be one more axis of the stacks."""
+        cores = core_ranks(self.signature, len(operands))
+        if not self.stacked:
+            if any(flag and core for flag, core in zip(batched, cores, strict=True)):
+                return np.stack(each_lane(primitive, size, operands, batched, params))
+            return apply(primitive, *operands, **params)
+        if self.axis:
+            params = self.shifted(params)
+            if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
+                return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
+        return apply(primitive, *aligned(operands, batched, cores), **params)
+
+    def shifted(self, params: Params) -> Params:
+        """Return the parameters with the core axes behind the batch axis."""
+        names = (self.axis,) if isinstance(self.axis, str) else self.axis
+        return {**params, **{name: shift(params[name]) for name in names}}
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Let the batch axis be one more axis of the stacks, if these need not be aligned."""
+        if not self.stacked:
+            return None
+        cores = core_ranks(self.signature, len(operands))
+        fits = all(batched) if self.axis and any(cores) else are_aligned(operands, batched, cores)
+        return self.shifted(params) if fits else None
+
+
+def without_elements(value: Any) -> Any:
+    """Return an example for literal floats, which may not go together with examples of the other operands."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return dummy(aval_of(value), strides_of(value))
+    return value
+
+
+def with_random_elements(value: Any) -> Any:
+    """Return an example of random floats, with which systems of every structure have solutions: near to an identity.
+
+    It is laid out as a copy, because elements of what is broadcast are one.
+    """
+    literal = isinstance(value, np.ndarray) and value.dtype.kind not in "fc"
+    found = value if literal else with_identities(dummy(aval_of(value), strides_of_copy(value)))
+    if isinstance(found, np.ndarray) and found.dtype.kind in "fc":
+        found += np.random.default_rng(0).normal(size=found.shape) / (10 * found.size)
+    return found
+
+
+def with_identities(example: Any) -> Any:
+    """Return an example whose square matrices are identities: those of whole numbers, which may be indices, are 0."""
+    if isinstance(example, np.ndarray) and example.ndim > 1 and example.shape[-1] == example.shape[-2]:
+        example[...] = np.eye(example.shape[-1])
+    return example
+
+
+@functools.lru_cache(maxsize=256)
+def cores(signature: str, count: int) -> tuple[tuple[Names, ...], tuple[Names, ...]]:
+    """Return the names of the core axes of each of some operands, and of each result.
+
+    >>> cores("(n,n),(n)->(n)", 3)
+    ((('n', 'n'), ('n',), ('n',)), (('n',),))
+    """
+    operands, results = [
+        tuple([tuple(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", side)])
+        for side in signature.split("->")
+    ]
+    return (operands + operands[-1:] * count)[:count], results
+
+
+@functools.lru_cache(maxsize=256)
+def core_ranks(signature: str, count: int) -> tuple[int, ...]:
+    """Return how many core axes each of some operands has.
+
+    >>> core_ranks("(n,n),(n)->(n)", 3)
+    (2, 1, 1)
+    """
+    return tuple(map(len, cores(signature, count)[0]))

@@ -1,0 +1,1 @@
+"""The array graph: variables and equations, checked, executed, compared and printed."""

@@ -1,0 +1,195 @@
+"""Identity: a hashable stand-in for a primitive, a literal or a parameter, for caches and for comparing graphs.
+
+Two values have equal stand-ins only if one may take the other's place. Registered primitives are known by their
+names, which are unique; numbers, arrays and containers by type and content (large arrays by a digest of it);
+everything else is the object itself,
+which the stand-in keeps alive: two functions may share a name, and an address is used again once its object is freed.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from wengert._attributes import attribute
+from wengert._containers import is_dataclass
+from wengert._digests import digest_of as digest_of_bytes
+from wengert._weakly import Weakly
+from wengert.core.memory.buffers import may_change
+from wengert.core.memory.memory_layout import axes_in_memory, is_full
+from wengert.core.primitives.primitive import Primitive
+
+__all__ = [
+    "Composite",
+    "digest",
+    "identity",
+    "identity_of_params",
+    "identity_of_static",
+    "registered_name",
+    "without_repetition",
+]
+
+MOST_BYTES = 1 << 12
+"""Bytes of an array up to which its elements stand in its identity."""
+DIGESTS: Weakly[np.ndarray[Any, Any], bytes] = Weakly()
+"""The digests of larger arrays that nobody can change."""
+
+
+class Composite:
+    """Be an object that is known by what it is made of: a graph."""
+
+    __slots__ = ()
+
+    def structure(self) -> Hashable:
+        """Return what it is made of."""
+        raise NotImplementedError
+
+
+class Object:
+    """Stand for an object that only equals itself, whatever its own comparison says."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Object and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def registered_name(primitive: Primitive) -> str:
+    """Return the name of a declared primitive; an empty one for those made for a call, which are named by users.
+
+    So it is for those that were declared again: graphs of those before have the name.
+
+    >>> registered_name(Primitive("add", lambda x: x))
+    ''
+    """
+    return primitive.name if primitive.registered and not primitive.renewed else ""
+
+
+def identity(value: Any) -> Hashable:
+    """Return what a value shares with exactly those that may take its place, NaN and the sign of zero included.
+
+    >>> identity(1) == identity(1.0), identity(0.0) == identity(-0.0), identity((np.nan, 2)) == identity((np.nan, 2))
+    (False, False, True)
+    """
+    kind = type(value)
+    if kind is int or kind is str or value is None:
+        return value  # type: ignore[no-any-return]  # they equal nothing else that is returned here
+    if kind is tuple:
+        for x in value:
+            if type(x) is not int:
+                return "tuple", tuple(map(identity, value))
+        return value  # type: ignore[no-any-return]  # as above
+    if kind is bool or kind is bytes:
+        return kind.__name__, value
+    if kind is float:
+        return "float", value.hex()
+    if kind is complex:
+        return "complex", value.real.hex(), value.imag.hex()
+    if kind is slice:
+        return "slice", identity(value.start), identity(value.stop), identity(value.step)
+    if kind is np.ndarray and is_full(value):
+        return "full", value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
+    if kind is np.ndarray or isinstance(value, np.generic):
+        core = without_repetition(value)
+        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(core), core.shape, content(core)
+    if isinstance(value, Primitive):
+        return "primitive", registered_name(value) or Object(value)
+    if isinstance(value, np.dtype):
+        return "dtype", value.str if value.kind in "biufc" else Object(value)
+    if kind is np.ufunc and getattr(np, name := str(value.__name__), None) is value:
+        return "ufunc", name
+    if kind is list:
+        return "list", tuple(map(identity, value))
+    if kind is dict:
+        return "dict", tuple([(identity(key), identity(item)) for key, item in value.items()])
+    if isinstance(value, Composite):
+        return kind.__name__, value.structure()
+    if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
+        return "error", kind, identity(value.args), identity(value.__cause__), identity(vars(value))
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return Object(kind), tuple(map(identity, value)), identity(attribute(value, "__dict__"))
+    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # parameters of primitives, made anew at each call
+        fields = [identity(attribute(value, name)) for name in kind.__dataclass_fields__]
+        return Object(kind), tuple(fields), identity(attribute(value, "__dict__"))
+    return Object(value)
+
+
+def without_repetition(array: Any) -> Any:
+    """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
+    if not array.size:
+        return array
+    repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
+    return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array
+
+
+def content(array: Any) -> bytes:
+    """Return the elements of an array or scalar in C order; their digest where they are many, worked out once."""
+    if array.nbytes <= MOST_BYTES:
+        return np.ascontiguousarray(array).tobytes()
+    if may_change(array):
+        return digest_of(array)
+    known = DIGESTS.get(array)
+    if known is None:
+        known = DIGESTS[array] = digest_of(array)
+    return known
+
+
+def digest_of(array: np.ndarray[Any, Any]) -> bytes:
+    """Return a digest of the elements of an array in C order."""
+    return digest_of_bytes(np.ascontiguousarray(array).data.cast("B"))
+
+
+def digest(structure: Hashable) -> bytes | None:
+    """Return 32 bytes that what has an identity shares with its equals in every process, so with no others.
+
+    None if it holds something that is known by the object alone, such as a function of the user.
+
+    >>> digest(identity((1, "a"))) == digest(identity((1, "a"))) != digest(identity((1.0, "a")))
+    True
+    >>> digest(identity(object()))
+    """
+    try:
+        return digest_of_bytes(marshal.dumps(structure, 0))  # type: ignore[arg-type]  # plain values, written alike by format 0
+    except ValueError:
+        return None
+
+
+def identity_of_params(params: Mapping[str, Any]) -> Hashable:
+    """Return the identity of parameters, whatever their order."""
+    return tuple([(name, identity(params[name])) for name in sorted(params)]) if params else ()
+
+
+def identity_of_static(value: Any) -> Hashable:
+    """Return what tells static arguments apart: numbers by type and content, others by their own comparison.
+
+    Tuples, frozen sets and dataclasses are told apart by what they hold.
+
+    Raises:
+        TypeError: the value cannot be hashed.
+
+    >>> identity_of_static((1, "a")) == identity_of_static((True, "a"))
+    False
+    """
+    if isinstance(value, tuple):
+        return type(value), tuple(map(identity_of_static, value))
+    if isinstance(value, frozenset):
+        return type(value), frozenset(map(identity_of_static, value))
+    kind: Any = type(value)
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
+        from dataclasses import fields  # the class's module has loaded it
+
+        hash(value)
+        return kind, tuple([identity_of_static(getattr(value, x.name)) for x in fields(value) if x.compare])
+    if isinstance(value, float | complex | np.generic):
+        return identity(value)
+    hash(value)
+    return type(value), value

@@ -1,0 +1,181 @@
+"""Watches: which Tensors that were there before are written to while a piece of a program is traced, by whatever road.
+
+Every write re-binds the handle that owns the memory. A watch keeps what each stood for before its first write; handles
+made while it watches are nobody else's. A handle may be lost: nobody knows what it holds, so that its use raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from wengert.core.values.recording import has_ended
+from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, make_tensor
+from wengert.core.values.trace import Trace
+from wengert.errors import GraphError
+
+__all__ = [
+    "WATCHES",
+    "Lost",
+    "Undo",
+    "Watch",
+    "Witness",
+    "is_over",
+    "lose",
+    "lost_text",
+    "note_write",
+    "rebound",
+    "snapshot",
+]
+
+
+class Undo(NamedTuple):
+    """Hold what a lost handle stood for before a part of it was written to: putting the part back finds it again."""
+
+    before: Tensor
+    part: weakref.ref[Tensor]
+    place: Any
+
+
+def snapshot(tensor: Tensor) -> Tensor:
+    """Return another handle of what a Tensor that owns its memory stands for now; later writes do not reach it."""
+    tensor._kept = tensor._kept or True
+    found = make_tensor(tensor._value, tensor._trace, tensor._node)
+    found._kept = tensor._kept
+    if hasattr(tensor, "_array"):
+        found._array = tensor._array
+    return found
+
+
+def rebound(handle: Tensor, state: Tensor) -> None:
+    """Let a handle stand for what another stands for, which no trace hears of."""
+    handle._value, handle._trace, handle._node, handle._kept = state._value, state._trace, state._node, True
+
+
+class Watch:
+    """Note the first write to every handle that was there before.
+
+    Attributes:
+        born: the identities of handles made since; none can be that of an older one.
+        log: handles that were written to or adopted, with what they stood for before.
+        starts: the values that adopted handles were given.
+        heap: what the piece can reach, if that is known.
+    """
+
+    __slots__ = ("born", "heap", "log", "starts")
+
+    def __init__(self, heap: Any = None) -> None:
+        self.heap = heap
+        self.born: set[int] = set()
+        self.log: dict[int, tuple[Tensor, Tensor]] = {}
+        self.starts: dict[int, Any] = {}
+
+    def __enter__(self) -> Watch:
+        WATCHES.append(self)
+        WATCHING.stack.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Let all handles stand again for what they did before."""
+        WATCHES.remove(self)
+        WATCHING.stack.pop()
+        for handle, before in self.log.values():
+            rebound(handle, before)
+        if WATCHING.stack:
+            WATCHING.stack[-1].born |= self.born
+
+    def note(self, handle: Tensor) -> None:
+        """Keep what a handle stands for that is about to be written to."""
+        key = id(handle)
+        if key not in self.born and key not in self.log:
+            self.log[key] = (handle, snapshot(handle))
+
+    def adopt(self, handle: Tensor, start: Tensor) -> None:
+        """Let a handle from before stand for another value, wherever the program reaches it from."""
+        self.note(handle)
+        self.starts[id(handle)] = start._value
+        rebound(handle, start)
+
+    def written(self) -> list[Tensor]:
+        """Return the handles that were written to and are not lost."""
+        return [
+            x for key, (x, _) in self.log.items() if x._value is not self.starts.get(key) and type(x._trace) is not Lost
+        ]
+
+    def lost(self) -> dict[int, tuple[Tensor, str]]:
+        """Return the handles that are lost, with the text of the error about their use."""
+        return {key: (x, lost_text(x)) for key, (x, _) in self.log.items() if type(x._trace) is Lost}
+
+
+class Witness(Watch):
+    """Note writes as a watch does, and let them stand."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: Any) -> None:
+        """Stop watching; the writes stand."""
+        WATCHES.remove(self)
+        WATCHING.stack.pop()
+
+
+def note_write(handle: Tensor) -> None:
+    """Let the innermost watch of this thread know of a write that is about to happen."""
+    if WATCHING.stack:
+        WATCHING.stack[-1].note(handle)
+
+
+def lose(handle: Tensor, text: str, undo: Undo | None = None) -> None:
+    """Let every use of a handle raise: nobody knows what it holds."""
+    if WATCHING.stack:
+        WATCHING.stack[-1].note(handle)
+    lost = Lost(text, undo)
+    handle._trace, handle._node, handle._kept = lost, lost, True  # another node, so that views take their steps again
+
+
+def is_over(value: Any) -> bool:
+    """Tell whether a value belongs to a piece of a program, or a transformation, that has ended."""
+    while type(value) is Tensor:
+        if has_ended(value._trace):
+            return True
+        value = value._value
+    return False
+
+
+def lost_text(handle: Tensor) -> str:
+    """Return what the error about a lost handle says; empty if it is not lost."""
+    return handle._trace.text if type(handle._trace) is Lost else ""
+
+
+class Lost(Trace):
+    """Be the trace of handles of which nobody knows what they hold.
+
+    Attributes:
+        ended: that they are no inputs of pieces that are traced.
+        undo: how the handle may be found again.
+    """
+
+    __slots__ = ("ended", "text", "undo")
+
+    def __init__(self, text: str, undo: Undo | None = None) -> None:
+        super().__init__(0)
+        self.level = float("inf")
+        self.ended = True
+        self.text = text
+        self.undo = undo
+
+    def process(self, primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def assign(self, handle: Tensor, primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def below(self, tensor: Tensor) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def require_writable(self, handle: Tensor) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)

@@ -1,0 +1,544 @@
+"""Primitives by the kind of their Jacobian: what the author gives, and the vjp that follows from it.
+
+The constructor of a kind takes what the author gives; `wengert.core.primitives.declare` has the functions that also enter the
+primitive in the registry. The rules are as `wengert.core.primitives.rule` says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from wengert._cached import cached
+from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
+from wengert.core.primitives.declaration_checks import Claim, alike
+from wengert.core.primitives.primitive import Primitive, ShapeRules
+from wengert.core.primitives.rule import Rule, Signature, misdeclared
+from wengert.core.values.aval import Aval, shape_of
+from wengert.core.values.tensor import is_staged, raw
+from wengert.errors import GraphError, describe
+from wengert.native.elementwise import shared
+
+__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
+
+
+class Elementwise(Primitive):
+    """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays, broadcasting like a ufunc.
+        d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
+            the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
+        singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        regular: of a singular primitive, a function of its operands: whether literals among them make it none.
+        passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
+        masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
+        overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
+        steep: whether a partial can be infinite where the value is finite, so that a sweep looks whether it is.
+        degree: of a root of its operand, of which degree: 2 or 3.
+        scales: the operands of which the result is a multiple each, as of the factors of a product.
+        square: of a root, a function of no arguments giving the primitive whose result is its square; see `Primitive`.
+        raises: whether it raises operand 0 to a power.
+        originates: whether its results can be roots or powers, of which forward mode notes how they were made.
+
+    Raises:
+        RegistrationError: a rule is missing or has the wrong number of arguments.
+
+    >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+    >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
+    [np.float64(12.0)]
+    """
+
+    kind = "elementwise"
+    fresh = True
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        d: Rule | Sequence[Rule | None] | None = None,
+        *,
+        singular: bool = False,
+        regular: Callable[..., bool] | None = None,
+        passes: bool = False,
+        masks: bool = False,
+        overwrite: np.ufunc | None = None,
+        steep: bool = False,
+        degree: int = 0,
+        scales: tuple[int, ...] = (),
+        square: Callable[..., Primitive | None] | None = None,
+        raises: bool = False,
+    ) -> None:
+        super().__init__(name, evaluate)
+        self.steep = steep
+        self.degree = degree
+        self.scales = scales
+        self.square = square
+        self.raises = raises
+        self.originates = square is not None or raises or len(scales) == 2
+        rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
+        if not any(rule is not None for rule in rules):
+            raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
+        if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
+            raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+        if isinstance(evaluate, np.ufunc) and evaluate.signature is not None:
+            given = f"the evaluation is a ufunc of signature {evaluate.signature}"
+            raise misdeclared(name, given, "an elementwise one acts on each element by itself")
+        self.firm = len(rules) == 1
+        self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
+        self.singular = singular
+        self.passes = self.piecewise = passes
+        self.masks = masks
+        self.overwrite = overwrite
+        self.overwrite_large = overwrite and shared(overwrite)
+        if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
+            self.evaluate_large = shared(evaluate)
+        self.regular = regular
+        self.declare_rules(rules)
+
+    def declare_rules(self, rules: tuple[Rule | None, ...]) -> None:
+        """Take these rules, with the strong zero if partials can be infinite."""
+        self.declared = rules
+        self.rules = tuple(strong_zero(r, self.regular) if r is not None and self.singular else r for r in rules)
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the rules."""
+        self.declare_rules(tuple(None if rule is None else claim.diagonal(rule) for rule in self.declared))
+
+    @cached
+    def guarded(self) -> Elementwise:
+        """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
+        return self.with_guards(masked=True)
+
+    @cached
+    def shields(self) -> tuple[Elementwise, Elementwise]:
+        """The same for sweeps that have passed an infinite partial, and no mask or one."""
+        return self.with_guards(steep=True), self.with_guards(masked=True, steep=True)
+
+    def shielded(self, masked: bool) -> Elementwise:
+        """Return the same for sweeps that have passed an infinite partial; `masked` if a mask, too."""
+        return self.shields[masked]
+
+    def is_steep(self, operands: Sequence[Any]) -> bool:
+        """Tell whether a partial can be infinite where the value is finite, given literals among the operands."""
+        return self.steep and not (self.regular is not None and self.regular(*operands))
+
+    def with_guards(self, **kept: bool) -> Elementwise:
+        """Return the same primitive with the strong zero on every rule."""
+        if self.passes:
+            return self
+        twin = copy.copy(self)
+        twin.rules = tuple(rule and strong_zero(rule, None, **kept) for rule in self.declared)
+        twin.overwrite = None
+        twin.registered = False
+        return twin
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the rules that were given."""
+        return [rule for rule in self.declared if rule is not None]
+
+    def needs_out(self, position: int) -> bool:
+        """Tell whether the rule of an operand needs the output."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(1)
+
+    def needs(self, position: int, operand: int) -> bool:
+        """Tell whether the rule of the operand at `position` needs another operand (or itself)."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(2 + operand)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the rules of the wanted operands name."""
+        positions = [i for i, want in enumerate(wanted) if want]
+        return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply each rule to the cotangent and sum over what was broadcast."""
+        return [
+            None if aval is None or rule is None else unbroadcast(rule(ct, out, *operands, **params), aval.shape)
+            for rule, aval in zip(self.rules, avals, strict=True)
+        ]
+
+
+class Linear(Primitive):
+    """Be linear in the leading operands, the rest being constants; the jvp is the operation, the vjp its transpose.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transpose: a function `transpose(ct, aval, *constants, **params)` for the one linear operand, whose aval it
+            receives, or a sequence of them; with `variadic` all operands are linear, and one function
+            `transpose(ct, avals, **params)` returns a sequence of cotangents (None where the aval is None).
+        view: whether the result may share memory with operand 0.
+        fresh: whether the transpose returns memory of its own, never the cotangent's.
+        variadic: see `transpose`.
+        accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
+        rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
+        consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+    >>> halve.vjp(np.ones(2), None, [None], [Aval((2,), np.dtype(float))], {})
+    [array([0.5, 0.5])]
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transpose: Rule | Sequence[Rule] | None = None,
+        *,
+        view: bool = False,
+        fresh: bool = False,
+        variadic: bool = False,
+        accumulate: Rule | None = None,
+        rewrite: Rule | None = None,
+        consume: Rule | None = None,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        if transpose is None:
+            transpose = self.transpose_by_form if hasattr(self.form, "transpose") else ()
+        self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
+        if not self.transposes:
+            raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
+        for rule in self.transposes:
+            Signature(name, rule, 2, None)
+        self.variadic = variadic
+        self.view = view
+        self.scales = (0,) if view else ()
+        self.fresh = fresh
+        self.accumulate = accumulate
+        self.rewrite: Rule = rewrite or self.cannot_rewrite
+        self.consume = consume
+        self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
+
+    def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
+        """Return the cotangent of the only operand as the form gives it."""
+        return self.form.transpose(0, ct, aval, (), params)  # type: ignore[union-attr]  # it has it
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the transposes."""
+        compared = claim.variadic if self.variadic else claim.transpose
+        self.transposes = tuple(map(compared, self.transposes))
+
+    def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
+        """Refuse evaluation in place: the declaration gives none."""
+        raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the transposes."""
+        return self.transposes
+
+    def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+        """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
+        return (False, ()) if self.variadic else super().saving(wanted)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the constant operands alone."""
+        first_constant = len(wanted) if self.variadic else len(self.transposes)
+        return False, lambda operand: operand >= first_constant
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transposes."""
+        if self.variadic:
+            cts: Sequence[Any] = self.transposes[0](ct, avals, **params)
+            return cts
+        count = len(self.transposes)
+        constants = operands[count:]
+        return [
+            None if aval is None else rule(ct, aval, *constants, **params)
+            for rule, aval in zip(self.transposes, avals[:count], strict=True)
+        ] + [None] * (len(operands) - count)
+
+
+class Multilinear(Primitive):
+    """Be linear in each of several operands while the others are fixed.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transposes: one function `transpose(ct, aval, *others, **params)` for each operand, which receives its aval and
+            the other operands; None for those that the form gives.
+        **shapes: `form`, from which shapes and batching follow; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> scale = Multilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+    >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
+    [array([3., 3.]), None]
+    """
+
+    kind = "multilinear"
+    fresh = True
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transposes: Sequence[Rule] | None = None,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        if transposes is None and hasattr(self.form, "transpose"):
+            return
+        if not isinstance(transposes, tuple | list) or len(transposes) < 2:
+            given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
+            raise misdeclared(name, f"{given} were given", "two or more are needed, one per operand")
+        for rule in transposes:
+            Signature(name, rule, 1 + len(transposes), 0)
+        self.transposes = transposes
+
+    transposes: Sequence[Rule] | None = None
+
+    unshielded: Multilinear | None = None
+
+    @cached
+    def shield(self) -> Multilinear:
+        """The same for sweeps that have passed an infinite partial."""
+        twin = copy.copy(self)
+        twin.steep = True
+        twin.registered = False
+        twin.unshielded = self
+        return twin
+
+    def shielded(self, _masked: bool) -> Multilinear:
+        """Return the same for sweeps that have passed an infinite partial."""
+        return self.shield
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the transposes."""
+        self.transposes = self.transposes and tuple(map(claim.transpose, self.transposes))
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the transposes, or that of the form."""
+        return self.transposes or (self.form.transpose,)  # type: ignore[union-attr]  # it has it
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save each operand for the transposes of the others."""
+        count = sum(wanted)
+        return False, lambda operand: count > wanted[operand]
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transpose of each operand to the cotangent and the other operands."""
+        found: list[Any] = [None] * len(operands)
+        for i, aval in enumerate(avals):
+            if aval is not None:
+                others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
+                if self.steep:
+                    found[i] = self.shielded_cotangent(i, ct, aval, others, params)
+                elif self.transposes is None:
+                    found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+                else:
+                    found[i] = self.transposes[i](ct, aval, *others, **params)
+        return found
+
+    def shielded_cotangent(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Return the cotangent of one operand behind an infinite partial."""
+
+        def transposed(ct: Any, *others: Any) -> Any:
+            if self.transposes is None:
+                return self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+            return self.transposes[i](ct, aval, *others, **params)
+
+        def spread() -> Any:
+            adds = not self.adds_nothing(i, aval, others, params)
+            return None if adds else transposed(ct, *[np.ones(shape_of(x)) for x in others])
+
+        return self.shielded_product(transposed, (ct, *others), ct, spread)
+
+    def shielded_product(
+        self,
+        product_of: Callable[..., Any],
+        factors: Sequence[Any],
+        moving: Any,
+        spread: Callable[[], Any] = lambda: None,
+    ) -> Any:
+        """Return a sum of products; behind an infinite partial with 0 for the products of infinity and 0.
+
+        Args:
+            product_of: gives it for the factors, in each of which it is linear.
+            factors: the factors.
+            moving: which of them is the tangent or cotangent.
+            spread: gives what each element of the result is a multiple of; None if that is no single element.
+        """
+        product = product_of(*factors)
+        if not may_have_nan(product, True):
+            return product
+        multiple_of = spread() if moving.shape else moving
+        if multiple_of is not None and (is_staged(product) or not moving.shape):
+            return guard(product, product, multiple_of, steep=True)
+        if is_staged(product):  # three products would tell
+            return product
+        finite, infinite = zip(*map(parted, factors), strict=True)
+        found = product_of(*finite)
+        large: Any = 0.0
+        for k, part in enumerate(infinite):
+            if np.any(raw(part)):
+                large = large + product_of(*infinite[:k], part, *finite[k + 1 :])
+        return found + np.where(large == 0, 0.0, large * np.inf)
+
+    def adds_nothing(self, i: int, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> bool:
+        """Tell whether each element of the cotangent of an operand belongs to one of the result's: from labels."""
+        record = getattr(self.form, "record", None)
+        if record is None:
+            return False
+        shapes = [*map(shape_of, others[:i]), aval.shape, *map(shape_of, others[i:])]
+        labels = record(shapes, params).transposed(i)
+        return all(label in labels.result or labels.lengths[label] == 1 for label in labels.operands[0])
+
+
+def parted(x: Any) -> tuple[Any, Any]:
+    """Return what is finite of an operand, and the signs of what is infinite."""
+    infinite = np.isinf(x)
+    return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
+
+
+class Opaque(Primitive):
+    """Have a Jacobian of no special form: the author writes the vjp of all operands at once.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays; several results come as a tuple.
+        vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
+            each operand; one value alone is that of the first operand, if no other is differentiated. With several
+            outputs `ct` is a list with None for those that received no cotangent, and `out` a tuple. Or a sequence of
+            `rule(ct, aval, out, *operands, **params)`, one for each operand, whose aval it gets, and None for those
+            without derivative: called are those, and saved is what those name, whose operands want a cotangent.
+        jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
+        piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
+            it jumps. Then second derivatives need one operation; there must be a `jvp`.
+        fresh: whether the vjp returns memory of its own: never the cotangent's, a residual's, or that of two operands.
+        outputs: the number of results.
+        square: of a root, a function of the parameters giving the primitive whose result is its square, or None.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: the vjp is missing, or takes too few arguments.
+
+    >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
+    >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
+    (array([0.6, 0.8]),)
+    """
+
+    kind = "opaque"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        vjp: Rule | Sequence[Rule | None] | None = None,
+        *,
+        jvp: Rule | None = None,
+        piecewise: bool = False,
+        fresh: bool = False,
+        outputs: int = 1,
+        square: Callable[..., Primitive | None] | None = None,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        self.square = square
+        if vjp is None or (isinstance(vjp, Sequence) and all(rule is None for rule in vjp)):
+            raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
+        if piecewise and jvp is None:
+            raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
+        self.rules = tuple(vjp) if isinstance(vjp, Sequence) else None
+        self.rule = None if isinstance(vjp, Sequence) else vjp
+        self.leading = 2 if self.rules is None else 3
+        count = None if self.rules is None else len(self.rules)
+        given = (self.rule,) if self.rules is None else self.rules
+        self.signatures = [None if rule is None else Signature(name, rule, self.leading, count) for rule in given]
+        self.jvp = jvp
+        self.piecewise = piecewise
+        self.fresh = fresh
+        self.outputs = outputs
+
+    claim: Claim | None = None
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the jvp, and in `vjp` what the rule gives."""
+        self.claim = claim
+        self.jvp = self.jvp and claim.pushforward(self.jvp)
+        self.rule = self.rule and alike(self.rule)
+        self.rules = self.rules and tuple([rule and claim.transpose(rule, "its vjp") for rule in self.rules])
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return what was given: the vjp, or rules of operands."""
+        return (self.rule,) if self.rules is None else [rule for rule in self.rules if rule is not None]
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the vjp names, or the rules of the wanted operands."""
+        asked = (True,) if self.rules is None else wanted
+        called = [signature for signature, ask in zip(self.signatures, asked, strict=True) if signature and ask]
+        first = self.leading
+        need_out = any(signature.needs(first - 1) for signature in called)
+        return need_out, lambda operand: any(signature.needs(first + operand) for signature in called)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Call the author's vjp, whose single result stands for the first operand, or the rules that are asked for."""
+        if self.rule is None:
+            assert self.rules is not None
+            return [
+                None if aval is None or rule is None else rule(ct, aval, out, *operands, **params)
+                for aval, rule in zip(avals, self.rules, strict=True)
+            ]
+        cts = self.rule(ct, out, *operands, **params)
+        if isinstance(cts, tuple):
+            if len(cts) == len(operands):
+                if self.claim is not None:
+                    return self.claim.require_cotangents("its vjp", cts, avals, (ct, *operands))
+                return cts
+            given = f"its vjp gave {len(cts)} cotangents"
+        elif all(aval is None for aval in avals[1:]):
+            found = (cts, *(None,) * (len(operands) - 1))
+            if self.claim is not None:
+                return self.claim.require_cotangents("its vjp", found, avals, (ct, *operands))
+            return found
+        else:
+            given = "its vjp gave one value that is no tuple"
+        needed = f"{len(operands)} are needed, one for each operand"
+        raise GraphError(describe(self.name, given, needed, "Give None for operands without one"))
+
+
+class Constant(Primitive):
+    """Have the derivative zero wherever it has one: comparisons, rounding, argmax.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        outputs: the number of results.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    >>> Constant("steps", np.floor)
+    <constant primitive steps>
+    """
+
+    kind = "constant"
+
+    def __init__(
+        self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1, **shapes: Unpack[ShapeRules]
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        self.outputs = outputs
+        self.firm = shapes.get("firm", not isinstance(evaluate, np.ufunc))
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare nothing: there are no rules."""

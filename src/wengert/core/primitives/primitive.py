@@ -1,0 +1,393 @@
+"""Primitives: what all of them have, and the registry. `kinds` has their kinds, but for those that run graphs."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict
+
+from wengert._cached import cached
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.diagnostics.source_positions import is_own
+from wengert.core.primitives.rule import Rule, misdeclared
+from wengert.core.values.aval import Aval
+from wengert.core.values.bounded_cache import Cache
+from wengert.core.values.python_numbers import OPERATORS
+from wengert.errors import DtypeError, UsageError, describe
+
+if TYPE_CHECKING:
+    from wengert.core.forms.form import Form
+
+__all__ = ["PRIMITIVES", "Occasion", "Primitive", "Pullback", "ShapeRules", "Structured", "register"]
+
+PRIMITIVES: dict[str, Primitive] = {}
+MOST_SAVINGS = 256
+"""For how many choices of operands a primitive remembers what is saved: one with eight operands has as many."""
+
+
+class Occasion(NamedTuple):
+    """Say when a user's primitive was declared.
+
+    Attributes:
+        module: the module that declares it.
+        body: the module or the cell of a notebook that was being run, innermost; compiled anew, it is another one.
+    """
+
+    module: str
+    body: CodeType | None
+
+
+class ShapeRules(TypedDict, total=False):
+    """Hold the rules about shapes and numbers that a primitive of any kind but `Elementwise` may be given.
+
+    Attributes:
+        form: how it runs over its elements, from which shapes and batching follow; see `wengert.core.forms.form`.
+        batch: `batch(primitive, size, operands, batched, params)`: the result for all lanes, where no form fits.
+        firm: whether Python numbers among the operands become NumPy scalars; see `Primitive`.
+    """
+
+    form: Form | None
+    batch: Rule | None
+    firm: bool
+
+
+class Primitive:
+    """Be an operation with a name, an evaluation on arrays and, by its kind, derivatives.
+
+    Attributes:
+        name: the name it is registered and printed under.
+        evaluate: the operation on ndarrays and numbers; parameters that are not arrays go by keyword.
+        view: whether the result may share memory with operand 0, as NumPy's basic slices do.
+        fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
+        outputs: the number of results; more than one come as a tuple.
+        jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
+        structured: whether parameters hold graphs that the operation runs; see `Structured`.
+        operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
+        firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
+            dtypes give way.
+        unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
+        given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
+        gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
+        masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
+        piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
+        held: whether it is a user's, so that what its functions give is compared with its declaration.
+        registered: whether it was declared, and not made for one call of a user's function.
+        renewed: whether another was declared by its name before, so that the name alone does not say which it is.
+        occasion: when a user declared it; None for the library's.
+        only_saved: the results through which no derivative is known: they are only there for the vjp.
+        must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
+        steep: whether a partial can be infinite where the value is finite: at 0 that of a root, say.
+        degree: of a root of operand 0, of which degree; else 0.
+        square: of a root (|x|, a norm), which has a kink where it is 0: gives for its parameters the primitive of the
+            same operands whose result is the square of its own, and smooth; None where there is none.
+        scales: the operands of which the result is a multiple each, or a part.
+        raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
+        form, batch: see `ShapeRules`.
+
+    >>> from wengert.extend import PRIMITIVES
+    >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
+    ('sin', True)
+    """
+
+    kind: ClassVar[str]
+    view = False
+    fresh = False
+    structured = False
+    outputs = 1
+    jvp: Rule | None = None
+    evaluate_large: Callable[..., Any] | None = None
+    operator: Callable[..., Any] | None = None
+    gives_number = False
+    firm = True
+    unfolds = False
+    given_by_user = False
+    masks = False
+    piecewise = False
+    held = False
+    registered = False
+    renewed = False
+    occasion: Occasion | None = None
+    only_saved: Sequence[int] = ()
+    must_run = False
+    square: Callable[..., Primitive | None] | None = None
+    raises = False
+    steep = False
+    degree = 0
+    scales: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        *,
+        form: Form | None = None,
+        batch: Rule | None = None,
+        firm: bool | None = None,
+    ) -> None:
+        if not isinstance(name, str):
+            raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
+        if not callable(evaluate):
+            raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
+        if form is not None and (isinstance(form, type) or not hasattr(form, "results")):
+            raise misdeclared(name, f"the form is {form!r:.80}", "a form of wengert.extend is needed")
+        self.name = name
+        self.evaluate = evaluate
+        self.form = form
+        self.batch = batch
+        self.savings: Cache[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = Cache(most=MOST_SAVINGS)
+        if firm is not None:
+            self.firm = firm
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} primitive {self.name}>"
+
+    def __call__(self, *_operands: Any, **_params: Any) -> NoReturn:
+        """Tell how a primitive is applied.
+
+        Raises:
+            DtypeError: always.
+        """
+        given, needed = "it was called, and is no function", "its operands are needed beside it"
+        raise DtypeError(
+            describe(f"primitive {self.name}", given, needed, "Write wengert.extend.apply(primitive, ...)")
+        )
+
+    def __copy__(self) -> Self:
+        """Return another primitive of the same declaration."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __reduce__(self) -> Any:
+        """Return the name that a registered primitive is known by; others are taken apart."""
+        return (registered_primitive, (self.name,)) if self.registered else super().__reduce__()
+
+    @cached
+    def strict(self) -> Callable[..., Any]:
+        """The evaluation, stopping where one of its lines would warn."""
+        return strict(self.evaluate)
+
+    @cached
+    def strict_large(self) -> Callable[..., Any]:
+        """The evaluation of large arrays, likewise."""
+        assert self.evaluate_large is not None
+        return strict(self.evaluate_large)
+
+    @cached
+    def discreet(self) -> bool:
+        """Whether the vjp is code of the library that calls none of the user's."""
+        codes = [getattr(inspect.unwrap(rule), "__code__", None) for rule in self.vjp_rules() if rule is not None]
+        return all(code is not None and is_own(code.co_filename) for code in codes)
+
+    @property
+    def guarded(self) -> Primitive:
+        """The same primitive for sweeps that have passed a mask."""
+        return self
+
+    def shielded(self, masked: bool) -> Primitive:
+        """Return the same primitive for sweeps that have passed an infinite partial; `masked` if a mask, too."""
+        return self.guarded if masked else self
+
+    def hides(self, _cts: Sequence[Any]) -> bool:
+        """Tell whether a sweep passes a mask because some of the results have no cotangent."""
+        return False
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
+        return (None,)
+
+    def called(self) -> Sequence[Any]:
+        """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
+        return ()
+
+    def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
+        """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""
+        return self
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
+        raise NotImplementedError
+
+    def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+        """Return what `saved` does, the operands by their positions; each case is worked out once."""
+        found = self.savings.get(wanted)
+        if found is None:
+            need_out, need = self.saved(wanted)
+            found = self.savings[wanted] = need_out, tuple(filter(need, range(len(wanted))))
+        return found
+
+    def kept_output(self, out: Any) -> Any:
+        """Return what to save of the output where the vjp needs it: all of it, unless there are several."""
+        return out
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Return a cotangent for each operand whose aval is given, and None for the others."""
+        raise NotImplementedError
+
+
+def registered_primitive(name: str) -> Primitive:
+    """Return the primitive of a name, which pickled ones are known by.
+
+    Raises:
+        UsageError: none is registered under it.
+    """
+    if name not in PRIMITIVES:
+        raise UsageError(
+            describe(
+                "pickle",
+                f"the primitive {name}, which is unknown here",
+                "a registered one is needed",
+                "Import the module that declares it first",
+            )
+        )
+    return PRIMITIVES[name]
+
+
+def register(primitive: Primitive) -> None:
+    """Enter a primitive under its name, which must be new."""
+    if primitive.name in PRIMITIVES:
+        occasion = PRIMITIVES[primitive.name].occasion
+        given = "the name is already registered" + (f" by {occasion.module}" if occasion else "")
+        raise misdeclared(primitive.name, given, "each primitive is declared once, outside of functions")
+    PRIMITIVES[primitive.name] = primitive
+    primitive.registered = True
+    primitive.operator = OPERATORS.get(primitive.name)
+    if primitive.operator is not None:
+        primitive.firm = False
+
+
+class Structured(Primitive):
+    """Run graphs that are among the parameters: branches, loops, calls.
+
+    Where the operands have elements, the graphs are evaluated on them as they are, so every trace sees the operations
+    inside. Where they are being staged there is one equation, and the methods here give those that follow from it.
+    There are any number of results, always in a tuple.
+    """
+
+    kind = "structured"
+    structured = True
+    firm = False
+    outputs = 0
+
+    def trimmed(
+        self, _used: Sequence[bool], _params: Mapping[str, Any]
+    ) -> tuple[Sequence[bool], Sequence[bool], Mapping[str, Any]] | None:
+        """Return which operands and results are needed for those that are used, and the parameters for them alone.
+
+        None if all are.
+        """
+        return None
+
+    def hoisted(self, _equation: Any) -> tuple[list[Any], dict[Any, Any]] | None:
+        """Return equations in place of one of this operation, and values in place of some of its results.
+
+        None if nothing in it can be computed before it.
+        """
+        return None
+
+    def rounds(self, _params: Mapping[str, Any]) -> float:
+        """Return about how often each of the graphs runs."""
+        return 1.0
+
+    def natively(
+        self, _params: Mapping[str, Any], _compiled: Callable[[Any], Any]
+    ) -> Callable[..., tuple[Any, ...]] | None:
+        """Return an evaluation of operands that runs native code.
+
+        None if there is none.
+
+        Args:
+            _params: the parameters of the operation.
+            _compiled: gives a graph as a `wengert.compile.lower_control_flow.Kernel`; None if none computes all of it.
+        """
+        return None
+
+    def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
+        raise NotImplementedError
+
+    def following(
+        self, _moves: Sequence[Any], _params: Mapping[str, Any], _followed: Callable[[Any, Sequence[Any]], Any]
+    ) -> Sequence[Any] | None:
+        """Return how the results follow what a rule carries, linearly or not.
+
+        None if that is not known.
+
+        Args:
+            _moves: how the operands do, each a `wengert.traces.linearity.Moves`.
+            _params: the parameters of the operation.
+            _followed: gives how the outputs of a graph do, from how its inputs do.
+        """
+        return None
+
+    def tangent(
+        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the results and their tangents, None for structural zeros, from those of the operands."""
+        found, moved = self.moved(values, [None if t is None else (t,) for t in tangents], params, None)
+        return found, [None if t is None else t[0] for t in moved]
+
+    def moved(
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
+
+        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros.
+        """
+        raise NotImplementedError
+
+    def lanes(
+        self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[bool]]:
+        """Return the results for all lanes of a batch, and which of them differ between lanes."""
+        raise NotImplementedError
+
+    def linearized(
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
+        """Return the results, which of them depend on the wanted operands, and the pullback of the call."""
+        raise NotImplementedError
+
+
+class Pullback(Primitive):
+    """Be the reverse of one call of a structured primitive, which holds what it needs of the forward pass.
+
+    Args:
+        name: of the structured primitive.
+        outputs: the number of its results.
+        rule: from cotangents of the results, None for those without, and whether a mask has been passed before, to
+            those of the operands.
+        masks: whether a sweep that passes it has passed a mask.
+        needed: the results for which a cotangent that is missing, so that zeros stand for it, is like a mask.
+    """
+
+    kind = "opaque"
+
+    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool, needed: Sequence[int]) -> None:
+        super().__init__(name, rule)
+        self.outputs = outputs
+        self.masks = masks
+        self.needed = needed
+        self.masked = False
+
+    def hides(self, cts: Sequence[Any]) -> bool:
+        """Tell whether a cotangent is missing that is needed."""
+        return any(cts[i] is None for i in self.needed)
+
+    @cached
+    def guarded(self) -> Primitive:
+        """The same for sweeps that have passed a mask."""
+        twin = copy.copy(self)
+        twin.masked = True
+        return twin
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Call the rule with the cotangents of the results, None for those without."""
+        found: Sequence[Any] = self.evaluate(ct, self.masked or self.hides(ct))
+        return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]

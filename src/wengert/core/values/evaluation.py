@@ -1,0 +1,48 @@
+"""Evaluation of primitives on ndarrays and numbers; what NumPy warns of meanwhile names the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from numpy import ndarray
+
+from wengert._unregistered import require_warning, unregister
+from wengert.core.diagnostics.numpy_warnings import at_users_line, warned
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import NUMBERS, strong
+from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.python_numbers import calculated
+from wengert.native.elementwise import LARGE
+
+__all__ = ["evaluated"]
+
+unregister(globals())
+
+
+def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Evaluate a primitive on ndarrays and numbers; only operators between Python numbers give one."""
+    evaluate = primitive.strict
+    if primitive.evaluate_large is not None:
+        for value in values:
+            if type(value) is ndarray and value.size >= LARGE:
+                evaluate = primitive.strict_large
+                break
+    if primitive.firm:
+        for value in values:
+            if type(value) in NUMBERS:
+                values = list(map(strong, values))
+                break
+    elif primitive.operator is not None and type(values[0]) in NUMBERS and type(values[-1]) in NUMBERS:
+        return calculated(primitive.name, primitive.operator, partial(at_users_line, evaluate), values)
+    try:
+        out = evaluate(*values, **params)
+    except ValueError:
+        if primitive.kind == "elementwise":
+            check_broadcast(primitive.name, values)
+        raise
+    except TypeError as error:
+        require_warning(error)
+        out = warned(evaluate, values, params)
+    return strong(out) if type(out) in NUMBERS and not primitive.gives_number else out

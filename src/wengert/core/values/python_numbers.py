@@ -1,0 +1,107 @@
+"""Python's own arithmetic: what operators give for Python numbers alone.
+
+A Tensor may stand for a Python number, as an array of no axes does not: its dtype gives way to that of arrays (NEP
+50). Such a Tensor holds the number itself, so that NumPy is asked with it wherever it meets an array. An operator
+between Python numbers gives one again; a function of NumPy gives a NumPy scalar.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wengert.core.values.aval import NUMBERS, strong
+from wengert.errors import RangeError, describe
+
+__all__ = ["COUNTING", "LARGEST", "OPERATORS", "calculated"]
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "pow": operator.pow,
+    "complex_product": operator.mul,
+    "complex_size": operator.abs,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "absolute": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "invert": lambda x: ~(int(x) if type(x) is bool else x),  # of a bool, too, as long as Python only warns of that
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "real": operator.attrgetter("real"),
+    "imag": operator.attrgetter("imag"),
+}
+"""The primitives of operators, and of what Python's numbers tell of themselves, by name."""
+
+COUNTING = frozenset(OPERATORS) - {
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "real", "imag"),
+}
+"""The operators to which Python's truths are 0 and 1: `True + True` is 2, where NumPy's is true."""
+
+LARGEST = 2**63
+"""The least integer that has no room in 64 bits."""
+
+
+def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Return what an operator gives for Python numbers.
+
+    Floats calculate as NumPy's do where Python would raise or turn complex: 1.0 / 0.0 is infinite, in every mode.
+
+    Args:
+        name: the operation, for errors.
+        compute: Python's operator.
+        evaluate: NumPy's function.
+        values: the numbers.
+
+    Raises:
+        RangeError: an integer has more than 64 bits.
+        ZeroDivisionError: an integer is divided by zero.
+
+    >>> import numpy as np
+    >>> calculated("divide", operator.truediv, np.divide, (1, 4)), calculated("add", operator.add, np.add, (2, True))
+    (0.25, 3)
+    """
+    whole = all(type(x) is int or type(x) is bool for x in values)
+    try:
+        result = compute(*values)
+    except ArithmeticError:
+        if whole:
+            raise
+        return evaluate(*map(strong, values)).item()
+    kind = type(result)
+    if kind is complex and complex not in map(type, values):
+        return evaluate(*map(strong, values)).item()
+    if kind is int and not -LARGEST <= result < LARGEST:
+        raise RangeError(
+            describe(
+                name,
+                f"an integer of {result.bit_length()} bits",
+                "at most 63 and a sign are needed where values are traced or differentiated",
+                "Use floats, or calculate it beforehand",
+            )
+        )
+    if whole and kind is float and compute is operator.pow:
+        raise RangeError(
+            describe(
+                name,
+                f"the integer {values[0]} to the power {values[1]}",
+                "an exponent from 0 is needed between integers",
+                f"Write {float(values[0])} for the base",
+            )
+        )
+    return result if kind in NUMBERS else evaluate(*map(strong, values))

@@ -1,0 +1,670 @@
+"""The one array class. What its operations mean is told by its trace."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
+
+from wengert._refusals import refusal
+from wengert._tree import flatten, unflatten
+from wengert.core.diagnostics.conversion_hints import (
+    Asked,
+    asked_for_array,
+    asked_for_product,
+    is_bound_for_c,
+    is_drawing,
+    is_scipy_asking,
+    library_that_asks,
+    remedy_by_source,
+)
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.diagnostics.store_guard import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
+from wengert.core.memory.buffers import BORROWED, forbid_writes, keep, may_change
+from wengert.core.values.aval import NUMBERS, is_differentiable, strong
+from wengert.core.values.interop import ours
+from wengert.core.values.members import ArrayLike, Members
+from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
+
+if TYPE_CHECKING:
+    from wengert.core.values.trace import Trace
+
+__all__ = [
+    "TRUTH",
+    "ArrayLike",
+    "Tensor",
+    "array_tensor",
+    "call_plainly",
+    "check_dtype",
+    "concrete",
+    "constant_tensor",
+    "innermost_trace",
+    "is_concrete",
+    "is_staged",
+    "make_tensor",
+    "new_tensor",
+    "raw",
+    "seen",
+    "unwrapped",
+    "wrapped_constant",
+    "wrapped_constants",
+]
+
+ndarray = np.ndarray
+LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
+DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
+
+
+class MadeByFunctions(type):
+    """Be the class of `Tensor`, which only functions make: it says which, where Python would say of no arguments."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse the call."""
+        raise TypeError(
+            describe(
+                "Tensor",
+                "a call of the class",
+                "a function that makes Tensors is needed",
+                "Use wengert.tensor(data), or wengert.numpy.zeros(shape)",
+            )
+        )
+
+
+@final
+class Tensor(Members, metaclass=MadeByFunctions):
+    """Hold an array together with what a trace knows about it.
+
+    Make one with `wengert.tensor` or `wengert.asarray`. It behaves as a NumPy array; while it is being
+    differentiated, operations on it are recorded.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> x.shape, x.dtype
+    ((2, 2), dtype('float64'))
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
+    """
+
+    __slots__ = ("__weakref__", "_array", "_fixed", "_kept", "_mutated", "_node", "_trace", "_value")
+    __array_priority__ = 1000.0
+
+    # `_value` is an ndarray, a NumPy scalar, or the Tensor one level below; `_trace` is None for plain values;
+    # `_node` is what the trace knows (a tape's node). `_kept` tells that somebody else relies on the buffer's
+    # present content, so that a write must copy it first (`BORROWED` if the memory is an ndarray that its owner may
+    # write to, so that whoever saves it must copy it). `_mutated`, set at the first write into a part, lets views
+    # give copies to whoever keeps them, so that later writes stay cheap. `_array`, set where the value is a scalar
+    # that stands for an array without axes, with which NumPy would take ten times as long, holds the strides of
+    # that. `_fixed` is set where the Tensor stands for a read-only ndarray, that it must not be written to.
+    _value: Any
+    _trace: Trace | None
+    _node: Any
+    _kept: Any
+    _mutated: bool
+    _array: tuple[int, ...]
+    _fixed: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            describe("Tensor", f"a subclass {cls.__name__}", "Tensor is final", "Hold a Tensor in your class instead")
+        )
+
+    # Array attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        trace, value = self._trace, self._value
+        if type(value) is not ndarray and type(value) in NUMBERS:
+            return ()
+        return value.shape if trace is None or trace.fast else trace.shape(self)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        self._set_shape(value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        value = self._value
+        return value.dtype if type(value) is ndarray else NUMBERS.get(type(value)) or value.dtype
+
+    @property
+    def weak(self) -> bool:
+        """Whether the Tensor stands for a Python number, whose dtype gives way to that of arrays."""
+        value: Any = self
+        while type(value) is Tensor:
+            if type(value._node) is tuple and value._node[2:] == TRUTH:
+                return True
+            value = value._value
+        return type(value) in NUMBERS or getattr(value, "weak", False)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        trace = self._trace
+        if trace is None or trace.fast:
+            return self._value.ndim if type(self._value) is ndarray else len(self.shape)
+        return trace.rank(self)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        trace = self._trace
+        if (trace is None or trace.fast) and type(self._value) is ndarray:
+            return self._value.size
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def flags(self) -> Any:
+        """How the elements lie in memory, as NumPy tells of arrays; to be read."""
+        array = np.asarray(concrete("flags", self)).view()
+        array.flags.writeable = False
+        return array.flags
+
+    # The array API standard
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: always "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return the Tensor on a device, of which there is one: "cpu"."""
+        if not isinstance(device, str) or device != "cpu":
+            raise UsageError(
+                describe("to_device", f"device {device!r:.40}", "'cpu' is needed", "Leave the Tensor where it is")
+            )
+        return self
+
+    # Leaving the library
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the elements as a read-only ndarray that shares memory with the Tensor where that is possible.
+
+        Raises:
+            GraphError: the Tensor is being differentiated.
+
+        >>> import wengert as wg
+        >>> wg.tensor([1.0, 2.0]).numpy()
+        array([1., 2.])
+        """
+        self._require_plain("numpy")
+        array = np.asarray(raw(self)).view()
+        array.flags.writeable = False
+        keep(self)
+        return array
+
+    def item(self, *args: Any) -> Any:
+        """Return one element as a Python number, the only one without arguments.
+
+        No gradient follows it: on the tape it is for looking at, and transformations refuse it.
+
+        Raises:
+            GraphError: a transformation is differentiating the Tensor.
+        """
+        self._refuse_in_transformations("item")
+        return concrete("item", self).item(*args)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers; see `item`."""
+        self._refuse_in_transformations("tolist")
+        return concrete("tolist", self).tolist()
+
+    def tobytes(self) -> bytes:
+        """Return the elements' bytes in C order; see `item`."""
+        self._refuse_in_transformations("tobytes")
+        return bytes(concrete("tobytes", self).tobytes())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
+            raise self._stored(sys._getframe(1))
+        if innermost_trace(self) is not None:
+            if asked_for_product(sys._getframe(1)):
+                found = np.empty((), object)
+                found[()] = self
+                return found
+            self._require_plain("asarray", asked_for_array(sys._getframe(1)))
+        elif copy is None and is_scipy_asking(sys._getframe(1)):
+            copy = True  # it may write to what it takes for its own
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        if is_scipy_asking(sys._getframe(1)) or (
+            innermost_trace(self) is not None and asked_for_product(sys._getframe(1))
+        ):
+            raise BufferError  # NumPy asks __array__ then
+        return memoryview(self.numpy())  # type: ignore[arg-type]  # ndarrays are buffers since Python 3.12
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        self._require_plain("__dlpack__")
+        if kwargs.get("copy") is not False:  # whoever takes shared memory may write to it, and nobody would know
+            return np.array(raw(self)).__dlpack__(**kwargs)
+        keep(self)
+        return np.asarray(raw(self)).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def _require_plain(self, name: str, asked: Asked | None = None) -> None:
+        if innermost_trace(self) is not None:
+            name, action, position = asked[:3] if asked else (name, "Use functions of wengert.numpy", None)
+            if position is not None and is_staged(self):
+                needed = "a plain value is needed, because an ndarray holds numbers"
+                raise TracedTruthError(describe(name, f"{self._shown()} ({position})", needed, action))
+            concrete(name, self, LEAVING if asked is None else action)
+            needed = f"a plain value is needed, because {LOSES}"
+            raise GraphError(describe(name, self._shown(), needed, f"{action}, or call .detach() first"))
+
+    def _shown(self) -> str:
+        known = "differs from lane to lane" if not is_staged(self) else "is being traced"
+        return f"a Tensor of shape {self.shape} that {'is being differentiated' if is_concrete(self) else known}"
+
+    def _stored(self, caller: FrameType | None = None) -> GraphError:
+        reason = LOSES if is_concrete(self) else "an ndarray holds numbers"
+        return stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
+
+    @classmethod
+    def __torch_function__(cls, function: Any, _types: Any, _args: Any = (), _kwargs: Any = None) -> NoReturn:
+        """Refuse functions of PyTorch's: of this one it would say that it "must be Tensor, not Tensor"."""
+        name = getattr(function, "__name__", "function")
+        write = f"np.{name}" if hasattr(np, name) else "it with NumPy's functions"
+        action = f"Write {write}, or convert the Tensor first, by torch.tensor(x.numpy())"
+        raise DtypeError(describe(f"torch.{name}", "a Tensor of Wengert", "one of PyTorch is needed", action))
+
+    # Python protocols
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError(
+                describe("len", "a 0-d Tensor", "at least one axis is needed", "Use .size for a number of elements")
+            )
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        length = len(self)  # raises at once; each element is read when it is its turn, as in NumPy
+        return (self[i] for i in range(length))
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((concrete("in", self) == concrete("in", element)).any())
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete("bool", DECIDED_BY))
+
+    def __int__(self) -> int:
+        self._refuse_draws()
+        return int(self._integer("int"))
+
+    def __index__(self) -> int:
+        kind = self.dtype.kind
+        if kind not in "iu" and not (kind == "b" and self.weak):
+            mask = "Use .detach().numpy() as a mask for ndarrays, or index a Tensor"
+            action = mask if kind == "b" else "Convert it with int()"
+            raise DtypeError(describe("index", f"a Tensor of dtype {self.dtype}", "an integer is needed", action))
+        return operator.index(self._integer("index"))
+
+    def __float__(self) -> float:
+        self._refuse_silent_cut("float", sys._getframe(1))
+        return float(self._concrete("float"))
+
+    def __complex__(self) -> complex:
+        self._refuse_silent_cut("complex", sys._getframe(1))
+        return complex(self._concrete("complex"))
+
+    def _concrete(self, name: str, action: str = LOOKED_AT) -> Any:
+        if self.size != 1:
+            raise DtypeError(
+                describe(
+                    name,
+                    f"a Tensor of shape {self.shape}",
+                    "a Tensor with exactly one element is needed",
+                    "Reduce it first, with .any(), .all() or .sum() for instance",
+                )
+            )
+        return concrete(name, self, action).item()
+
+    def _integer(self, name: str) -> Any:
+        if self.size == 1 and self.ndim:  # as in NumPy; PyTorch's users look at losses of one element by float()
+            needed = "one without axes is needed"
+            raise DtypeError(describe(name, f"a Tensor of shape {self.shape}", needed, "Call .item(), or index it"))
+        return self._concrete(name)
+
+    def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
+        trace = innermost_trace(self)
+        if trace is not None and is_storing(caller):
+            raise self._stored(caller)
+        self._refuse_in_transformations(name)
+        if trace is not None and not is_reading(caller):
+            raise GraphError(
+                describe(
+                    name,
+                    f"{self._shown()}, given to a function that may store it as a number",
+                    "a plain value is needed, because a Python number would silently lose the gradient",
+                    library_that_asks(caller) or "Use wengert.numpy, or give it float(x) or x.detach()",
+                )
+            )
+
+    def _refuse_in_transformations(self, name: str) -> None:
+        concrete(name, self)
+        trace = innermost_trace(self)
+        if trace is not None and trace.level > 0 and not is_ended(trace):
+            remedy = remedy_by_source(*caller()) or f"Leave {name} out, {PLAIN_NUMBERS}"
+            raise GraphError(
+                describe(
+                    name,
+                    "a Tensor that a transformation is differentiating",
+                    "a plain value is needed, because a Python number would silently lose the gradient",
+                    library_that_asks(sys._getframe(2)) or f"{remedy}, or apply wengert.stop_gradient first",
+                )
+            )
+
+    def _refuse_c_code(self) -> None:
+        """Refuse to be handed on by functions of SciPy's whose C code would tell another error than ours."""
+        if innermost_trace(self) is not None and is_bound_for_c(frame := sys._getframe(1)):
+            self._require_plain("asarray", asked_for_array(frame))
+
+    def _refuse_draws(self) -> None:
+        """Refuse to be made an integer by SciPy's `rvs`, which adds `loc` first."""
+        if self._trace is None or not (is_differentiable(self.dtype) and is_drawing(sys._getframe(1))):
+            return
+        if innermost_trace(self) is not None:
+            needed = "a plain value is needed, because draws are made integers, which silently lose the gradient"
+            raise GraphError(describe("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it"))
+
+    def __hash__(self) -> int:
+        """Return the hash of the identity; of a scalar that no tape records that of its number, as NumPy's is."""
+        if self.ndim or hasattr(self, "_array"):
+            return object.__hash__(self)
+        trace = innermost_trace(self)
+        if trace is not None and (trace.level < 1 or is_ended(trace)):
+            return object.__hash__(self)
+        number = concrete("hash", self)
+        if trace is not None:
+            raise GraphError(
+                describe(
+                    "hash",
+                    "a Tensor that a transformation is differentiating, looked up or stored by its value",
+                    "a plain number is needed",
+                    library_that_asks(sys._getframe(1))
+                    or "Convert it with int() or round(), or compare with == what it may be",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
+        return hash(number)
+
+    def __format__(self, specification: str) -> str:
+        if specification and self.size == 1:
+            return format(concrete("format", self).item(), specification)
+        try:
+            return format(str(self), specification)
+        except ValueError:
+            given = f"a Tensor of shape {self.shape} with the format {specification!r}"
+            action = "Format its elements, or write np.array2string(x, precision=3)"
+            raise DtypeError(describe("format", given, "one number is needed", action)) from None
+
+    def __repr__(self) -> str:
+        if is_staged(self):
+            found = current(self)
+            known = found._trace.describe(found) if found._trace is not None else ""
+            return f"tensor(shape={self.shape}, dtype={self.dtype}, {known})"
+        value = raw(self)
+        body = np.array2string(np.asarray(value), separator=", ", prefix="tensor(")
+        details = []
+        if value.dtype not in (np.float64, np.int64, np.bool_):
+            details.append(f"dtype={value.dtype}")
+        found = current(self)
+        if found._trace is not None:
+            details.append(found._trace.describe(found))
+        return f"tensor({', '.join([body, *details])})"
+
+    def __reduce__(self) -> Any:
+        found = current(self)
+        state = None if found._trace is None else found._trace.state(found)
+        value = raw(self)
+        is_scalar = isinstance(value, np.generic) and not hasattr(found, "_array")
+        return restore, (value if is_scalar else np.array(value), state)
+
+    def __copy__(self) -> Tensor:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        found = current(self)
+        if found._trace is None or found._trace.is_leaf(found):
+            return restore(*self.__reduce__()[1])
+        return self.copy("K")
+
+
+ours(Tensor)
+new_tensor: Callable[[], Tensor] = type.__call__.__get__(Tensor)
+"""Make a Tensor without content: calling a class as classes are, in C, costs no more than `Tensor()` would."""
+
+
+def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
+
+    What it returns of numbers comes back as Tensors.
+    """
+    leaves, structure = flatten((args, kwargs))
+    tensors = [x for x in leaves if type(x) is Tensor]
+    traced = next((x for x in tensors if innermost_trace(x) is not None), None)
+    if traced is not None:
+        if is_staged(traced):
+            raise _unsupported(name, "a Tensor that is being traced, whose elements are not there yet", "")
+        if not is_concrete(traced):
+            raise _unsupported(name, "a Tensor that differs from lane to lane of a batch", "")
+        raise _unsupported(name, "a Tensor that is being differentiated", ", or pass .detach()")
+    if not tensors:
+        raise _unsupported(name, "Tensors in a container that Wengert does not know", "")
+    if any(type(x) is Tensor for x in flatten(kwargs.get("out"))[0]):
+        raise _unsupported(name, "a Tensor to write to, given as out=", ", or leave out= away")
+    plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
+    results, form = flatten(function(*plain_args, **plain_kwargs))
+    return unflatten(form, [_result_of_numpy(x) for x in results])
+
+
+def _unsupported(name: str, given: str, otherwise: str) -> DtypeError:
+    action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
+    return refusal(
+        DtypeError(
+            describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
+        )
+    )
+
+
+def _result_of_numpy(value: Any) -> Any:
+    """Return a result as a Tensor if it is numeric; memory that may be somebody else's is copied where it is kept."""
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
+        return value
+    tensor = make_tensor(value, None, None)
+    tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
+    read_only = isinstance(value, np.ndarray) and not value.flags.writeable  # a window on an operand, say
+    return forbid_writes(tensor) if read_only else tensor
+
+
+TRUTH = ("truth",)
+"""What the nodes of lanes end with that stand for truths of Python's, which count as 0 and 1."""
+
+
+def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
+    """Return a Tensor of a trace; the buffer of `value` is the Tensor's to overwrite."""
+    tensor = new_tensor()
+    tensor._value = value
+    tensor._trace = trace
+    tensor._node = node
+    tensor._kept = False
+    if WATCHES and WATCHING.stack:
+        WATCHING.stack[-1].born.add(id(tensor))
+    return tensor
+
+
+class Watching(threading.local):
+    """Hold the watches of this thread, innermost last, and whether a write is being handed on."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.sharing = False
+
+
+WATCHES: list[Any] = []
+"""The watches of all threads: as long as there are none, nobody pays for a thread-local look-up."""
+WATCHING = Watching()
+
+
+def array_tensor(value: Any) -> Tensor:
+    """Return a plain Tensor around a new ndarray; one without axes is held as a scalar."""
+    if value.ndim:
+        return make_tensor(value, None, None)
+    tensor = make_tensor(value[()], None, None)
+    tensor._array = ()
+    return tensor
+
+
+def constant_tensor(value: Any) -> Tensor:
+    """Return a plain Tensor around an ndarray or NumPy scalar; a Tensor comes back as it is."""
+    return value if type(value) is Tensor else make_tensor(value, None, None)
+
+
+def innermost_trace(value: Any) -> Trace | None:
+    """Return the trace that decides what an operation on a value means; None for plain values."""
+    return current(value)._trace if type(value) is Tensor else None
+
+
+def is_ended(trace: Trace) -> bool:
+    """Tell whether a trace belongs to a transformation that is over: its values may be looked at."""
+    return getattr(trace, "ended", False)
+
+
+def current(tensor: Tensor) -> Tensor:
+    """Return the Tensor that a handle stands for: itself, unless it is a view (as `views.current`, which is above)."""
+    return tensor if tensor._trace is None else tensor._trace.current(tensor)
+
+
+def raw(value: Any) -> Any:
+    """Return the array at the bottom of a value: ndarray, NumPy scalar, or whatever else was given.
+
+    >>> import wengert as wg
+    >>> raw(wg.tensor([1.0]))
+    array([1.])
+    """
+    if type(value) is not Tensor:
+        return value
+    while type(value) is Tensor:
+        trace = value._trace
+        value = value._value if trace is None else trace.below(value)
+    return strong(value)
+
+
+PLAIN_NUMBERS = "use wengert.numpy functions in place of math"
+LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
+
+
+def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
+    """Return the array at the bottom of a value, as `raw` does, for a function that has to look at the numbers.
+
+    Raises:
+        GraphError: it differs from lane to lane, so that there is no one array to look at; `action` says what to do.
+    """
+    below = value
+    while type(below) is Tensor:
+        trace = below._trace
+        if trace is not None and not trace.concrete and not trace.staged:
+            kind = TracedTruthError if is_staged(below) else GraphError
+            raise kind(
+                describe(
+                    name,
+                    f"a value that differs from lane to lane of {trace.owner_name}",
+                    "one value for all lanes is needed where a program looks at numbers",
+                    remedy_by_source(*caller()) or action,
+                )
+            )
+        below = below._value if trace is None else trace.below(below)
+    return strong(below)
+
+
+def is_concrete(value: Any) -> bool:
+    """Tell whether a value has elements that can be looked at, one set of them: not batched, not being staged."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if trace is None:
+            return True
+        if not trace.concrete:
+            return False
+        value = trace.below(value)
+    return True
+
+
+def is_staged(value: Any) -> bool:
+    """Tell whether a value has no elements yet, because it stands for a variable of a graph."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if trace is None:
+            return False
+        if trace.staged:
+            return True
+        value = trace.below(value)
+    return False
+
+
+def seen(value: Any) -> Any:
+    """Return the array at the bottom of a value, of all lanes, for rules that choose by it; None if there is none yet.
+
+    >>> import wengert as wg
+    >>> seen(wg.tensor([1.0], requires_grad=True))
+    array([1.])
+    """
+    return value if type(value) is not Tensor else None if is_staged(value) else raw(value)
+
+
+def restore(value: Any, state: Any) -> Tensor:
+    """Make the Tensor that was pickled or copied as an array or scalar, and the state its trace gave."""
+    tensor = array_tensor(value) if isinstance(value, np.ndarray) else make_tensor(value, None, None)
+    return tensor if state is None else tensor.requires_grad_()
+
+
+def check_dtype(name: str, dtype: np.dtype[Any], action: str = "Convert it with .astype(float)") -> None:
+    """Raise a DtypeError unless a dtype has derivatives; `action` says what to do."""
+    if not is_differentiable(dtype):
+        raise DtypeError(
+            describe(
+                name,
+                f"dtype {dtype}",
+                "a float or complex dtype is needed to differentiate",
+                action,
+            )
+        )
+
+
+def unwrapped(out: Any) -> Any:
+    """Return a value from below without the Tensor around it if it is a plain one."""
+    return out._value if type(out) is Tensor and out._trace is None else out
+
+
+def wrapped_constant(out: Any) -> Tensor:
+    """Return a value from below as a Tensor."""
+    if type(out) is Tensor:
+        return out
+    kept = isinstance(out, np.ndarray | np.generic) or type(out) in NUMBERS
+    return make_tensor(out if kept else np.asarray(out)[()], None, None)
+
+
+def wrapped_constants(out: Any) -> Any:
+    """Return a value from below as a Tensor, or a tuple of them as Tensors."""
+    return tuple(map(wrapped_constant, out)) if isinstance(out, tuple) else wrapped_constant(out)

@@ -1,0 +1,152 @@
+"""Functions that programs call and do not have: compiled once for all of them, since they take as long as a program.
+
+Their names say what they are, so that code which was kept needs nothing but the names: `function_named` knows the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from wengert.emission.instructions import Case, in_memory, instructions_of, registered
+from wengert.emission.large_arrays import LOOP, inner_loop
+from wengert.emission.mathematics import Specialisation, is_rare, rare_of
+from wengert.emission.stages import added_exactly, corrected
+from wengert.native.builder import Builder
+from wengert.native.chains import CHAINED, COPIED, chain, copied
+from wengert.native.engine import Target, emit_object, host, linked
+from wengert.native.functions import Function
+from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.loader import kept_function, loaded
+from wengert.native.matrices import SMALL, small
+from wengert.native.program import program
+from wengert.native.repeating import REPEAT, repeat
+from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, Type, vector_of
+from wengert.native.values import Value
+
+__all__ = ["TOTAL", "address_of", "declared", "function_named", "text_of"]
+
+
+@functools.cache
+def declared(name: str, target: Target) -> Function:
+    """Return a function as programs call it, which do not have its body."""
+    return replace(function_named(name, target), body=None)
+
+
+def address_of(name: str, target: Target) -> int:
+    """Return the address of a function, which is compiled once, or taken from the cache.
+
+    Args:
+        name: of the function.
+        target: the processor; the code must be for this one if it is to be called.
+    """
+    return kept_function(name, text_of) if target == host() else address_for(name, target)
+
+
+def text_of(name: str) -> str:
+    """Return the module of a function for this processor."""
+    return program(function_named(name, host()))
+
+
+@functools.cache
+def address_for(name: str, target: Target) -> int:
+    """Return the address of a function as if this were another processor, which can do less."""
+    code = loaded(linked(emit_object(program(function_named(name, target)), target)))
+    code.stay()
+    return code.addresses[name]
+
+
+def function_named(name: str, target: Target) -> Function:
+    """Return the function of a name: one of OWN or of mathematics, or as "merge.add.float64" says."""
+    if name in OWN:
+        return OWN[name]
+    if is_rare(name):
+        return rare_of(Specialisation.named(name, target))
+    what, own, dtype = name.split(".")
+    if what == SMALL:
+        return small(name)
+    write = {LOOP: inner_loop, TOTAL: total_function}.get(what, merge_function)
+    return write(name, own, np.dtype(dtype), target)
+
+
+def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
+    """Do all parts of a job, one at a time, on the threads of a team if there is one and it is free."""
+    with b.when(team.differs(None)):
+        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
+        with b.when(raised.differs(REFUSED)):
+            b.give()
+    with b.loop(parts, certain=True) as each:
+        b.do(job, table, each.index, each.index + 1)
+
+
+SHARE, TOTAL = "share", "total"
+share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+OWN = {SHARE: share, REPEAT: repeat, CHAINED: chain, COPIED: copied}
+
+
+def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return the function that adds what rows have added up to totals, and begins anew.
+
+    Its arguments are the address of what they have added up, how many numbers that are, and how far from it totals lie,
+    and from these what their roundings have lost, but for those of what is not finite.
+    """
+    scalar = in_memory(dtype)
+    whole = vector_of(scalar, target.vector_bytes // dtype.itemsize)
+
+    def add(b: Builder, kind: Type, place: Value, room: Value) -> None:
+        part, total, lost = (x.to(kind) for x in (place, place.at(room), place.at(room + room)))
+        new, error = added_exactly(total.load(), part.load())
+        is_finite = b.compare("olt", b.intrinsic("fabs", kind, new), b.constant(kind, math.inf))
+        total.store(new)
+        lost.store(lost.load() + b.select(is_finite, error, b.constant(kind, 0)))
+        part.store(b.constant(kind, 0))
+
+    def body(b: Builder, place: Value, size: Value, room: Value) -> None:
+        with b.when(size.equals(1)):  # numbers are read as they were written
+            add(b, scalar, place, room)
+            b.give()
+        with b.loop(size, step=whole.count) as cells:
+            add(b, whole, place.at(cells.index), room)
+
+    return Function(name, Signature(VOID, (Pointer(scalar), I64, I64)), body)
+
+
+def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
+
+    Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
+    parts lie apart, and where parts stop. What the roundings of a sum lose is added in the end.
+    """
+    scalar = in_memory(dtype)
+    kind = vector_of(scalar, target.vector_bytes // dtype.itemsize)
+    case = Case(dtype, dtype, target)
+
+    def merged(b: Builder, first: Value, apart: Value, stop: Value) -> Value:
+        start = registered(first.to(kind).load(), dtype)
+        with b.loop(stop, apart, [start, *lost_at_first(b, start)]) as others:
+            others.step = apart
+            more = registered(first.at(others.index).to(kind).load(), dtype)
+            total, *lost = others.values
+            if lost:
+                new, error = added_exactly(total, more)
+                others.next(new, lost[0] + error)
+            else:
+                others.next(instructions_of(combine)(b, case, more, total))
+        total, *lost = others.results
+        return corrected(total, *lost) if lost else total
+
+    def lost_at_first(b: Builder, start: Value) -> list[Value]:
+        return [b.constant(start.type, 0)] if combine == "add" and dtype.kind == "f" else []
+
+    def body(b: Builder, result: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
+        with b.loop(size, step=kind.count) as cells:
+            first = parts.at(cells.index)
+            found = merged(b, first, apart, stop)
+            first.to(kind).store(b.convert("zext", found, I8) if dtype.kind == "b" else found)
+        with b.loop(size) as cells:
+            result.at(cells.index).store(parts.at(cells.index).load())
+
+    return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)

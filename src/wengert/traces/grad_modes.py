@@ -1,0 +1,377 @@
+"""Modes of recording, per thread and task: grad mode, saved-tensor hooks, anomaly detection."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.values.recording import Settings, change, restore, settings
+from wengert.core.values.trace import Trace, next_level
+
+__all__ = [
+    "Mode",
+    "detect_anomaly",
+    "enable_grad",
+    "in_forward",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "recording",
+    "reviving",
+    "saved_tensors_hooks",
+    "set_grad_enabled",
+    "stopped",
+    "without_hooks",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def recording(trace: Trace) -> bool:
+    """Tell whether a trace records in this thread now.
+
+    A trace that is newer than the innermost `no_grad` does: a transformation inside `no_grad` differentiates, while
+    `no_grad` inside the function being transformed switches its tape off.
+    """
+    return trace.level >= settings().floor
+
+
+def stopped(trace: Trace) -> bool:
+    """Tell whether `no_grad` stops a trace that is no tape; `forward` of a Function refuses its values instead."""
+    return settings().forward[0] <= trace.level < settings().floor
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether operations on Tensors that require grad are recorded in this thread.
+
+    Returns:
+        Whether they are.
+
+    >>> with no_grad():
+    ...     is_grad_enabled()
+    False
+    """
+    return settings().floor <= 0
+
+
+class Mode:
+    """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        raise NotImplementedError
+
+    def again(self) -> Mode:
+        """Return a mode like this one that has not been entered."""
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        """Return a function, generator function or coroutine function that runs in this mode."""
+        require_callable(type(self).__name__, function)
+        again = self.again
+        wrapped: Any
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+                steps = function(*args, **kwargs)
+                step = steps.asend(None)
+                while True:
+                    try:
+                        produced = await _Driven(again, step)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        step = steps.asend((yield produced))
+                    except GeneratorExit:
+                        await _Driven(again, steps.aclose())
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - as in `drive`
+                        step = steps.athrow(error)
+
+        elif inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return await _Driven(again, function(*args, **kwargs))
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return (yield from drive(again, function(*args, **kwargs)))
+
+        else:
+
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                with again():
+                    return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[no-any-return]  # as the function was
+
+
+class _Driven:
+    """Await a coroutine with a mode around each of its steps."""
+
+    def __init__(self, again: Callable[[], Mode], coroutine: Any) -> None:
+        self.again, self.coroutine = again, coroutine
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return drive(self.again, self.coroutine)
+
+
+def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
+    """Run a generator or coroutine with a mode around each step, so that the mode never leaks at a yield."""
+    resume, argument = steps.send, None
+    while True:
+        try:
+            with again():
+                produced = resume(argument)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            resume, argument = steps.send, (yield produced)
+        except GeneratorExit:
+            with again():
+                steps.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - what is thrown in, whatever it is, belongs to the inner one
+            resume, argument = steps.throw, error
+
+
+class _Setting(Mode):
+    """Set one of the modes of this context, and restore it; a mode may be entered again inside itself."""
+
+    attribute: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.changed: list[tuple[Settings, Settings]] = []
+
+    def value(self) -> Any:
+        """Return what to set."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.changed.append(change(self.attribute, self.value()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        restore(self.attribute, self.changed.pop())
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return type(self)()
+
+
+class _GradMode(_Setting):
+    """Set the level from which on traces record."""
+
+    attribute = "floor"
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        """Return a mode, or, where the decorator was written without parentheses, the function in it."""
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function: None = None) -> None:
+        super().__init__()
+
+
+class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Stop recording in this thread, as a context manager or decorator.
+
+    In a function that is differentiated, traced or pushed forward it does the same in every mode: what is computed is
+    a constant, and what is written keeps the derivatives of what was there before, as in PyTorch.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(2.0, requires_grad=True)
+    >>> with wg.no_grad():
+    ...     (x * x).requires_grad
+    False
+    """
+
+    def value(self) -> float:
+        """Every trace that exists now stops recording."""
+        return next_level()
+
+
+class in_forward(_Setting):  # noqa: N801 - named like the modes around it
+    """Stop recording while the `forward` of a Function runs, which must not read what older traces differentiate."""
+
+    attribute = "floor"
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.outer = settings().forward
+
+    def value(self) -> float:
+        """Every trace that exists now stops recording."""
+        return next_level()
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return in_forward(self.name)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        change("forward", (settings().floor, self.name))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        change("forward", self.outer)
+        super().__exit__(*error)
+
+
+class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
+    """Stop recording in this thread, as `no_grad` does; PyTorch's users know it as a stricter mode.
+
+    >>> with inference_mode():
+    ...     is_grad_enabled()
+    False
+    """
+
+
+class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Record in this thread, also inside `no_grad`.
+
+    >>> with no_grad(), enable_grad():
+    ...     is_grad_enabled()
+    True
+    """
+
+    def value(self) -> float:
+        """Every trace records."""
+        return -math.inf
+
+
+class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording on or off in this thread: at once, and until the end of the block if used in a `with`.
+
+    Args:
+        mode: whether to record.
+
+    >>> with set_grad_enabled(False):
+    ...     is_grad_enabled()
+    False
+    >>> is_grad_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool) -> None:
+        require_flag("set_grad_enabled", mode=mode)
+        self.mode = mode
+        self.before = settings().floor
+        self.switch()
+
+    def switch(self) -> None:
+        """Set the mode."""
+        change("floor", -math.inf if self.mode else next_level())
+
+    def __enter__(self) -> Self:
+        self.switch()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        change("floor", self.before)
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        """Return a function that runs in this mode; the switch made on construction is undone."""
+        change("floor", self.before)
+        return super().__call__(function)
+
+
+class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
+    """Pass what is saved for the sweep through a pair of functions.
+
+    Args:
+        pack: called with each Tensor as it is saved; its result is kept in the Tensor's place.
+        unpack: called with that result during the sweep; it must return a Tensor or ndarray of the same shape.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(3.0, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), lambda kept: wg.tensor(kept)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    attribute = "packing"
+
+    def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        super().__init__()
+        require_callable("saved_tensors_hooks", pack, "pack")
+        require_callable("saved_tensors_hooks", unpack, "unpack")
+        self.pair = (pack, unpack)
+
+    def value(self) -> tuple[Any, ...]:
+        """Return the pairs around this one, and this one."""
+        return (*settings().packing, self.pair)
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return saved_tensors_hooks(*self.pair)
+
+
+class without_hooks(_Setting):  # noqa: N801 - named like the modes above
+    """Let saved-tensor hooks alone: what is traced once and kept for later calls must not know those of the first."""
+
+    attribute = "packing"
+
+    def value(self) -> tuple[Any, ...]:
+        """None."""
+        return ()
+
+
+class reviving(_Setting):  # noqa: N801 - named like the modes above
+    """Let traces below a level that have ended work again, for functions that are run once more during a sweep."""
+
+    attribute = "reviving"
+
+    def __init__(self, level: float) -> None:
+        super().__init__()
+        self.level = level
+
+    def value(self) -> float:
+        """Return that level."""
+        return self.level
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return reviving(self.level)
+
+
+class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name
+    """Stop a sweep at the first cotangent that is NaN or infinite, naming the operation and its source line.
+
+    It needs to be on during the sweep only: source lines are always recorded. Functions that `jit` has traced are not
+    looked into; call them without `jit` to find an operation.
+
+    >>> import wengert as wg, wengert.numpy as wnp
+    >>> x = wg.tensor(0.0, requires_grad=True)
+    >>> y = wnp.sqrt(x)
+    >>> with detect_anomaly():
+    ...     y.backward()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    wengert.errors.NumericalError: sqrt: ...
+    """
+
+    attribute = "anomaly"
+
+    def value(self) -> bool:
+        """On."""
+        return True
