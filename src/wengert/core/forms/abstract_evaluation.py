@@ -1,6 +1,6 @@
 """Shapes, dtypes and memory order of results: what a primitive gives, without computing it.
 
-A primitive's form tells (see `wengert.core.forms.form`), once for each with the same shapes, dtypes, strides and parameters.
+A primitive's form tells (see `form`), once for each with the same shapes, dtypes, strides and parameters.
 """
 
 from __future__ import annotations

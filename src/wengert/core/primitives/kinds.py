@@ -1,7 +1,7 @@
 """Primitives by the kind of their Jacobian: what the author gives, and the vjp that follows from it.
 
-The constructor of a kind takes what the author gives; `wengert.core.primitives.declare` has the functions that also enter the
-primitive in the registry. The rules are as `wengert.core.primitives.rule` says.
+The constructor of a kind takes what the author gives; `declare` has the functions that also enter the primitive in the
+registry. The rules are as `rule` says.
 """
 
 from __future__ import annotations
