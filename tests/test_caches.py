@@ -20,7 +20,7 @@ from wengert.core.diagnostics.source_positions import FILES, MARKS, is_own
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import core_ranks
 from wengert.core.graph.identity import content
-from wengert.core.memory.buffers import possible_aliases
+from wengert.core.memory import possible_aliases
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
 from wengert.core.values.frozen import freeze
