@@ -125,9 +125,8 @@ def copied(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
 def require_fit(name: str, result: Any, target: Any) -> None:
     """Raise unless a result has the shape of what it is to be written into, and casts to its dtype as NumPy's do."""
     kind = "a Tensor" if type(target) is Tensor else "an ndarray"
-    if type(target) is Tensor and type(target._trace) is Masked:  # nobody knows its shape
-        pass
-    elif result.shape != target.shape:
+    is_masked = type(target) is Tensor and type(target._trace) is Masked  # nobody knows its shape
+    if not is_masked and result.shape != target.shape:
         raise ShapeError(
             describe(
                 name,
@@ -136,11 +135,12 @@ def require_fit(name: str, result: Any, target: Any) -> None:
                 "Use the operation that makes a new Tensor",
             )
         )
-    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+    before, after = result.dtype, target.dtype
+    if before is not after and not np.can_cast(before, after, "same_kind"):
         raise DtypeError(
             describe(
                 name,
-                f"a result of dtype {result.dtype} for {kind} of dtype {target.dtype}",
+                f"a result of dtype {before} for {kind} of dtype {after}",
                 "a dtype that casts within its kind is needed to write in place",
                 f"Convert the {kind.split()[1]} with .astype first",
             )

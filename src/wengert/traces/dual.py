@@ -26,6 +26,7 @@ from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.primitives.rule import Rule
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.values.dispatch import apply, at_once, weakened
+from wengert.core.values.evaluation import evaluated
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.values.trace import next_level
@@ -266,7 +267,10 @@ class Dual(Transient):
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> Tensor:
         """Compute an elementwise operation; only rules of singular ones can divide by zero without meaning it."""
-        out = unwrapped(apply(primitive, *values, **params))
+        if Tensor in map(type, values):
+            out = unwrapped(apply(primitive, *values, **params))
+        else:
+            out = evaluated(primitive, values, params)
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
