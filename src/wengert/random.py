@@ -143,14 +143,9 @@ def words_of(name: str, source: Any, count: int, domain: int = DRAW, start: Any 
     """Return random words of a key."""
     x = as_tensor(source)
     if x.dtype != np.uint64 or x.shape != (2,):
-        raise DtypeError(
-            describe(
-                name,
-                f"{shown(source)}, of shape {x.shape} and dtype {x.dtype}, as the key",
-                "two words of dtype uint64 are needed",
-                "Make one with wengert.random.key or split; use vmap for one call for each of several keys",
-            )
-        )
+        given = f"{shown(source)}, of shape {x.shape} and dtype {x.dtype}, as the key"
+        action = "Make one with wengert.random.key or split; use vmap for one call for each of several keys"
+        raise DtypeError(describe(name, given, "two words of dtype uint64 are needed", action))
     return apply(primitives.words, x, start, count=count, domain=domain)
 
 
@@ -220,14 +215,9 @@ def number(value: Any) -> Any:
 def unlike_shape(name: str, parameter: str, value: Any) -> Any:
     """Return the first parameter of a distribution, which must not look like a shape, as it is the shape in JAX."""
     if isinstance(value, tuple) and all(type(entry) is int for entry in value):
-        raise UsageError(
-            describe(
-                name,
-                f"the tuple {value} for {parameter}",
-                "a number or an array is needed there",
-                f"Write size={value} if it is the shape, or make it a list",
-            )
-        )
+        given = f"the tuple {value} for {parameter}"
+        needed = "a number or an array is needed there"
+        raise UsageError(describe(name, given, needed, f"Write size={value} if it is the shape, or make it a list"))
     return number(value)
 
 
@@ -637,9 +627,8 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
     """Return the places of a choice."""
     count = math.prod(shape)
     if p is not None and p.shape != (length,):
-        raise ShapeError(
-            describe("choice", f"p of shape {p.shape} for {length} slices", "one for each is needed", "Correct p")
-        )
+        given = f"p of shape {p.shape} for {length} slices"
+        raise ShapeError(describe("choice", given, "one for each is needed", "Correct p"))
     known = None if p is None else elements(p)
     if known is not None:
         require_probabilities(known, 0 if replace else count)

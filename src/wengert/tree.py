@@ -100,14 +100,8 @@ class Structure:
         """
         given = as_items("tree.unflatten", "leaves", leaves)
         if len(given) != self.size:
-            raise UsageError(
-                describe(
-                    "tree.unflatten",
-                    f"{len(given)} leaves",
-                    f"{self.size} are needed",
-                    "Take them from containers of the same structure",
-                )
-            )
+            action = "Take them from containers of the same structure"
+            raise UsageError(describe("tree.unflatten", f"{len(given)} leaves", f"{self.size} are needed", action))
         return _tree.unflatten(self._definition, given)
 
     def __eq__(self, other: object) -> bool:
@@ -214,14 +208,8 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = N
     for other in rest:
         columns.append(_tree.flatten(other, is_leaf))
         if columns[-1][1] != columns[0][1]:
-            raise UsageError(
-                describe(
-                    "tree.map",
-                    f"{Structure(columns[0][1])} and {Structure(columns[-1][1])}",
-                    "containers of one structure are needed",
-                    "Build them alike",
-                )
-            )
+            given = f"{Structure(columns[0][1])} and {Structure(columns[-1][1])}"
+            raise UsageError(describe("tree.map", given, "containers of one structure are needed", "Build them alike"))
     return _tree.unflatten(
         columns[0][1], [function(*row) for row in zip(*(found for found, _ in columns), strict=True)]
     )
@@ -272,14 +260,9 @@ def raveled(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]
 
     def back(vector: Any) -> Any:
         if np.shape(vector) != (sum(sizes),):
-            raise ShapeError(
-                describe(
-                    name,
-                    f"shape {np.shape(vector)} for the way back",
-                    f"shape ({sum(sizes)},) is needed",
-                    "Pass a vector with the elements of all leaves",
-                )
-            )
+            given = f"shape {np.shape(vector)} for the way back"
+            needed = f"shape ({sum(sizes)},) is needed"
+            raise ShapeError(describe(name, given, needed, "Pass a vector with the elements of all leaves"))
         parts, start = [], 0
         for shape, dtype, size, form in zip(shapes, dtypes, sizes, forms, strict=True):
             part = np.reshape(vector[start : start + size], shape)
@@ -367,45 +350,24 @@ def register(
     if kind is None:
         return lambda found: register(found, take_apart, put_together, static=static)
     if isinstance(static, str):
-        raise UsageError(
-            describe("tree.register", f"static={static!r}", "a list of names is needed", f"Write [{static!r}]")
-        )
+        given = f"static={static!r}"
+        raise UsageError(describe("tree.register", given, "a list of names is needed", f"Write [{static!r}]"))
     if take_apart is not None and static:
-        raise UsageError(
-            describe(
-                "tree.register",
-                "take_apart beside static attributes",
-                "one of them is needed",
-                "Let take_apart return what is static as its second result",
-            )
-        )
+        given = "take_apart beside static attributes"
+        action = "Let take_apart return what is static as its second result"
+        raise UsageError(describe("tree.register", given, "one of them is needed", action))
     if not isinstance(kind, type) or (take_apart is None) != (put_together is None):
-        raise UsageError(
-            describe(
-                "tree.register",
-                f"{kind!r:.60}" if not isinstance(kind, type) else "one of take_apart and put_together",
-                "a class, and both functions or none, are needed",
-                "Write @wengert.tree.register above the class",
-            )
-        )
+        given = f"{kind!r:.60}" if not isinstance(kind, type) else "one of take_apart and put_together"
+        needed = "a class, and both functions or none, are needed"
+        raise UsageError(describe("tree.register", given, needed, "Write @wengert.tree.register above the class"))
     if _containers.is_container(kind):
-        raise UsageError(
-            describe(
-                "tree.register",
-                f"{kind.__name__}, which is a container already",
-                "another class is needed",
-                "Leave it out, or mark static fields with wengert.tree.static",
-            )
-        )
+        given = f"{kind.__name__}, which is a container already"
+        action = "Leave it out, or mark static fields with wengert.tree.static"
+        raise UsageError(describe("tree.register", given, "another class is needed", action))
     if take_apart is None and not kind.__dictoffset__ and not _containers.slots_of(kind):
-        raise UsageError(
-            describe(
-                "tree.register",
-                f"{kind.__name__}, whose instances have no attributes of their own",
-                "functions that take one apart and put one together are needed",
-                "Pass take_apart and put_together",
-            )
-        )
+        given = f"{kind.__name__}, whose instances have no attributes of their own"
+        needed = "functions that take one apart and put one together are needed"
+        raise UsageError(describe("tree.register", given, needed, "Pass take_apart and put_together"))
     if take_apart is None or put_together is None:
         _containers.register_attributes(kind, frozenset(static))
     else:

@@ -62,9 +62,8 @@ def cumulative(
     """Return running results as the array API defines them."""
     t: Any = np.atleast_1d(as_tensor(x))
     if axis is None and t.ndim > 1:
-        raise ShapeError(
-            describe(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
-        )
+        given = f"shape {t.shape} without axis"
+        raise ShapeError(describe(name, given, "an axis is needed for more than one", "Pass axis="))
     axis = normalize_axis_index(axis or 0, t.ndim)
     result = accumulated(t, ufunc, axis, dtype_within(t, dtype, out))
     if include_initial:

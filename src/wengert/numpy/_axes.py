@@ -77,14 +77,9 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     ndim = x.ndim
     order = normalize_axis_tuple(axes, ndim)
     if len(order) != ndim:
-        raise ShapeError(
-            describe(
-                "transpose",
-                f"{len(order)} axes for a shape {x.shape}",
-                f"all {ndim} are needed",
-                "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once",
-            )
-        )
+        given = f"{len(order)} axes for a shape {x.shape}"
+        action = "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once"
+        raise ShapeError(describe("transpose", given, f"all {ndim} are needed", action))
     return permuted(x, {"axes": order})
 
 
@@ -93,14 +88,8 @@ def matrix_transpose(x: Any, /) -> Any:
     """Return a view with the last two axes exchanged; see `numpy.matrix_transpose`."""
     matrices = array_operand("matrix_transpose", x)
     if matrices.ndim < 2:
-        raise ShapeError(
-            describe(
-                "matrix_transpose",
-                f"an array of shape {matrices.shape}",
-                "at least two axes are needed",
-                "Reshape it to a matrix",
-            )
-        )
+        given = f"an array of shape {matrices.shape}"
+        raise ShapeError(describe("matrix_transpose", given, "at least two axes are needed", "Reshape it to a matrix"))
     return swapaxes(matrices, -1, -2)
 
 
@@ -129,11 +118,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     sources = normalize_axis_tuple(source, x.ndim, "source")
     places = normalize_axis_tuple(destination, x.ndim, "destination")
     if len(sources) != len(places):
-        raise ShapeError(
-            describe(
-                "moveaxis", f"{len(sources)} sources and {len(places)} destinations", "as many are needed", "Pair them"
-            )
-        )
+        given = f"{len(sources)} sources and {len(places)} destinations"
+        raise ShapeError(describe("moveaxis", given, "as many are needed", "Pair them"))
     order = [i for i in range(x.ndim) if i not in sources]
     for place, moved in sorted(zip(places, sources, strict=True)):
         order.insert(place, moved)
@@ -147,14 +133,9 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     moved = normalize_axis_index(axis, x.ndim)
     end = operator.index(start) + (x.ndim if start < 0 else 0)
     if not 0 <= end <= x.ndim:
-        raise ShapeError(
-            describe(
-                "rollaxis",
-                f"start={start} for an array of {x.ndim} axes",
-                f"a place from {-x.ndim} to {x.ndim} is needed",
-                "Use numpy.moveaxis",
-            )
-        )
+        given = f"start={start} for an array of {x.ndim} axes"
+        needed = f"a place from {-x.ndim} to {x.ndim} is needed"
+        raise ShapeError(describe("rollaxis", given, needed, "Use numpy.moveaxis"))
     return moveaxis(x, moved, end - 1 if moved < end else end)
 
 

@@ -230,9 +230,8 @@ def normalised(axes: Any, ndim: int) -> tuple[int, ...]:
     listed = [axes] if isinstance(axes, int | np.integer) else as_items("tensordot", "axes", axes)
     found = tuple([normalize_axis_index(as_whole("tensordot", "an axis", i), ndim) for i in listed])
     if len(set(found)) != len(found):
-        raise UsageError(
-            describe("tensordot", f"axes {found}", "each axis at most once is needed", "Leave out the repetition")
-        )
+        given = f"axes {found}"
+        raise UsageError(describe("tensordot", given, "each axis at most once is needed", "Leave out the repetition"))
     return found
 
 
@@ -307,9 +306,8 @@ def einsum_of_one(subscripts: str, x: Tensor) -> Any:
 def einsum_operands(operands: tuple[Any, ...]) -> tuple[sums.Subscripts, list[Any]]:
     """Return the subscripts and the arrays of a call in either of the forms of `einsum`."""
     if not operands:
-        raise UsageError(
-            describe("einsum", "no arguments", "subscripts and operands are needed", "Pass them, as to numpy.einsum")
-        )
+        needed = "subscripts and operands are needed"
+        raise UsageError(describe("einsum", "no arguments", needed, "Pass them, as to numpy.einsum"))
     if isinstance(operands[0], str):
         return operands[0], list(operands[1:])
     lists = [*operands[1::2], *(operands[-1:] if len(operands) % 2 else ())]

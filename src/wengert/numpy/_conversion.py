@@ -37,28 +37,17 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     if dtype == tensor.dtype and not copy:
         return tensor
     if dtype.kind not in "biufc" and innermost_trace(tensor) is not None:
-        raise GraphError(
-            describe(
-                "astype",
-                f"dtype {dtype} for a Tensor that is being differentiated or traced",
-                "a numeric dtype is needed",
-                "Call .detach() first",
-            )
-        )
+        given = f"dtype {dtype} for a Tensor that is being differentiated or traced"
+        raise GraphError(describe("astype", given, "a numeric dtype is needed", "Call .detach() first"))
     return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
 def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -> Any:
     """Return the elements converted to another dtype, as NumPy's method does."""
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
-        raise DtypeError(
-            describe(
-                "astype",
-                f"a Tensor of dtype {x.dtype} for dtype {np.dtype(dtype)}",
-                f"a conversion by the rule {casting!r} is needed",
-                "Pass casting='unsafe'",
-            )
-        )
+        given = f"a Tensor of dtype {x.dtype} for dtype {np.dtype(dtype)}"
+        needed = f"a conversion by the rule {casting!r} is needed"
+        raise DtypeError(describe("astype", given, needed, "Pass casting='unsafe'"))
     if x._trace is not None and np.dtype(dtype).kind in "iu":
         x._refuse_draws()
     result = astype(x, dtype, copy=copy)

@@ -328,9 +328,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     """Return numbers evenly spaced by their ratio; see `numpy.geomspace`."""
     first, last = as_tensor(start), as_tensor(stop)
     if any(is_concrete(x) and np.any(x == 0) for x in (first, last)):
-        raise UsageError(
-            describe("geomspace", "an end that is zero", "ratios need ends other than zero", "Use linspace")
-        )
+        given = "an end that is zero"
+        raise UsageError(describe("geomspace", given, "ratios need ends other than zero", "Use linspace"))
     common = np.result_type(first.dtype, last.dtype, float, np.zeros((), dtype).dtype)
     first, last = first.astype(common), last.astype(common)
     sign = np.sign(first)

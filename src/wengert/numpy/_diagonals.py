@@ -73,9 +73,8 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.ndim == 1:
         return diagonal_matrix(x, k)
     if x.ndim != 2:
-        raise ShapeError(
-            describe("diag", f"an array of shape {x.shape}", "one axis or two are needed", "Use numpy.diagonal")
-        )
+        given = f"an array of shape {x.shape}"
+        raise ShapeError(describe("diag", given, "one axis or two are needed", "Use numpy.diagonal"))
     return diagonal(x, k)
 
 

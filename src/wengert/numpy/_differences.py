@@ -95,14 +95,9 @@ def flat_end(name: str, value: Any, dtype: Any) -> Tensor:
     """Return values to put before or after differences, in their dtype."""
     found = as_tensor(value).reshape(-1)
     if not np.can_cast(found.dtype, dtype, "same_kind"):
-        raise DtypeError(
-            describe(
-                "ediff1d",
-                f"{name} of dtype {found.dtype} for an array of dtype {dtype}",
-                "a dtype that casts within its kind is needed",
-                "Convert one of them with .astype",
-            )
-        )
+        given = f"{name} of dtype {found.dtype} for an array of dtype {dtype}"
+        needed = "a dtype that casts within its kind is needed"
+        raise DtypeError(describe("ediff1d", given, needed, "Convert one of them with .astype"))
     return found if found.dtype == dtype else found.astype(dtype)
 
 
@@ -115,14 +110,9 @@ def spacing(distances: Any, length: int) -> Any:
     if not x.ndim:
         return distances
     if x.ndim != 1 or len(x) != length:
-        raise ShapeError(
-            describe(
-                "gradient",
-                f"coordinates of shape {x.shape} for an axis of length {length}",
-                "a scalar, or one coordinate for each element, is needed",
-                "Pass one array of coordinates for each axis",
-            )
-        )
+        given = f"coordinates of shape {x.shape} for an axis of length {length}"
+        needed = "a scalar, or one coordinate for each element, is needed"
+        raise ShapeError(describe("gradient", given, needed, "Pass one array of coordinates for each axis"))
     steps = diff(x if x.dtype.kind not in "iub" else x.astype(float))
     if innermost_trace(x) is None and np.all(steps == steps[0]):
         return steps[0]
@@ -136,14 +126,9 @@ def spacings(f: Tensor, axes: Sequence[int], varargs: Sequence[Any]) -> list[Any
     if len(varargs) == 1 and np.ndim(varargs[0]) == 0:
         return list(varargs) * len(axes)
     if len(varargs) != len(axes):
-        raise TypeError(
-            describe(
-                "gradient",
-                f"{len(varargs)} spacings for {len(axes)} axes",
-                "none, one scalar, or one for each axis is needed",
-                "Pass as many as there are axes",
-            )
-        )
+        given = f"{len(varargs)} spacings for {len(axes)} axes"
+        needed = "none, one scalar, or one for each axis is needed"
+        raise TypeError(describe("gradient", given, needed, "Pass as many as there are axes"))
     return [spacing(distances, f.shape[axis]) for distances, axis in zip(varargs, axes, strict=True)]
 
 
@@ -202,14 +187,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     results = []
     for i, h in zip(axes, spacings(x, axes, varargs), strict=True):
         if x.shape[i] < edge_order + 1:
-            raise ShapeError(
-                describe(
-                    "gradient",
-                    f"{x.shape[i]} elements along axis {i}",
-                    f"at least {edge_order + 1} are needed for edge_order={edge_order}",
-                    "Leave the axis out, or sample more points",
-                )
-            )
+            given = f"{x.shape[i]} elements along axis {i}"
+            needed = f"at least {edge_order + 1} are needed for edge_order={edge_order}"
+            raise ShapeError(describe("gradient", given, needed, "Leave the axis out, or sample more points"))
         first, last = (edge_difference(x, i, h, edge_order, last=end) for end in (False, True))
         found: Any = np.concatenate([first, inner_differences(x, i, h), last], axis=i)
         results.append(laid_as(found if found.dtype == x.dtype else found.astype(x.dtype), x))

@@ -36,11 +36,8 @@ def length(name: str, n: Any) -> int:
     """Return a number of elements that is not zero."""
     count = operator.index(n)
     if count < 1:
-        raise ValueError(
-            describe(
-                name, f"{count} elements to transform", "one at least is needed", "Pass n=, or leave empty axes out"
-            )
-        )
+        given = f"{count} elements to transform"
+        raise ValueError(describe(name, given, "one at least is needed", "Pass n=, or leave empty axes out"))
     return count
 
 
@@ -54,9 +51,8 @@ def along_axis(name: str, primitive: Primitive, summary: str, default: Callable[
         place = normalize_axis_index(axis, x.ndim)
         count = length(name, default(x.shape[place]) if n is None else n)
         if name == "rfft" and x.dtype.kind == "c":
-            raise TypeError(
-                describe("rfft", f"dtype {x.dtype}", "real elements are needed", "Use fft, or pass the real part")
-            )
+            given = f"dtype {x.dtype}"
+            raise TypeError(describe("rfft", given, "real elements are needed", "Use fft, or pass the real part"))
         return with_out(name, transformed(x, {"n": count, "axis": place, "norm": normalisation(name, norm)}), out)
 
     return function

@@ -40,9 +40,8 @@ def whole(name: str, indices: Any) -> Any:
         return found
     if found.dtype.kind == "b" or (found.size == 0 and type(indices) is not Tensor):
         return found.astype(np.intp)
-    raise IndexError(
-        describe(name, f"indices of dtype {found.dtype}", "integers are needed", "Convert them with .astype(int)")
-    )
+    given = f"indices of dtype {found.dtype}"
+    raise IndexError(describe(name, given, "integers are needed", "Convert them with .astype(int)"))
 
 
 @implements(np.take)
@@ -73,14 +72,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
     """Return the index of every position that `indices` names along an axis."""
     if indices.ndim != len(shape):
-        raise ShapeError(
-            describe(
-                name,
-                f"indices of shape {indices.shape} for an array of shape {shape}",
-                "as many axes are needed",
-                "Reshape the indices",
-            )
-        )
+        given = f"indices of shape {indices.shape} for an array of shape {shape}"
+        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape the indices"))
     parts: list[Any] = []
     for i, n in enumerate(shape):
         line = [1] * len(shape)
@@ -231,14 +224,8 @@ def masked(name: str, target: Tensor, mask: Any) -> Any:
     """Return a mask as truth values in the target's shape."""
     found = np.asarray(concrete(name, mask)).astype(bool)
     if found.size != target.size:
-        raise ShapeError(
-            describe(
-                name,
-                f"a mask of shape {found.shape} for a Tensor of shape {target.shape}",
-                "a mask of the same size is needed",
-                "Broadcast the mask",
-            )
-        )
+        given = f"a mask of shape {found.shape} for a Tensor of shape {target.shape}"
+        raise ShapeError(describe(name, given, "a mask of the same size is needed", "Broadcast the mask"))
     return found.reshape(target.shape)
 
 
@@ -250,14 +237,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         return
     shape = a.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
-        raise ShapeError(
-            describe(
-                "fill_diagonal",
-                f"a Tensor of shape {shape}",
-                "at least two axes are needed, of equal length if there are more than two",
-                "Index the diagonal directly",
-            )
-        )
+        needed = "at least two axes are needed, of equal length if there are more than two"
+        raise ShapeError(describe("fill_diagonal", f"a Tensor of shape {shape}", needed, "Index the diagonal directly"))
     step = 1 + int(np.cumprod(shape[:-1]).sum()) if len(shape) > 2 else shape[1] + 1
     end = shape[1] ** 2 if len(shape) == 2 and not wrap else None
     set_flat(a, np.arange(a.size)[:end:step], val)

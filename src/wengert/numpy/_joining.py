@@ -68,14 +68,9 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     xs = operands("stack", arrays)
     shapes = {x.shape for x in xs}
     if len(shapes) != 1:
-        raise ShapeError(
-            describe(
-                "stack",
-                f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays",
-                "at least one array, and equal shapes, are needed",
-                "Broadcast them first",
-            )
-        )
+        given = f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays"
+        needed = "at least one array, and equal shapes, are needed"
+        raise ShapeError(describe("stack", given, needed, "Broadcast them first"))
     along = normalize_axis_index(axis, xs[0].ndim + 1)
     result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("stack", result, out)
@@ -145,9 +140,8 @@ def depth_of(arrays: Any) -> int:
     depths = {depth_of(item) for item in arrays}
     if len(depths) != 1:
         given = f"lists nested {sorted(depths)} deep" if depths else "an empty list"
-        raise ShapeError(
-            describe("block", given, "lists of equal depth, not empty, are needed", "Complete the nested lists")
-        )
+        needed = "lists of equal depth, not empty, are needed"
+        raise ShapeError(describe("block", given, needed, "Complete the nested lists"))
     return 1 + depths.pop()
 
 
@@ -381,18 +375,14 @@ def insertion_places(obj: Any, length: int) -> np.ndarray[Any, Any]:
         return np.arange(*obj.indices(length))
     places = np.asarray(obj)
     if places.ndim > 1:
-        raise ShapeError(
-            describe("insert", f"indices of shape {places.shape}", "at most one axis is needed", "Flatten them")
-        )
+        given = f"indices of shape {places.shape}"
+        raise ShapeError(describe("insert", given, "at most one axis is needed", "Flatten them"))
     if places.dtype == bool:
         return np.flatnonzero(places)
     places = places.astype(np.intp) if places.size == 0 else places
     if np.any((places < -length) | (places > length)):
-        raise IndexError(
-            describe(
-                "insert", f"index {obj}", f"indices from {-length} to {length} are needed", "Insert within the axis"
-            )
-        )
+        needed = f"indices from {-length} to {length} are needed"
+        raise IndexError(describe("insert", f"index {obj}", needed, "Insert within the axis"))
     return np.where(places < 0, places + length, places)
 
 
@@ -410,9 +400,8 @@ def as_slice(indices: np.ndarray[Any, Any]) -> Any:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return the coordinates of a grid; see `numpy.meshgrid`."""
     if indexing not in ("xy", "ij"):
-        raise UsageError(
-            describe("meshgrid", f"indexing={indexing!r}", '"xy" or "ij" is needed', "Choose one of the two")
-        )
+        given = f"indexing={indexing!r}"
+        raise UsageError(describe("meshgrid", given, '"xy" or "ij" is needed', "Choose one of the two"))
     ndim = len(xi)
     order = list(range(ndim))
     if indexing == "xy" and ndim > 1:

@@ -114,9 +114,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
 def finite(name: str, x: Any) -> Any:
     """Return a matrix, after it was looked whether all elements that are known are finite."""
     if is_concrete(x) and not np.isfinite(raw(x)).all():
-        raise np.linalg.LinAlgError(
-            describe(name, "infinite or NaN elements", "finite ones are needed", "Look at where they come from")
-        )
+        given = "infinite or NaN elements"
+        raise np.linalg.LinAlgError(describe(name, given, "finite ones are needed", "Look at where they come from"))
     return x
 
 
@@ -199,14 +198,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """Return the solution of least squares, residuals, rank and singular values; see `numpy.linalg.lstsq`."""
     x, y = array("lstsq", a), array("lstsq", b)
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise np.linalg.LinAlgError(
-            describe(
-                "lstsq",
-                f"shapes {x.shape} and {y.shape}",
-                "a matrix, and a vector or matrix with as many rows are needed",
-                "Reshape them",
-            )
-        )
+        needed = "a matrix, and a vector or matrix with as many rows are needed"
+        raise np.linalg.LinAlgError(describe("lstsq", f"shapes {x.shape} and {y.shape}", needed, "Reshape them"))
     columns = y[:, None] if y.ndim == 1 else y
     solution, *rest = with_residuals(x, y, apply(least_squares.lstsq, x, columns, rcond=rcond))
     return solution[:, 0] if y.ndim == 1 else solution, *rest
@@ -247,14 +240,9 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     shape = x.shape[y.ndim - x.ndim :] if x.ndim > y.ndim else ()
     count = math.prod(shape)
     if math.prod(x.shape) != count**2:
-        raise np.linalg.LinAlgError(
-            describe(
-                "tensorsolve",
-                f"shapes {x.shape} and {y.shape}",
-                "as many unknowns, along the last axes, as equations, along the first, are needed",
-                "Reshape them, or name the axes of the unknowns with axes=",
-            )
-        )
+        needed = "as many unknowns, along the last axes, as equations, along the first, are needed"
+        action = "Reshape them, or name the axes of the unknowns with axes="
+        raise np.linalg.LinAlgError(describe("tensorsolve", f"shapes {x.shape} and {y.shape}", needed, action))
     return np.reshape(solve(np.reshape(x, (count, count)), np.ravel(y)), shape)
 
 
@@ -263,9 +251,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     """Return the inverse of a linear map of arrays with several axes; see `numpy.linalg.tensorinv`."""
     x = array("tensorinv", a)
     if ind <= 0:
-        raise ValueError(
-            describe("tensorinv", f"ind={ind}", "a positive number of axes is needed", "Leave it out for 2")
-        )
+        given = f"ind={ind}"
+        raise ValueError(describe("tensorinv", given, "a positive number of axes is needed", "Leave it out for 2"))
     inverse = inv(np.reshape(x, (math.prod(x.shape[ind:]), -1)))
     return np.reshape(inverse, (*x.shape[ind:], *x.shape[:ind]))
 

@@ -37,12 +37,8 @@ def known(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
     """Return square matrices whose function may be complex where they are real, as their elements say."""
     x = square(name, value, error)
     if x.dtype.kind != "c" and not is_concrete(x):
-        raise GraphError(
-            describe(
-                name,
-                f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
-                "complex elements are needed, because it depends on real ones whether results are real",
-                "Convert it with .astype(complex), and take .real of a result that is known to be real",
-            )
-        )
+        given = f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes"
+        needed = "complex elements are needed, because it depends on real ones whether results are real"
+        action = "Convert it with .astype(complex), and take .real of a result that is known to be real"
+        raise GraphError(describe(name, given, needed, action))
     return x

@@ -43,9 +43,8 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """Return the products of every element with every element; see `numpy.linalg.outer`."""
     x, y = array("outer", x1), array("outer", x2)
     if x.ndim != 1 or y.ndim != 1:
-        raise ShapeError(
-            describe("outer", f"shapes {x.shape} and {y.shape}", "one axis each is needed", "Use wengert.numpy.outer")
-        )
+        given = f"shapes {x.shape} and {y.shape}"
+        raise ShapeError(describe("outer", given, "one axis each is needed", "Use wengert.numpy.outer"))
     return outer_product(x, y)
 
 
@@ -54,14 +53,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross products of vectors of space; see `numpy.linalg.cross`."""
     x, y = array("cross", x1), array("cross", x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise ShapeError(
-            describe(
-                "cross",
-                f"shapes {x.shape} and {y.shape}",
-                f"vectors with 3 elements along axis {axis} are needed",
-                "Append a zero to vectors of the plane",
-            )
-        )
+        given = f"shapes {x.shape} and {y.shape}"
+        needed = f"vectors with 3 elements along axis {axis} are needed"
+        raise ShapeError(describe("cross", given, needed, "Append a zero to vectors of the plane"))
     return _contractions.cross(x, y, axis=axis)
 
 
@@ -71,9 +65,8 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     factors = [array("multi_dot", x) for x in arrays]
     dot: Any = _contractions.dot
     if len(factors) < 2:
-        raise UsageError(
-            describe("multi_dot", f"{len(factors)} arrays", "at least two are needed", "Pass the factors as a list")
-        )
+        given = f"{len(factors)} arrays"
+        raise UsageError(describe("multi_dot", given, "at least two are needed", "Pass the factors as a list"))
     if len(factors) == 2:
         return dot(*factors, out=out)
     first, last = factors[0].ndim, factors[-1].ndim
@@ -82,14 +75,9 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     if last == 1:
         factors[-1] = factors[-1][None, :].T
     if any(x.ndim != 2 for x in factors):
-        raise ShapeError(
-            describe(
-                "multi_dot",
-                f"shapes {', '.join(str(x.shape) for x in factors)}",
-                "matrices are needed, or vectors at the ends",
-                "Use matmul for stacks of matrices",
-            )
-        )
+        given = f"shapes {', '.join(str(x.shape) for x in factors)}"
+        needed = "matrices are needed, or vectors at the ends"
+        raise ShapeError(describe("multi_dot", given, needed, "Use matmul for stacks of matrices"))
     splits = cheapest_splits((*(x.shape[0] for x in factors), factors[-1].shape[1]))
 
     def product(start: int, stop: int) -> Any:

@@ -40,9 +40,8 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
     """Raise a UsageError for options of a ufunc that are not at their defaults."""
     unknown = sorted(key for key, value in options.items() if key not in DEFAULTS or DEFAULTS[key] != value)
     if unknown:
-        raise refusal(
-            UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
-        )
+        given = f"options {unknown}"
+        raise UsageError(describe(name, given, f"{supported} alone are supported", "Leave them out"))
 
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
@@ -66,16 +65,9 @@ def writes(name: str, out: Any, where: Any) -> bool:
     """Tell whether `out=` says where to write; `where=` needs it."""
     if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
-            raise refusal(
-                UsageError(
-                    describe(
-                        name,
-                        "where= without out=",
-                        "out= is needed, because the other elements would be uninitialised",
-                        "Pass out=, or use wengert.numpy.where",
-                    )
-                )
-            )
+            given = "where= without out="
+            needed = "out= is needed, because the other elements would be uninitialised"
+            raise UsageError(describe(name, given, needed, "Pass out=, or use wengert.numpy.where"))
         return False
     return True
 
@@ -101,16 +93,9 @@ def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
         reason, otherwise = "holds numbers", ""
         if is_concrete(result):
             reason, otherwise = "would lose the gradient", ", or call .detach().numpy() on the operands"
-        raise refusal(
-            DtypeError(
-                describe(
-                    name,
-                    f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
-                    f"a Tensor is needed, because an ndarray {reason}",
-                    f"Make the array with wengert.numpy{otherwise}",
-                )
-            )
-        )
+        given = f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}"
+        needed = f"a Tensor is needed, because an ndarray {reason}"
+        raise refusal(DtypeError(describe(name, given, needed, f"Make the array with wengert.numpy{otherwise}")))
     result = as_tensor(result if where is True else np.where(where, result, out))
     require_fit(name, result, out)
     return partial(replace, name, out, result)
@@ -127,24 +112,14 @@ def require_fit(name: str, result: Any, target: Any) -> None:
     kind = "a Tensor" if type(target) is Tensor else "an ndarray"
     is_masked = type(target) is Tensor and type(target._trace) is Masked  # nobody knows its shape
     if not is_masked and result.shape != target.shape:
-        raise ShapeError(
-            describe(
-                name,
-                f"a result of shape {result.shape} for {kind} of shape {target.shape}",
-                "the same shape is needed to write in place",
-                "Use the operation that makes a new Tensor",
-            )
-        )
+        given = f"a result of shape {result.shape} for {kind} of shape {target.shape}"
+        needed = "the same shape is needed to write in place"
+        raise ShapeError(describe(name, given, needed, "Use the operation that makes a new Tensor"))
     before, after = result.dtype, target.dtype
     if before is not after and not np.can_cast(before, after, "same_kind"):
-        raise DtypeError(
-            describe(
-                name,
-                f"a result of dtype {before} for {kind} of dtype {after}",
-                "a dtype that casts within its kind is needed to write in place",
-                f"Convert the {kind.split()[1]} with .astype first",
-            )
-        )
+        given = f"a result of dtype {before} for {kind} of dtype {after}"
+        needed = "a dtype that casts within its kind is needed to write in place"
+        raise DtypeError(describe(name, given, needed, f"Convert the {kind.split()[1]} with .astype first"))
 
 
 def replace(name: str, target: Tensor, result: Any) -> Tensor:

@@ -102,14 +102,8 @@ def checked_option(mode: Any, given: dict[str, Any]) -> Any:
         )
     unknown = set(given) - {OPTIONS[mode]}
     if unknown:
-        raise UsageError(
-            describe(
-                "pad",
-                f"the options {sorted(unknown)} for mode {mode!r}",
-                f"{OPTIONS[mode]} alone is allowed" if OPTIONS[mode] else "none is allowed",
-                "Leave them out",
-            )
-        )
+        needed = f"{OPTIONS[mode]} alone is allowed" if OPTIONS[mode] else "none is allowed"
+        raise UsageError(describe("pad", f"the options {sorted(unknown)} for mode {mode!r}", needed, "Leave them out"))
     return given.get(OPTIONS[mode] or "")
 
 
@@ -138,9 +132,8 @@ def width_pairs(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
         pad_width = chosen
     widths = np.asarray(pad_width)
     if widths.dtype.kind != "i" and widths.size:
-        raise DtypeError(
-            describe("pad", f"pad_width of dtype {widths.dtype}", "whole numbers are needed", "Convert them to int")
-        )
+        given = f"pad_width of dtype {widths.dtype}"
+        raise DtypeError(describe("pad", given, "whole numbers are needed", "Convert them to int"))
     return whole_pairs("pad_width", widths, ndim)
 
 
@@ -158,9 +151,8 @@ def length_pairs(lengths: Any, ndim: int, mode: str) -> Sequence[Pair]:
         return ((None, None),) * ndim
     found = whole_pairs("stat_length", np.round(lengths), ndim)
     if mode in ("maximum", "minimum") and not np.all(found):
-        raise UsageError(
-            describe("pad", f"stat_length 0 for mode {mode!r}", "elements are needed", "Pass a positive stat_length")
-        )
+        given = f"stat_length 0 for mode {mode!r}"
+        raise UsageError(describe("pad", given, "elements are needed", "Pass a positive stat_length"))
     return found
 
 
@@ -168,11 +160,8 @@ def check_extensible(x: Tensor, widths: Sequence[Pair], mode: str) -> None:
     """Raise a ShapeError if an empty axis is to be extended with what is not there."""
     for axis, (length, pair) in enumerate(zip(x.shape, widths, strict=True)):
         if length == 0 and any(pair):
-            raise ShapeError(
-                describe(
-                    "pad", f"an empty axis {axis} with mode {mode!r}", "elements are needed", 'Use the mode "constant"'
-                )
-            )
+            given = f"an empty axis {axis} with mode {mode!r}"
+            raise ShapeError(describe("pad", given, "elements are needed", 'Use the mode "constant"'))
 
 
 # Modes

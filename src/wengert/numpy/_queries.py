@@ -37,14 +37,8 @@ def size(a: Any, axis: Any = None) -> int:
 def rounded(x: Tensor, ndigits: Any) -> Any:
     """Round as NumPy's scalars do: to a Python integer, which no gradient follows, or to a scalar; arrays do not."""
     if not is_scalar(x):
-        raise DtypeError(
-            describe(
-                "round",
-                f"an array of shape {x.shape}",
-                "a scalar is needed, as by arrays of NumPy",
-                "Use numpy.round",
-            )
-        )
+        given = f"an array of shape {x.shape}"
+        raise DtypeError(describe("round", given, "a scalar is needed, as by arrays of NumPy", "Use numpy.round"))
     if ndigits is None:
         return round(concrete("round", x).item())
     if x.weak:  # Python rounds decimal digits of its numbers in its own way

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert._refusals import refusal
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.masked_selection import MANY, either
 from wengert.core.memory.write_watches import WATCHES
@@ -92,13 +91,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     low, high = options.pop("min", a_min), options.pop("max", a_max)
     dtype = options.pop("dtype", None)
     if options:
-        raise refusal(
-            UsageError(
-                describe(
-                    "clip", f"options {sorted(options)}", "a, the bounds, out and dtype are supported", "Leave them out"
-                )
-            )
-        )
+        needed = "a, the bounds, out and dtype are supported"
+        raise UsageError(describe("clip", f"options {sorted(options)}", needed, "Leave them out"))
     x = operand("clip", a)
     if dtype is not None:
         x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
@@ -124,25 +118,14 @@ def of_one_dtype(choices: Sequence[Any]) -> list[Tensor]:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """Return elements of the first choice whose condition holds; see `numpy.select`."""
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise UsageError(
-            describe(
-                "select",
-                f"{len(condlist)} conditions and {len(choicelist)} choices",
-                "as many, and at least one, are needed",
-                "Pass one choice for each condition, and default= for the rest",
-            )
-        )
+        given = f"{len(condlist)} conditions and {len(choicelist)} choices"
+        action = "Pass one choice for each condition, and default= for the rest"
+        raise UsageError(describe("select", given, "as many, and at least one, are needed", action))
     conditions = [as_tensor(condition) for condition in condlist]
     for position, condition in enumerate(conditions):
         if condition.dtype.kind != "b":
-            raise DtypeError(
-                describe(
-                    "select",
-                    f"condition {position} of dtype {condition.dtype}",
-                    "bool is needed",
-                    "Write the condition as a comparison",
-                )
-            )
+            given = f"condition {position} of dtype {condition.dtype}"
+            raise DtypeError(describe("select", given, "bool is needed", "Write the condition as a comparison"))
     converted = of_one_dtype((*choicelist, default))
     result: Any = converted.pop()
     undecided = any(map(is_selection, (*conditions, *converted, result)))
@@ -166,14 +149,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     if count == len(conditions) + 1:
         conditions.append(~functools.reduce(operator.or_, conditions))
     elif count != len(conditions):
-        raise UsageError(
-            describe(
-                "piecewise",
-                f"{len(conditions)} conditions and {count} functions",
-                "as many functions, or one more for the rest, are needed",
-                "Pass one function for each condition",
-            )
-        )
+        given = f"{len(conditions)} conditions and {count} functions"
+        needed = "as many functions, or one more for the rest, are needed"
+        raise UsageError(describe("piecewise", given, needed, "Pass one function for each condition"))
     if is_selection(x):
         chosen = x._value
         wholes = [condition._value.whole & chosen.spread_mask() for condition in conditions]
@@ -201,9 +179,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     options = of_one_dtype(choices)
     number = as_tensor(a)
     if number.dtype.kind in "fc":
-        raise DtypeError(
-            describe("choose", f"numbers of dtype {number.dtype}", "whole ones are needed", "Convert with .astype(int)")
-        )
+        given = f"numbers of dtype {number.dtype}"
+        raise DtypeError(describe("choose", given, "whole ones are needed", "Convert with .astype(int)"))
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     chosen = in_range("choose", number, len(options), mode, negative=False)
@@ -227,9 +204,8 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
     if mode == "clip":
         return np.clip(indices, 0, length - 1)
     if mode != "raise":
-        raise UsageError(
-            describe(name, f"mode={mode!r}", "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise")
-        )
+        given = f"mode={mode!r}"
+        raise UsageError(describe(name, given, "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise"))
     bad = (indices < (-length if negative else 0)) | (indices >= length)
     if not is_concrete(bad):
         apply(raised, np.any(bad), error=out_of_range(name, "an index", length))
@@ -281,9 +257,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     """Return the slices along an axis where a condition holds; see `numpy.compress`."""
     condition = as_tensor(condition)
     if condition.ndim != 1:
-        raise ShapeError(
-            describe("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
-        )
+        given = f"a condition of shape {condition.shape}"
+        raise ShapeError(describe("compress", given, "one axis is needed", "Flatten it"))
     x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
     along = normalize_axis_index(axis or 0, x.ndim)
     if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
@@ -356,14 +331,8 @@ def histogram(
 def require_weights(a: Any, bins: Any, weights: Any) -> None:
     """Raise a ShapeError or UsageError unless each element has a weight and nobody counts the bins for weights."""
     if np.shape(weights) != np.shape(a):
-        raise ShapeError(
-            describe(
-                "histogram",
-                f"weights of shape {np.shape(weights)} for data of shape {np.shape(a)}",
-                "the same shape is needed",
-                "Broadcast the weights",
-            )
-        )
+        given = f"weights of shape {np.shape(weights)} for data of shape {np.shape(a)}"
+        raise ShapeError(describe("histogram", given, "the same shape is needed", "Broadcast the weights"))
     if isinstance(bins, str):
         needed = "a number of bins, or edges, are needed beside weights"
         raise UsageError(describe("histogram", f"bins={bins!r}", needed, "Count the bins"))

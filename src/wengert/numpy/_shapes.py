@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert._refusals import refusal
 from wengert.core.diagnostics.argument_checks import as_order, shown
 from wengert.core.diagnostics.conversion_hints import is_driver_asking
 from wengert.core.diagnostics.source_positions import caller, position_of
@@ -55,9 +54,8 @@ def buffers_of(x: Tensor) -> list[Any]:
 def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
     """Return a Tensor that has as many axes as a function needs."""
     if x.ndim < ndim:
-        raise ShapeError(
-            describe(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
-        )
+        given = f"an array of shape {x.shape}"
+        raise ShapeError(describe(name, given, f"at least {ndim} axes are needed", "Reshape it first"))
     return x
 
 
@@ -136,15 +134,10 @@ def known_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
     """
     found = set(map(answer, buffers_of(x)))
     if len(found) > 1:
-        raise GraphError(
-            describe(
-                name,
-                "the elements in the order in which they lie in memory, which traced values decide",
-                "it must be known which order that is",
-                "Read them in order='C' or 'F', or copy the array so before",
-            )
-            + f"\n  {position_of(*caller())}"
-        )
+        given = "the elements in the order in which they lie in memory, which traced values decide"
+        needed = "it must be known which order that is"
+        action = "Read them in order='C' or 'F', or copy the array so before"
+        raise GraphError(describe(name, given, needed, action) + f"\n  {position_of(*caller())}")
     return found.pop()
 
 
@@ -218,14 +211,8 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     dropped = normalize_axis_tuple(axis, x.ndim)
     for i in dropped:
         if shape[i] != 1:
-            raise ShapeError(
-                describe(
-                    "squeeze",
-                    f"axis {i} of length {shape[i]}",
-                    "an axis of length one is needed",
-                    "Choose another axis",
-                )
-            )
+            given = f"axis {i} of length {shape[i]}"
+            raise ShapeError(describe("squeeze", given, "an axis of length one is needed", "Choose another axis"))
     return reshaped(x, {"shape": tuple([n for i, n in enumerate(shape) if i not in dropped]), "order": "C"})
 
 
@@ -246,14 +233,9 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     try:
         result = broadcast(x, {"shape": lengths})
     except ValueError as error:
-        raise ShapeError(
-            describe(
-                "broadcast_to",
-                f"a shape {x.shape} to be broadcast to {lengths}",
-                "a shape with equal lengths from the right, or 1, is needed",
-                "Reshape the array",
-            )
-        ) from error
+        given = f"a shape {x.shape} to be broadcast to {lengths}"
+        needed = "a shape with equal lengths from the right, or 1, is needed"
+        raise ShapeError(describe("broadcast_to", given, needed, "Reshape the array")) from error
     if result._trace is not ALIAS or is_scalar(x):  # which has no memory: no view, but read-only all the same
         forbid_writes(base_and_path(result)[0])
     return result
@@ -313,16 +295,9 @@ def sliding_window_view(
 ) -> Any:
     """Return a read-only view of all windows of a shape; see `numpy.lib.stride_tricks.sliding_window_view`."""
     if writeable:
-        raise refusal(
-            UsageError(
-                describe(
-                    "sliding_window_view",
-                    "writeable=True for a Tensor",
-                    "a read-only view is needed, because its elements overlap",
-                    "Write into the array itself",
-                )
-            )
-        )
+        given = "writeable=True for a Tensor"
+        needed = "a read-only view is needed, because its elements overlap"
+        raise UsageError(describe("sliding_window_view", given, needed, "Write into the array itself"))
     array = array_operand("sliding_window_view", x)
     window = as_shape(window_shape)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert._refusals import refusal
 from wengert.core.memory.memory_layout import with_axes_in_memory
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
@@ -40,9 +39,8 @@ def along_row(a: Any, axis: int | None) -> tuple[Tensor, int]:
 def refuse_fields(name: str, order: Any) -> None:
     """Raise a UsageError if fields to sort by are given: Tensors have none."""
     if order is not None:
-        raise UsageError(
-            describe(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
-        )
+        given = f"order={order!r}"
+        raise UsageError(describe(name, given, "arrays without fields have no order of fields", "Leave order out"))
 
 
 sorted_along = single_function(sorting.sort)
@@ -227,7 +225,7 @@ def require_known(name: str, *arrays: Any) -> None:
             needed = "a result whose shape does not depend on elements is needed"
             marked = MARKS.get(name, MARKED)
             action = f"Mark them: {marked}; choose by numpy.where. {OUTSIDE}"
-            raise refusal(GraphError(describe(name, given, needed, action)))
+            raise GraphError(describe(name, given, needed, action))
 
 
 def distinct(name: str, ar: Any, axis: int | None, equal_nan: bool) -> Any:

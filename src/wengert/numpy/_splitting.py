@@ -21,9 +21,8 @@ __all__: list[str] = []
 def division_points(sections: int, length: int) -> list[int]:
     """Return where to cut a length into nearly equal sections, the longer ones first."""
     if sections <= 0:
-        raise UsageError(
-            describe("array_split", f"{sections} sections", "at least one is needed", "Pass a positive number")
-        )
+        given = f"{sections} sections"
+        raise UsageError(describe("array_split", given, "at least one is needed", "Pass a positive number"))
     short, longer = divmod(length, sections)
     return [i * short + min(i, longer) for i in range(sections + 1)]
 
@@ -55,14 +54,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if type(indices_or_sections) is int or np.ndim(indices_or_sections) == 0:
         length = x.shape[normalize_axis_index(axis, x.ndim)]
         if length % indices_or_sections:  # 2.5 goes into 4 no more than 3 does
-            raise ShapeError(
-                describe(
-                    "split",
-                    f"{indices_or_sections} sections for an axis of length {length}",
-                    "a divisor of the length is needed",
-                    "Use array_split for parts of different lengths",
-                )
-            )
+            given = f"{indices_or_sections} sections for an axis of length {length}"
+            needed = "a divisor of the length is needed"
+            raise ShapeError(describe("split", given, needed, "Use array_split for parts of different lengths"))
     return array_split(x, indices_or_sections, axis)
 
 

@@ -50,9 +50,8 @@ def dispersion(
     x = screened(a) if name.startswith("nan") else as_tensor(a)
     correction = given(extras["correction"])
     if correction is not None and ddof != 0:
-        raise UsageError(
-            describe(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
-        )
+        needed = "one of them is needed"
+        raise UsageError(describe(name, "both ddof and correction", needed, "Leave one out: they mean the same"))
     ddof = ddof if correction is None else correction
     require_one_number(name, "ddof", ddof)
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
@@ -202,23 +201,13 @@ def fitted_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> Ten
     if found.shape == x.shape:
         return found
     if axis is None:
-        raise TypeError(
-            describe(
-                "average",
-                f"weights of shape {found.shape} for an array of shape {x.shape} without axis",
-                "the same shape, or the axis that the weights run along, is needed",
-                "Pass axis=",
-            )
-        )
+        given = f"weights of shape {found.shape} for an array of shape {x.shape} without axis"
+        needed = "the same shape, or the axis that the weights run along, is needed"
+        raise TypeError(describe("average", given, needed, "Pass axis="))
     if found.shape != tuple(x.shape[i] for i in axis):
-        raise ShapeError(
-            describe(
-                "average",
-                f"weights of shape {found.shape} for axes of lengths {tuple(x.shape[i] for i in axis)}",
-                "weights as long as the axes they run along are needed",
-                "Reshape the weights, or pass another axis",
-            )
-        )
+        given = f"weights of shape {found.shape} for axes of lengths {tuple(x.shape[i] for i in axis)}"
+        needed = "weights as long as the axes they run along are needed"
+        raise ShapeError(describe("average", given, needed, "Reshape the weights, or pass another axis"))
     ordered = found.transpose(tuple(np.argsort(axis).tolist()))
     return ordered.reshape(tuple(n if i in axis else 1 for i, n in enumerate(x.shape)))
 
@@ -238,9 +227,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         dtype = np.result_type(*kinds)
         total = np.sum(weight, along, dtype=dtype, keepdims=keep)
         if is_concrete(total) and np.any(raw(total) == 0.0):
-            raise ZeroDivisionError(
-                describe("average", "weights that sum to 0", "a sum other than 0 is needed to divide by", "Change them")
-            )
+            needed = "a sum other than 0 is needed to divide by"
+            raise ZeroDivisionError(describe("average", "weights that sum to 0", needed, "Change them"))
         result = np.sum(np.multiply(x, weight, dtype=dtype), along, keepdims=keep) / total
     if not returned:
         return result
@@ -259,14 +247,9 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
     found = as_tensor(weights)
     found = found if found.dtype == np.float64 else found.astype(float)
     if found.shape != (count,):
-        raise ShapeError(
-            describe(
-                "cov",
-                f"{name} of shape {found.shape} for {count} observations",
-                "one weight for each observation is needed",
-                f"Pass {name} of shape ({count},)",
-            )
-        )
+        given = f"{name} of shape {found.shape} for {count} observations"
+        needed = "one weight for each observation is needed"
+        raise ShapeError(describe("cov", given, needed, f"Pass {name} of shape ({count},)"))
     if is_concrete(found) and np.any(raw(found) < 0):
         raise UsageError(describe("cov", f"negative {name}", "weights of at least 0 are needed", "Change them"))
     return found
@@ -307,17 +290,15 @@ def cov(
     other = None if y is None else as_tensor(y)
     for given_array in (x, other):
         if given_array is not None and given_array.ndim > 2:
-            raise ShapeError(
-                describe("cov", f"shape {given_array.shape}", "at most two dimensions are needed", "Reshape it")
-            )
+            given = f"shape {given_array.shape}"
+            raise ShapeError(describe("cov", given, "at most two dimensions are needed", "Reshape it"))
     if ddof is not None and ddof != int(ddof):
         raise UsageError(describe("cov", f"ddof={ddof}", "an integer is needed", "Round it"))
     kinds = [x.dtype, np.dtype(float)] + ([] if other is None else [other.dtype])
     dtype = np.result_type(*kinds) if dtype is None else as_dtype("cov", dtype)
     if dtype.kind not in "fc":
-        raise DtypeError(
-            describe("cov", f"dtype={dtype}", "a dtype of floats or complex numbers is needed", "Leave it out")
-        )
+        given = f"dtype={dtype}"
+        raise DtypeError(describe("cov", given, "a dtype of floats or complex numbers is needed", "Leave it out"))
     rows = observations(x, rowvar=rowvar, dtype=dtype, of_many=x.ndim != 1)
     if not rows.shape[0]:
         return as_tensor(np.zeros((0, 0)))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert._refusals import refusal
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete
@@ -93,27 +92,16 @@ def reduced(ufunc: np.ufunc, x: Any, params: Params) -> Any:
 def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     """Put the identity of a ufunc in place of the elements that a mask leaves out."""
     if ufunc not in (np.logaddexp, np.logaddexp2):
-        raise UsageError(
-            describe(
-                name,
-                "where=",
-                "a ufunc whose identity leaves every other element unchanged is needed",
-                "Use wengert.numpy.where on the operand, or leave it out",
-            )
-        )
+        needed = "a ufunc whose identity leaves every other element unchanged is needed"
+        raise UsageError(describe(name, "where=", needed, "Use wengert.numpy.where on the operand, or leave it out"))
     return np.where(where, x, np.full((), -np.inf, x.dtype))
 
 
 def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
     """Put the starting value before the first elements along an axis, in the dtype in which a ufunc reduces these."""
     if len(axis) != 1:
-        raise refusal(
-            UsageError(
-                describe(
-                    name, f"initial= with {len(axis)} axes", "one axis is needed", "Reduce one axis after the other"
-                )
-            )
-        )
+        given = f"initial= with {len(axis)} axes"
+        raise UsageError(describe(name, given, "one axis is needed", "Reduce one axis after the other"))
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     x = x.astype(ufunc.reduce(np.ones(1, x.dtype)).dtype)
     first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)

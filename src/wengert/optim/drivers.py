@@ -208,14 +208,9 @@ def root(
     value, slope = problem.residuals_and_jacobian()
     count = value(problem.start).size
     if count != problem.start.size:
-        raise ShapeError(
-            describe(
-                "optim.root",
-                f"{count} equations for {problem.start.size} unknowns",
-                "as many are needed",
-                "Use wengert.optim.least_squares otherwise",
-            )
-        )
+        given = f"{count} equations for {problem.start.size} unknowns"
+        needed = "as many are needed"
+        raise ShapeError(describe("optim.root", given, needed, "Use wengert.optim.least_squares otherwise"))
     uses_jacobian = method in ("hybr", "lm")
     return problem.result(
         optimize.root(
@@ -325,9 +320,6 @@ def parameter_count(name: str, model: Callable[..., Any]) -> int:
     """Return how many parameters a model has after the points it is evaluated at."""
     kinds = [p.kind for p in signature(model).parameters.values()]
     if len(kinds) < 2 or inspect.Parameter.VAR_POSITIONAL in kinds:
-        raise UsageError(
-            describe(
-                name, "a model whose parameters cannot be counted", "p0 is needed", "Pass p0, an array or a container"
-            )
-        )
+        given = "a model whose parameters cannot be counted"
+        raise UsageError(describe(name, given, "p0 is needed", "Pass p0, an array or a container"))
     return len(kinds) - 1

@@ -78,9 +78,8 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
 def require_file(name: str, file: Any, method: str) -> None:
     """Raise a UsageError unless something is a path or a file."""
     if not isinstance(file, str | os.PathLike) and not callable(getattr(file, method, None)):
-        raise UsageError(
-            describe(f"optim.{name}", f"{shown(file)} for file", "a path or an open binary file is needed", "Pass one")
-        )
+        given = f"{shown(file)} for file"
+        raise UsageError(describe(f"optim.{name}", given, "a path or an open binary file is needed", "Pass one"))
 
 
 def kept_as(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -116,9 +115,8 @@ def children_of(container: Any) -> list[Any]:
 
 def refused(given: str) -> DtypeError:
     """Return the error about what cannot be saved."""
-    return DtypeError(
-        describe("optim.save", given, "arrays, numbers, strings and containers of them are needed", "Convert it")
-    )
+    needed = "arrays, numbers, strings and containers of them are needed"
+    return DtypeError(describe("optim.save", given, needed, "Convert it"))
 
 
 def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
@@ -154,14 +152,9 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
     except UsageError:
         raise
     except DAMAGED as error:
-        raise FileFormatError(
-            describe(
-                "optim.load",
-                f"a file that cannot be read ({type(error).__name__})",
-                "one that wengert.optim.save wrote is needed",
-                "Save it again",
-            )
-        ) from error
+        given = f"a file that cannot be read ({type(error).__name__})"
+        needed = "one that wengert.optim.save wrote is needed"
+        raise FileFormatError(describe("optim.load", given, needed, "Save it again")) from error
 
 
 def leaf_of(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
@@ -192,14 +185,9 @@ def fitted(given: list[Any], like: Any) -> Any:
     """Return the leaves of a file in the containers of `like`."""
     wanted, structure = flatten(like)
     if len(given) != len(wanted):
-        raise UsageError(
-            describe(
-                "optim.load",
-                f"a file with {len(given)} leaves",
-                f"{len(wanted)}, as many as `like` has, are needed",
-                "Pass containers of the structure that was saved",
-            )
-        )
+        needed = f"{len(wanted)}, as many as `like` has, are needed"
+        action = "Pass containers of the structure that was saved"
+        raise UsageError(describe("optim.load", f"a file with {len(given)} leaves", needed, action))
     for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
         if np.shape(one) != np.shape(other) or np.asarray(raw(one)).dtype != np.asarray(raw(other)).dtype:
             error = UsageError(

@@ -136,11 +136,4 @@ MAKE = "Make them with wengert.tensor(..., requires_grad=True), or use the rule'
 
 def refused(given: str, action: str = MAKE) -> UsageError:
     """Return the error about parameters."""
-    return UsageError(
-        describe(
-            "optim.Optimizer",
-            given,
-            "leaf Tensors that require grad are needed",
-            action,
-        )
-    )
+    return UsageError(describe("optim.Optimizer", given, "leaf Tensors that require grad are needed", action))

@@ -76,9 +76,8 @@ def first_state(memories: int, parameters: Any) -> State:
     for leaf in leaves:
         if aval_of(leaf).dtype.kind in "biu":  # every step would be cut off to an integer
             given = f"parameters of dtype {aval_of(leaf).dtype}"
-            raise DtypeError(
-                describe("optim", given, "floats or complex numbers are needed", "Write them with a point")
-            )
+            needed = "floats or complex numbers are needed"
+            raise DtypeError(describe("optim", given, needed, "Write them with a point"))
     return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
 
@@ -116,14 +115,9 @@ def zeros_for(leaf: Any) -> Any:
 
 def unlike(name: str, given: str) -> UsageError:
     """Return the error about gradients or a state that are not those of the parameters."""
-    return UsageError(
-        describe(
-            f"optim.{name}",
-            given,
-            "gradients and a state of the parameters' containers and shapes are needed",
-            "Pass what wengert.grad and init gave for these parameters",
-        )
-    )
+    needed = "gradients and a state of the parameters' containers and shapes are needed"
+    action = "Pass what wengert.grad and init gave for these parameters"
+    return UsageError(describe(f"optim.{name}", given, needed, action))
 
 
 def alike(new: Any, old: Any) -> Any:
@@ -142,17 +136,15 @@ def require(name: str, what: str, value: Any, least: float = 0.0, below: float =
     """Raise a UsageError unless a setting is a number in a range."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < below:
         allowed = f"{least} or more" if below == np.inf else f"at least {least} and below {below}"
-        raise UsageError(
-            describe(f"optim.{name}", f"{shown(value)} for {what}", f"a number, {allowed}, is needed", "Pass a float")
-        )
+        given = f"{shown(value)} for {what}"
+        raise UsageError(describe(f"optim.{name}", given, f"a number, {allowed}, is needed", "Pass a float"))
 
 
 def require_rule(name: str, rule: Any) -> None:
     """Raise a UsageError unless something is a rule."""
     if type(rule) is not Rule:
-        raise UsageError(
-            describe(f"optim.{name}", f"{shown(rule)} for rule", "a rule is needed", "Pass wengert.optim.adam(), say")
-        )
+        given = f"{shown(rule)} for rule"
+        raise UsageError(describe(f"optim.{name}", given, "a rule is needed", "Pass wengert.optim.adam(), say"))
 
 
 @telling(**ELSEWHERE, momentum="optim.momentum(rate, decay)", weight_decay="it into the loss, or use optim.adamw")

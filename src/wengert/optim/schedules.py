@@ -124,14 +124,9 @@ def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
     values = as_items("optim.piecewise", "rates", rates)
     limits = [as_whole("optim.piecewise", "a bound", b) for b in as_items("optim.piecewise", "bounds", bounds)]
     if len(values) != len(limits) + 1 or any(a >= b for a, b in pairwise(limits)):
-        raise UsageError(
-            describe(
-                "optim.piecewise",
-                f"{len(values)} rates and bounds {limits!r:.40}",
-                "one bound less than rates is needed, increasing",
-                "Pass the step at which each later rate begins",
-            )
-        )
+        given = f"{len(values)} rates and bounds {limits!r:.40}"
+        needed = "one bound less than rates is needed, increasing"
+        raise UsageError(describe("optim.piecewise", given, needed, "Pass the step at which each later rate begins"))
     for rate in values:
         require("piecewise", "a rate", rate)
     return functools.partial(of_a_table, np.array(values, float), np.array(limits))

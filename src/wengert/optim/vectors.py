@@ -118,14 +118,9 @@ class VectorProblem:
         if flatten(self.example)[1] is None and not (pairs and self.are_sides(bounds)):
             return bounds
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            raise UsageError(
-                describe(
-                    self.name,
-                    f"{shown(bounds)} for bounds",
-                    "a pair of lowest and highest values is needed, each a number or a container like x0",
-                    "Pass (0.0, upper), say; numpy.inf where there is no bound",
-                )
-            )
+            needed = "a pair of lowest and highest values is needed, each a number or a container like x0"
+            action = "Pass (0.0, upper), say; numpy.inf where there is no bound"
+            raise UsageError(describe(self.name, f"{shown(bounds)} for bounds", needed, action))
         return Bounds(self.side(bounds[0]), self.side(bounds[1]))
 
     def are_sides(self, bounds: Any) -> bool:
@@ -140,14 +135,9 @@ class VectorProblem:
             return True
         if not any(isinstance(x, np.ndarray | Tensor) for x in bounds):
             return False
-        raise UsageError(
-            describe(
-                self.name,
-                "two arrays for the bounds of two numbers",
-                "what tells whether they are lowest and highest values, or a pair for each number, is needed",
-                "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples",
-            )
-        )
+        needed = "what tells whether they are lowest and highest values, or a pair for each number, is needed"
+        action = "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples"
+        raise UsageError(describe(self.name, "two arrays for the bounds of two numbers", needed, action))
 
     def side(self, limit: Any) -> Vector:
         """Return lowest or highest values as a vector."""
@@ -194,14 +184,9 @@ class VectorProblem:
         if callable(slope):
             if isinstance(self.example, np.ndarray | Tensor) and self.example.ndim == 1:
                 return given
-            raise UsageError(
-                describe(
-                    self.name,
-                    "a constraint with its own jac",
-                    "one without is needed where x0 is not one vector",
-                    "Leave jac out, for derivatives are filled in",
-                )
-            )
+            needed = "one without is needed where x0 is not one vector"
+            action = "Leave jac out, for derivatives are filled in"
+            raise UsageError(describe(self.name, "a constraint with its own jac", needed, action))
         if isinstance(given, dict) and "fun" in given:
             inner = VectorProblem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
             value, slope = inner.residuals_and_jacobian()
@@ -280,9 +265,8 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
 def require_result(name: str, found: Any) -> Any:
     """Return what the user's function returned, which is not None."""
     if found is None:
-        raise UsageError(
-            describe(name, "a function that returned None", "numbers are needed", "Return what it computes")
-        )
+        given = "a function that returned None"
+        raise UsageError(describe(name, given, "numbers are needed", "Return what it computes"))
     return found
 
 
@@ -293,14 +277,8 @@ def require_real(name: str, label: str, vector: Any) -> None:
         DtypeError: there are such among them.
     """
     if vector.dtype.kind == "c":
-        raise DtypeError(
-            describe(
-                name,
-                f"complex numbers in {label}",
-                "real ones are needed",
-                "Write an array of the real parts and one of the imaginary parts",
-            )
-        )
+        action = "Write an array of the real parts and one of the imaginary parts"
+        raise DtypeError(describe(name, f"complex numbers in {label}", "real ones are needed", action))
 
 
 def is_traced(value: Any) -> bool:

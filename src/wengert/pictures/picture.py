@@ -109,14 +109,9 @@ class Picture:
         """
         file = Path(path)
         if file.suffix not in (".svg", ".html"):
-            raise UsageError(
-                describe(
-                    "save",
-                    f"a picture for the file {file.name!r}",
-                    "a name that ends in .svg or .html is needed",
-                    "Save it as .svg, and convert that by another program",
-                )
-            )
+            given = f"a picture for the file {file.name!r}"
+            needed = "a name that ends in .svg or .html is needed"
+            raise UsageError(describe("save", given, needed, "Save it as .svg, and convert that by another program"))
         file.write_text(self.to_svg() if file.suffix == ".svg" else self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str | None:

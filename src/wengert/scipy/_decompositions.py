@@ -38,9 +38,8 @@ def qr(
     x = matrices("qr", a)
     if mode not in ("full", "r", "economic") or pivoting:
         given = "pivoting=True" if pivoting else f"mode={mode!r:.40}"
-        raise UsageError(
-            describe("qr", given, "'full', 'r' or 'economic' without pivoting is needed", "Use mode='economic'")
-        )
+        needed = "'full', 'r' or 'economic' without pivoting is needed"
+        raise UsageError(describe("qr", given, needed, "Use mode='economic'"))
     params = {"mode": "reduced" if mode == "economic" else "complete", "check_finite": bool(check_finite)}
     q, r = apply(orthogonal.scipy_qr, x, **params)
     return (r,) if mode == "r" else (q, r)

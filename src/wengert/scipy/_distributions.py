@@ -190,14 +190,9 @@ class Distribution:
             UsageError: there is none.
         """
         if method not in self.formulas:
-            raise UsageError(
-                describe(
-                    f"{self.name}.{method}",
-                    "a method without a formula",
-                    "one that can be differentiated is needed",
-                    f"Use scipy.stats.{self.name}.{method} on plain arrays",
-                )
-            )
+            needed = "one that can be differentiated is needed"
+            action = f"Use scipy.stats.{self.name}.{method} on plain arrays"
+            raise UsageError(describe(f"{self.name}.{method}", "a method without a formula", needed, action))
         return self.formulas[method]
 
     if not TYPE_CHECKING:  # checkers know the methods
@@ -486,9 +481,8 @@ class Discrete(Distribution):
         if not most < MOST:
             given = "a distribution over more than 1e8 numbers"
             needed = "a sum that ends is needed"
-            raise UsageError(
-                describe(f"{self.name}.entropy", given, needed, "Use the entropy of a normal distribution")
-            )
+            action = "Use the entropy of a normal distribution"
+            raise UsageError(describe(f"{self.name}.entropy", given, needed, action))
         lower, upper = self.ends(columns)
         points = np.arange(most)
         inside = all_of(points >= lower, points <= upper)

@@ -169,11 +169,8 @@ class Multinomial(WithProbabilities):
         valid, n, p, x = self.checked("logpmf", n, p, x)
         if not x.ndim or x.shape[-1] != p.shape[-1]:
             given = f"counts of shape {x.shape} and probabilities of shape {p.shape}"
-            raise ShapeError(
-                describe(
-                    "multinomial.logpmf", given, "as many counts as probabilities are needed", "Check the last axis"
-                )
-            )
+            needed = "as many counts as probabilities are needed"
+            raise ShapeError(describe("multinomial.logpmf", given, needed, "Check the last axis"))
         inside = all_of(np.all((x >= 0) & (np.floor(x) == x), axis=-1), np.sum(x, axis=-1) == n)
         counts = either(inside[..., np.newaxis] & (x >= 0), x, 0.0)
         found = sp.gammaln(n + 1) + np.sum(sp.xlogy(counts, p) - sp.gammaln(counts + 1), axis=-1)

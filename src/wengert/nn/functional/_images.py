@@ -50,6 +50,5 @@ def require_room(name: str, lengths: Lengths, spans: Lengths) -> None:
     """Raise a ShapeError unless windows fit into images, with what was put around these."""
     if any(n < span for n, span in zip(lengths, spans, strict=True)):
         given = f"windows of {spans} in images of {lengths}, with what is around them"
-        raise ShapeError(
-            describe(name, given, "windows that fit are needed", "Pad the images, or take smaller windows")
-        )
+        needed = "windows that fit are needed"
+        raise ShapeError(describe(name, given, needed, "Pad the images, or take smaller windows"))

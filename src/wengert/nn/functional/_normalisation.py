@@ -124,9 +124,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     as_whole("group_norm", "num_groups", num_groups, 1)
     if x.ndim < 2 or x.shape[1] % num_groups:
         given = f"shape {x.shape} for {num_groups} groups"
-        raise ShapeError(
-            describe("group_norm", given, "channels, the second axis, that make them are needed", "Correct it")
-        )
+        needed = "channels, the second axis, that make them are needed"
+        raise ShapeError(describe("group_norm", given, needed, "Correct it"))
     weight, bias = (
         of_shape("group_norm", what, value, x.shape[1:2]) for what, value in (("weight", weight), ("bias", bias))
     )

@@ -153,14 +153,8 @@ def map_coordinates(
     require_real("map_coordinates", "coordinates", places.dtype)
     if places.ndim < 2 or len(places) != x.ndim:
         given = f"coordinates of shape {places.shape} for an image with {x.ndim} axes"
-        raise ShapeError(
-            describe(
-                "map_coordinates",
-                given,
-                "a row for each axis is needed",
-                "Transpose them, or write a place as [[i], [j]]",
-            )
-        )
+        needed = "a row for each axis is needed"
+        raise ShapeError(describe("map_coordinates", given, needed, "Transpose them, or write a place as [[i], [j]]"))
     places = places.astype(float)
     kind = BEYOND[mode]
     ready, pad = prepared(x, range(x.ndim), order, kind, cval, prefilter)

@@ -175,9 +175,8 @@ def resample_poly(
     """
     if padtype != "constant" or cval:
         given = f"padtype={padtype!r:.40} and cval={cval!r:.40}"
-        raise UsageError(
-            describe("resample_poly", given, "zeros around the signal are needed", "Pad it with numpy.pad")
-        )
+        needed = "zeros around the signal are needed"
+        raise UsageError(describe("resample_poly", given, needed, "Pad it with numpy.pad"))
     signal: Any = as_tensor(x)
     signal = signal if signal.dtype.kind in "fc" else signal.astype(float)
     up, down = as_whole("resample_poly", "up", up, 1), as_whole("resample_poly", "down", down, 1)

@@ -171,9 +171,8 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: 
     ranks = {"no": x.ndim, "tomatrix": 1, "tovector": 2}
     if force not in ranks or x.ndim != ranks[force]:
         given = f"force={force!r:.40} for shape {x.shape}"
-        raise UsageError(
-            describe("squareform", given, "'tomatrix' is needed for a row, 'tovector' for a matrix", "Leave it out")
-        )
+        needed = "'tomatrix' is needed for a row, 'tovector' for a matrix"
+        raise UsageError(describe("squareform", given, needed, "Leave it out"))
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
         if checks:
             require_distances(x)
