@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wengert._refusals import refusal
 
 __all__ = [
@@ -21,9 +23,21 @@ __all__ = [
     "placed",
 ]
 
+PARTS = 4
+
 
 class WengertError(Exception):
-    """Be the common base of every error that Wengert raises."""
+    """Be the common base of every error that Wengert raises.
+
+    Args:
+        *parts: its text, or the four parts that `describe` makes one of.
+        place: where in the program it was; it gets a line of its own.
+    """
+
+    def __init__(self, *parts: Any, place: Any = None) -> None:
+        if len(parts) == PARTS:
+            parts = (describe(*parts),)
+        super().__init__(*parts if place is None else (f"{parts[0]}\n  {place}",))
 
 
 class ShapeError(WengertError, ValueError):
@@ -37,8 +51,8 @@ class DtypeError(WengertError, TypeError):
 class Refusal(WengertError):
     """Be the base of errors that plain NumPy would not raise, so that no program can go on as if it had."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
+    def __init__(self, *parts: Any, place: Any = None) -> None:
+        super().__init__(*parts, place=place)
         refusal(self)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from wengert.errors import UsageError, WengertError, describe
+from wengert.errors import UsageError, WengertError
 
 __all__ = ["main"]
 
@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found."""
-        raise UsageError(describe(self.prog, message, "a valid command line is needed", f"See {self.prog} --help"))
+        raise UsageError(self.prog, message, "a valid command line is needed", f"See {self.prog} --help")
 
 
 def make_parser() -> Parser:

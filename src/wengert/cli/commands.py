@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["errors_begin_with", "unusable"]
 
@@ -25,4 +25,4 @@ def errors_begin_with(command: str) -> Iterator[None]:
 
 def unusable(given: str, needed: str, action: str) -> UsageError:
     """Return an error of the command."""
-    return UsageError(describe(COMMAND.get(), given, needed, action))
+    return UsageError(COMMAND.get(), given, needed, action)

@@ -17,7 +17,7 @@ from wengert.control.reachable_state import Heap
 from wengert.control.variable_places import HIDDEN, Place
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.values.tensor import Tensor
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.traces.staging import Staging
 
 __all__ = ["has_other_name", "holders_in", "is_kept", "keep", "keep_apart", "refused"]
@@ -108,13 +108,11 @@ def refused(old: Any, note: tuple[str, str, Any]) -> GraphError:
     """Return the error about a write to what is one of two."""
     kind = type(old).__name__
     return GraphError(
-        describe(
-            note[0],
-            f"a write to a {kind} that has two names, or is another {kind}, as a traced value decides",
-            "it must be known which one a write changes",
-            "Copy it before, or write to it under one name",
-        )
-        + f"\n  {note[2]}"
+        note[0],
+        f"a write to a {kind} that has two names, or is another {kind}, as a traced value decides",
+        "it must be known which one a write changes",
+        "Copy it before, or write to it under one name",
+        place=note[2],
     )
 
 

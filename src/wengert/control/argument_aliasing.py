@@ -14,7 +14,7 @@ from wengert.core.diagnostics.source_positions import Position, caller, position
 from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import GraphError, UsageError, describe
+from wengert.errors import GraphError, UsageError
 from wengert.primitives.index_forms import require_writable_window
 from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
@@ -58,13 +58,11 @@ def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
         note(given[i])
         if is_read_only(given[i]):
             raise UsageError(
-                describe(
-                    name,
-                    f"a read-only array as argument {i} (counted in the containers), which the function writes to",
-                    "an array that can be written to is needed, as in NumPy",
-                    "Pass a copy, or copy it in the function",
-                )
-                + f"\n  {place or position_of(*caller())}"
+                name,
+                f"a read-only array as argument {i} (counted in the containers), which the function writes to",
+                "an array that can be written to is needed, as in NumPy",
+                "Pass a copy, or copy it in the function",
+                place=place or position_of(*caller()),
             )
     require_unshared(name, given, written)
 
@@ -75,14 +73,12 @@ def require_unshared(name: str, given: Sequence[Any], written: Written) -> None:
         for j, other in enumerate(given):
             if i != j and share_memory(given[i], other):
                 raise GraphError(
-                    describe(
-                        name,
-                        f"arguments {min(i, j)} and {max(i, j)} (counted in their containers) that share memory, "
-                        "of which the function writes to one",
-                        "arrays of their own are needed, because the other one would not change as in plain NumPy",
-                        "Copy one of them",
-                    )
-                    + f"\n  {place or position_of(*caller())}"
+                    name,
+                    f"arguments {min(i, j)} and {max(i, j)} (counted in their containers) that share memory, "
+                    "of which the function writes to one",
+                    "arrays of their own are needed, because the other one would not change as in plain NumPy",
+                    "Copy one of them",
+                    place=place or position_of(*caller()),
                 )
 
 

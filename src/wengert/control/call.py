@@ -37,7 +37,7 @@ from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, require_plain
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.primitives.indexing import rebind
 from wengert.traces.linearity import Moves
 from wengert.traces.staging import Staging
@@ -161,12 +161,10 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     )
     if any(same_call(running, other) for other in TRACING.running):
         raise GraphError(
-            describe(
-                "call",
-                f"{name} calls itself with arguments that differ only in values that are being traced",
-                "a depth that is known while tracing is needed",
-                "Use wengert.while_loop, or count the depth with a Python number",
-            )
+            "call",
+            f"{name} calls itself with arguments that differ only in values that are being traced",
+            "a depth that is known while tracing is needed",
+            "Use wengert.while_loop, or count the depth with a Python number",
         )
     flat = Flat("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
     written: list[int] = []
@@ -216,13 +214,11 @@ def require_unshared(
     for i in written:
         if id(owners[i]._value) in read or any(x is owners[i] for x in [*owners[:i], *owners[i + 1 :]]):
             raise GraphError(
-                describe(
-                    "call",
-                    f"{name} writes to an argument that shares memory with another one, or with what it captures",
-                    "arrays of their own are needed, because the other one would not change",
-                    "Copy one of them",
-                )
-                + f"\n  {position_of(*caller())}"
+                "call",
+                f"{name} writes to an argument that shares memory with another one, or with what it captures",
+                "arrays of their own are needed, because the other one would not change",
+                "Copy one of them",
+                place=position_of(*caller()),
             )
 
 

@@ -26,7 +26,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 __all__ = ["cond", "switch"]
 
@@ -89,15 +89,13 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """
     if not isinstance(branches, list | tuple) or not branches:
         given = "no branches" if isinstance(branches, list | tuple) else f"{shown(branches)} as the branches"
-        raise UsageError(describe("switch", given, "a list with at least one function is needed", "Pass a list"))
+        raise UsageError("switch", given, "a list with at least one function is needed", "Pass a list")
     functions = tuple(branches)
     for i, function in enumerate(functions):
         require_callable("switch", function, f"branch {i}")
     check_scalar("switch", "index", index)
     if aval_of(index).dtype.kind not in "iu":
-        raise DtypeError(
-            describe("switch", f"an index of dtype {aval_of(index).dtype}", "an integer is needed", "Convert it")
-        )
+        raise DtypeError("switch", f"an index of dtype {aval_of(index).dtype}", "an integer is needed", "Convert it")
     if is_concrete(index):
         place = min(max(int(raw(index)), 0), len(functions) - 1)
         return run("switch", functions[place], f"branch {place}", operands)
@@ -110,12 +108,10 @@ def check_scalar(name: str, what: str, value: Any) -> None:
     """Raise unless a value is one."""
     if require_number(name, f"the {what}", value).shape != ():
         raise ShapeError(
-            describe(
-                name,
-                f"a {what} of shape {aval_of(value).shape}",
-                "one value, of shape (), is needed",
-                "Reduce it, with .any() or .all() for instance, or choose element by element with wengert.numpy.where",
-            )
+            name,
+            f"a {what} of shape {aval_of(value).shape}",
+            "one value, of shape (), is needed",
+            "Reduce it, with .any() or .all() for instance, or choose element by element with wengert.numpy.where",
         )
 
 

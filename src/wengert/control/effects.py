@@ -18,7 +18,7 @@ from wengert.core.memory.write_watches import Watch, lost_text, rebound, snapsho
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import is_frozen
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.traces.staging import Staging
 
 __all__ = ["Reach", "require_unwritten"]
@@ -113,9 +113,7 @@ def effect(name: str, what: str, action: str, position: Position | None = None) 
     """Return the error about a function that does more than return its results."""
     given = f"a function that {what}"
     needed = "what it changes has to be among its results while it is being traced"
-    return GraphError(
-        describe(name, given, needed, f"{action} and return it") + f"\n  {position or position_of(*caller())}"
-    )
+    return GraphError(name, given, needed, f"{action} and return it", place=position or position_of(*caller()))
 
 
 def users_functions(function: Callable[..., Any]) -> list[Any]:

@@ -19,7 +19,7 @@ from wengert._attributes import attribute, own_attributes
 from wengert.control.code_owners import is_library_file
 from wengert.control.variable_places import UNBOUND
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 
 __all__ = [
     "Attributes",
@@ -250,13 +250,11 @@ class Bytes(Holder):
     def refuse(self, place: Any) -> NoReturn:
         """Raise because a traced value decides about the bytes; `place` is the statement's."""
         raise GraphError(
-            describe(
-                self.name or type(self.target).__name__,
-                f"a {type(self.target).__name__}, changed where a traced value decides",
-                "an array that can hold what is traced is needed",
-                "Make it with wengert.numpy",
-            )
-            + f"\n  {place}"
+            self.name or type(self.target).__name__,
+            f"a {type(self.target).__name__}, changed where a traced value decides",
+            "an array that can hold what is traced is needed",
+            "Make it with wengert.numpy",
+            place=place,
         )
 
     def entry_name(self, key: Any) -> str:
@@ -286,13 +284,11 @@ class Randomness(Holder):
         """Go back to a state."""
         if type(contents.get("")) is not bytes:
             raise GraphError(
-                describe(
-                    self.name or type(self.target).__name__,
-                    "random numbers drawn where a traced value decides",
-                    "how many are drawn must not depend on traced values",
-                    "Draw them before, and choose among them",
-                )
-                + f"\n  {position_of(*caller())}"
+                self.name or type(self.target).__name__,
+                "random numbers drawn where a traced value decides",
+                "how many are drawn must not depend on traced values",
+                "Draw them before, and choose among them",
+                place=position_of(*caller()),
             )
         target, state = self.target, pickle.loads(contents[""])
         if isinstance(target, np.random.Generator):

@@ -278,13 +278,11 @@ class Heap:
         for iterator, before in self.iterators:
             if progress(iterator) != before:
                 raise GraphError(
-                    describe(
-                        note[0],
-                        f"an iterator of type {type(iterator).__name__}, used where a traced value decides",
-                        "an iterator that does not depend on traced values is needed",
-                        "Take its items before, or index a list",
-                    )
-                    + f"\n  {note[2]}"
+                    note[0],
+                    f"an iterator of type {type(iterator).__name__}, used where a traced value decides",
+                    "an iterator that does not depend on traced values is needed",
+                    "Take its items before, or index a list",
+                    place=note[2],
                 )
 
     def promote(self, identities: Sequence[int], note: tuple[str, str, Any]) -> dict[int, Tensor]:
@@ -300,13 +298,11 @@ class Heap:
             if seen or found.copy is None:
                 why = "which others may see" if seen else f"which has more than {SMALL} elements"
                 raise GraphError(
-                    describe(
-                        note[0],
-                        f"a write to the ndarray {found.name}, {why}, where a traced value decides",
-                        "an array that can hold what is traced is needed",
-                        "Make it with wengert.numpy, or write to it outside",
-                    )
-                    + f"\n  {note[2]}"
+                    note[0],
+                    f"a write to the ndarray {found.name}, {why}, where a traced value decides",
+                    "an array that can hold what is traced is needed",
+                    "Make it with wengert.numpy, or write to it outside",
+                    place=note[2],
                 )
             del self.arrays[identity], self.seen[identity]
             tensor = tensors[identity] = make_tensor(found.array.copy(order="K"), None, None)

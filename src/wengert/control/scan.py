@@ -16,7 +16,7 @@ from wengert.core.primitives.signatures import called_with
 from wengert.core.values.dispatch import require_plain
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 
 __all__ = ["scan"]
 
@@ -42,12 +42,10 @@ class Step:
         result = called_with("scan (f)", self.function, "carried, x", arguments)
         if not isinstance(result, tuple) or len(result) != 2:
             raise UsageError(
-                describe(
-                    "scan",
-                    f"a function that returned a {type(result).__name__}",
-                    "a pair (next carried value, y) is needed",
-                    "Return a tuple of two; y may be None",
-                )
+                "scan",
+                f"a function that returned a {type(result).__name__}",
+                "a pair (next carried value, y) is needed",
+                "Return a tuple of two; y may be None",
             )
         found, self.structure = leaves_of_result(result[0])
         check_containers("scan", CARRIED, self.structure, self.carried)
@@ -113,20 +111,16 @@ def scan(
 def common_length(arrays: Sequence[Any], length: int | None) -> int:
     """Return the number of steps."""
     if any(x.ndim == 0 for x in arrays):
-        raise ShapeError(
-            describe("scan", "xs with an array of shape ()", "arrays with at least one axis are needed", "Carry it")
-        )
+        raise ShapeError("scan", "xs with an array of shape ()", "arrays with at least one axis are needed", "Carry it")
     found = sorted({*(x.shape[0] for x in arrays), *(() if length is None else (length,))})
     if not found:
-        raise UsageError(describe("scan", "neither xs nor a length", "one of them is needed", "Pass length="))
+        raise UsageError("scan", "neither xs nor a length", "one of them is needed", "Pass length=")
     if len(found) > 1:
         raise ShapeError(
-            describe(
-                "scan",
-                f"lengths {' and '.join(map(str, found))}",
-                "one length of all xs along axis 0 is needed",
-                "Cut them to the same length",
-            )
+            "scan",
+            f"lengths {' and '.join(map(str, found))}",
+            "one length of all xs along axis 0 is needed",
+            "Cut them to the same length",
         )
     return int(found[0])
 

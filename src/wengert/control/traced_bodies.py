@@ -17,7 +17,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import as_tensor, require_plain
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 __all__ = [
     "Flat",
@@ -97,12 +97,10 @@ class Flat:
         for leaf in results:
             if type(leaf) is not Tensor and not isinstance(leaf, ARRAYS):
                 raise UsageError(
-                    describe(
-                        self.name,
-                        f"a function that returned a {type(leaf).__name__}",
-                        "arrays and numbers, in any containers, are needed",
-                        "Return what has been computed",
-                    )
+                    self.name,
+                    f"a function that returned a {type(leaf).__name__}",
+                    "arrays and numbers, in any containers, are needed",
+                    "Return what has been computed",
                 )
         require_plain(self.name, results)
         return results
@@ -131,12 +129,10 @@ def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> 
             "annotate a field that changes as float or numpy.ndarray: int, bool and str are static" if static else ""
         )
         raise UsageError(
-            describe(
-                name,
-                f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}",
-                "the same containers are needed",
-                f"Build both alike{remedy and '; ' + remedy}",
-            )
+            name,
+            f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}",
+            "the same containers are needed",
+            f"Build both alike{remedy and '; ' + remedy}",
         )
 
 
@@ -162,19 +158,15 @@ def check_alike(
         a, b = aval_of(x), aval_of(y)
         if a.shape != b.shape:
             raise ShapeError(
-                describe(
-                    name,
-                    f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}",
-                    "the same shape is needed",
-                    "Reshape or broadcast one of them",
-                )
+                name,
+                f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}",
+                "the same shape is needed",
+                "Reshape or broadcast one of them",
             )
         if a.dtype != b.dtype and not (weak and weak[i]):
             raise DtypeError(
-                describe(
-                    name,
-                    f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}",
-                    "the same dtype is needed",
-                    "Convert one of them with .astype",
-                )
+                name,
+                f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}",
+                "the same dtype is needed",
+                "Convert one of them with .astype",
             )

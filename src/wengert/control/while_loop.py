@@ -27,7 +27,7 @@ from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, united
 from wengert.core.values.dispatch import apply, as_index, conformed, is_weak
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, ShapeError
 
 __all__ = ["CARRIED", "fori_loop", "loop_equation", "weakness", "while_loop"]
 
@@ -116,17 +116,15 @@ def checked_condition(value: Any) -> Any:
     aval = require_number("while_loop", "what cond_fun returned", value)
     if aval.shape != ():
         raise ShapeError(
-            describe(
-                "while_loop",
-                f"cond_fun returned shape {aval.shape}",
-                "one boolean, of shape (), is needed",
-                "Reduce it, with .any() or .all() for instance",
-            )
+            "while_loop",
+            f"cond_fun returned shape {aval.shape}",
+            "one boolean, of shape (), is needed",
+            "Reduce it, with .any() or .all() for instance",
         )
     if aval.dtype.kind in "fc":  # what a step gives, if the two functions were swapped: such a loop may never end
         given = f"cond_fun returned dtype {aval.dtype}"
         remedy = "Compare it, with x != 0 for instance; the condition is the first function, the step the second"
-        raise DtypeError(describe("while_loop", given, "one boolean is needed", remedy))
+        raise DtypeError("while_loop", given, "one boolean is needed", remedy)
     return value if aval.dtype.kind == "b" else value != 0
 
 
@@ -260,7 +258,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
         shape, dtype, _ = require_number("fori_loop", "a bound", bound)
         if dtype.kind not in "iu" or shape != ():
             given = f"a bound of dtype {dtype}" if shape == () else f"a bound of shape {shape}"
-            raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
+            raise DtypeError("fori_loop", given, "an integer is needed", "Convert it")
     if not (is_concrete(lower) and is_concrete(upper)):
         start = (init_val, as_index(lower), as_index(upper))
         return repeated(

@@ -26,7 +26,7 @@ from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.dispatch import as_index, conformed, weakened
 from wengert.core.values.tensor import is_staged
-from wengert.errors import DtypeError, TracedTruthError, describe
+from wengert.errors import DtypeError, TracedTruthError
 
 __all__ = ["FUNCTIONS"]
 
@@ -51,7 +51,7 @@ def without_axes(name: str, value: Any) -> Any:
     found = one_element(name, value)
     if value.ndim:
         needed = "one without axes is needed"
-        raise DtypeError(describe(name, f"a Tensor of shape {value.shape}", needed, "Index it first"))
+        raise DtypeError(name, f"a Tensor of shape {value.shape}", needed, "Index it first")
     return found
 
 
@@ -171,12 +171,10 @@ def staged_sorted(
         or is_staged(reverse)
     ):
         raise TracedTruthError(
-            describe(
-                "sorted",
-                f"{len(listed)} items in the order of traced values ({position_of(*caller())})",
-                f"up to {MOST} numbers of one type are needed to order them while tracing",
-                "Write numpy.sort(x), or x[numpy.argsort(keys)]",
-            )
+            "sorted",
+            f"{len(listed)} items in the order of traced values ({position_of(*caller())})",
+            f"up to {MOST} numbers of one type are needed to order them while tracing",
+            "Write numpy.sort(x), or x[numpy.argsort(keys)]",
         )
     row = np.stack(ranks)
     if row.dtype.kind in "fc":

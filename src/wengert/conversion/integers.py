@@ -8,7 +8,7 @@ from wengert.conversion.raising import raised_where
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import apply, weakened
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.primitives import conversion
 
 __all__ = ["as_integer", "has_index", "raised_here"]
@@ -17,9 +17,7 @@ __all__ = ["as_integer", "has_index", "raised_here"]
 def as_integer(value: Any) -> Any:
     """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
     if value.dtype.kind == "c":
-        raise DtypeError(
-            describe("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
-        )
+        raise DtypeError("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
     return weakened(apply(conversion.whole, value))
 
 

@@ -18,7 +18,7 @@ from wengert.conversion.staged_loop import Counted, staged_loop
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weakened
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["decision", "for_stmt", "while_stmt"]
 
@@ -111,13 +111,11 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
         return
     if not hasattr(iterable, "__len__") and not isinstance(iterable, Items):
         raise UsageError(
-            describe(
-                "for",
-                f"an iterator of type {type(iterable).__name__}, which a traced condition ends early",
-                "something with a length is needed",
-                "Iterate over a range, a list or an array, or write a `while`",
-            )
-            + f"\n  {position_of(*caller())}"
+            "for",
+            f"an iterator of type {type(iterable).__name__}, which a traced condition ends early",
+            "something with a length is needed",
+            "Iterate over a range, a list or an array, or write a `while`",
+            place=position_of(*caller()),
         )
     note = ("for", "iterations after a `break`", position_of(*caller()))
     for item in items:

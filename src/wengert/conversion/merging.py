@@ -136,14 +136,12 @@ class Merge:
         """Raise because the branches leave containers of different lengths or with different keys."""
         kind = type(holder.target).__name__
         raise GraphError(
-            describe(
-                self.note[0],
-                f"{holder.name} is a {kind} {inside(holder, one)} where the condition holds, and "
-                f"{inside(holder, other)} where it does not",
-                "both branches of a traced condition must leave as many items and the same keys in it",
-                "Make them alike, or use an array and numpy.where",
-            )
-            + f"\n  {self.note[2]}"
+            self.note[0],
+            f"{holder.name} is a {kind} {inside(holder, one)} where the condition holds, and "
+            f"{inside(holder, other)} where it does not",
+            "both branches of a traced condition must leave as many items and the same keys in it",
+            "Make them alike, or use an array and numpy.where",
+            place=self.note[2],
         )
 
     def entry(self, place: Place, pair: Pair) -> Take:

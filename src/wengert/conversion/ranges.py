@@ -12,7 +12,7 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import as_index
 from wengert.core.values.tensor import is_staged
-from wengert.errors import DtypeError, TracedTruthError, describe
+from wengert.errors import DtypeError, TracedTruthError
 
 __all__ = ["StagedRange"]
 
@@ -54,12 +54,10 @@ class StagedRange:
 
     def __iter__(self) -> NoReturn:
         raise TracedTruthError(
-            describe(
-                "range",
-                f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})",
-                "a number that is known while the function is traced is needed",
-                "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums",
-            )
+            "range",
+            f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})",
+            "a number that is known while the function is traced is needed",
+            "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums",
         )
 
     __len__ = __getitem__ = __iter__
@@ -69,7 +67,7 @@ def whole(end: Any) -> Any:
     """Return an end of a range as an integer of Python's."""
     if is_staged(end) and not has_index(end):
         needed = "whole numbers are needed"
-        raise DtypeError(describe("range", f"an end that is {shown(end)}", needed, "Convert it with int()"))
+        raise DtypeError("range", f"an end that is {shown(end)}", needed, "Convert it with int()")
     return as_index(end)
 
 

@@ -331,12 +331,10 @@ def one_element(name: str, value: Any) -> Any:
     """Return the only element of a traced value; an error if there is not exactly one."""
     if value.size != 1:
         raise DtypeError(
-            describe(
-                name,
-                f"a Tensor of shape {value.shape}",
-                "a Tensor with exactly one element is needed",
-                "Reduce it first, with .any(), .all() or .sum() for instance",
-            )
+            name,
+            f"a Tensor of shape {value.shape}",
+            "a Tensor with exactly one element is needed",
+            "Reduce it first, with .any(), .all() or .sum() for instance",
         )
     return value if value.shape == () else np.reshape(value, ())
 
@@ -381,4 +379,4 @@ def refused(note: Note, error: Exception) -> GraphError:
         needed = "a recursion must end by values that are known while tracing, because both branches are traced"
         remedy = "Pass what ends it in static_argnums, or write it as a loop"
     given = f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced"
-    return GraphError(describe(name, given, needed, remedy) + f"\n  {position}")
+    return GraphError(name, given, needed, remedy, place=position)

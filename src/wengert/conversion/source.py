@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from wengert._attributes import function_name
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["Definition", "definition_of", "refused"]
 
@@ -23,12 +23,10 @@ def refused(function: Any, given: str, needed: str) -> UsageError:
     """Return the error about a function whose control flow cannot be converted."""
     name = function_name(function)
     return UsageError(
-        describe(
-            "jit",
-            f"{name} decides by a traced value, and {given}",
-            needed,
-            "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision",
-        )
+        "jit",
+        f"{name} decides by a traced value, and {given}",
+        needed,
+        "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision",
     )
 
 

@@ -38,7 +38,7 @@ from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import GraphError, WengertError, describe
+from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Staging
 
@@ -202,13 +202,11 @@ class StagedLoop:
         """Take in the places besides the loop's own variables that the body changes; tell whether there are more."""
         for holder in self.resized():
             raise GraphError(
-                describe(
-                    self.kind,
-                    f"an iteration changes the length or the keys of the {type(holder.target).__name__} {holder.name}",
-                    "a loop that a traced value decides about must keep containers",
-                    "Use an array that is long enough, or wengert.scan",
-                )
-                + f"\n  {self.note[2]}"
+                self.kind,
+                f"an iteration changes the length or the keys of the {type(holder.target).__name__} {holder.name}",
+                "a loop that a traced value decides about must keep containers",
+                "Use an array that is long enough, or wengert.scan",
+                place=self.note[2],
             )
         before = len(self.slots)
         for identity, contents in self.region.contents.items():
@@ -437,13 +435,11 @@ class StagedLoop:
         asked = traced(self.note, self.heap, test, self.start)
         if asked.written or self.changes(asked):
             raise GraphError(
-                describe(
-                    self.kind,
-                    "a condition that changes what there was before it",
-                    "a condition that only reads is needed",
-                    "Make the changes in the body",
-                )
-                + f"\n  {self.note[2]}"
+                self.kind,
+                "a condition that changes what there was before it",
+                "a condition that only reads is needed",
+                "Make the changes in the body",
+                place=self.note[2],
             )
         truth = asked.result
         if not is_staged(truth):

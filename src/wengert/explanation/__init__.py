@@ -19,7 +19,7 @@ from wengert.core.diagnostics.source_positions import Position
 from wengert.core.graph.formulas import exact_text, formula, value_text
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import raw
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.nodes import Node
@@ -201,21 +201,17 @@ def explain(fun: Callable[..., Any], *args: Any, mode: str = "reverse", **kwargs
     if mode == "reverse":
         return explanation(fun, args, kwargs, names, title)
     if mode != "forward":
-        raise UsageError(
-            describe("explain", f"mode={mode!r:.40}", "a mode is needed", 'Pass mode="forward" or mode="reverse"')
-        )
+        raise UsageError("explain", f"mode={mode!r:.40}", "a mode is needed", 'Pass mode="forward" or mode="reverse"')
     from wengert.explanation.forward import forward_explanation  # which makes what this module declares
 
     explanation(fun, args, kwargs, names, title)  # what reverse mode refuses is refused
     for name, arg in zip(names, args, strict=True):
         if flatten(arg)[1] is not None:
             raise UsageError(
-                describe(
-                    "explain",
-                    f'containers as {name} with mode="forward"',
-                    "numbers and arrays are needed",
-                    "Pass what is in them as arguments of their own",
-                )
+                "explain",
+                f'containers as {name} with mode="forward"',
+                "numbers and arrays are needed",
+                "Pass what is in them as arguments of their own",
             )
     return forward_explanation(functools.partial(fun, **kwargs), list(map(raw, args)), names, title)
 
@@ -373,12 +369,10 @@ def require_differentiable(name: str, leaf: Any) -> None:
         return
     given = f"{name} of type {type(leaf).__name__}" if dtype is None else f"{name} of dtype {dtype}"
     raise DtypeError(
-        describe(
-            "explain",
-            f"an argument {given}",
-            "floats, arrays or Tensors of floats (or containers of them) are needed to differentiate",
-            "Convert it to float, or pass it by keyword",
-        )
+        "explain",
+        f"an argument {given}",
+        "floats, arrays or Tensors of floats (or containers of them) are needed to differentiate",
+        "Convert it to float, or pass it by keyword",
     )
 
 

@@ -20,7 +20,7 @@ from wengert.core.graph.graph import Equation, Graph, Variable, require_graph
 from wengert.core.graph.graph_checker import FAILURES, check
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
-from wengert.errors import DtypeError, FileFormatError, GraphError, describe
+from wengert.errors import DtypeError, FileFormatError, GraphError
 from wengert.graph.bounds import claimed
 from wengert.graph.values import (
     JSON,
@@ -114,7 +114,7 @@ def as_path(name: str, path: Any) -> str | bytes:
         return os.fspath(path)  # type: ignore[no-any-return]  # strings and bytes are all that it returns
     except TypeError as error:
         raise DtypeError(
-            describe(name, f"{shown_argument(path)} as the path", "the name of a file is needed", "Pass a string")
+            name, f"{shown_argument(path)} as the path", "the name of a file is needed", "Pass a string"
         ) from error
 
 
@@ -190,12 +190,10 @@ def document(data: bytes) -> JSON:
         raise invalid("content that does not begin like a graph file", "a file written by save is needed")
     if int(header[1]) != VERSION:
         raise FileFormatError(
-            describe(
-                "load",
-                f"version {int(header[1])} of the format",
-                f"version {VERSION} is needed",
-                "Use the version of Wengert that saved the graph",
-            )
+            "load",
+            f"version {int(header[1])} of the format",
+            f"version {VERSION} is needed",
+            "Use the version of Wengert that saved the graph",
         )
     body = memoryview(data)[header.end() :]
     if hashlib.sha256(body).hexdigest().encode("ascii") != header[2]:

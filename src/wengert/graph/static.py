@@ -25,7 +25,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, make_tensor
 from wengert.core.values.trace import Trace
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives.conversion import copy
 from wengert.transforms.recording import Recording, ones_for
 
@@ -106,12 +106,10 @@ class Expressions(Trace):
     def below(self, tensor: Tensor) -> NoReturn:
         """Refuse: an expression has no elements."""
         raise GraphError(
-            describe(
-                "expression",
-                f"the elements of {tensor._value!r} were asked for",
-                "an expression of placeholders has none until an Executor runs",
-                "Use operators and wengert.numpy functions, or ask Executor(expression).run({placeholder: value})",
-            )
+            "expression",
+            f"the elements of {tensor._value!r} were asked for",
+            "an expression of placeholders has none until an Executor runs",
+            "Use operators and wengert.numpy functions, or ask Executor(expression).run({placeholder: value})",
         )
 
     def owner(self, tensor: Tensor) -> Any:
@@ -163,22 +161,15 @@ def placeholder(name: str, shape: int | Sequence[int] = (), dtype: Any = float) 
     np.float64(10.0)
     """
     if not isinstance(name, str) or not name:
-        raise UsageError(describe("placeholder", f"the name {name!r}", "a string is needed, not empty", "Name it"))
+        raise UsageError("placeholder", f"the name {name!r}", "a string is needed, not empty", "Name it")
     lengths = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     if not all(isinstance(n, int | np.integer) and n >= 0 for n in lengths):
         raise UsageError(
-            describe(
-                "placeholder",
-                f"shape {shape!r:.40} of {name}",
-                "lengths from 0 are needed",
-                "Give a known shape",
-            )
+            "placeholder", f"shape {shape!r:.40} of {name}", "lengths from 0 are needed", "Give a known shape"
         )
     found = as_dtype("placeholder", dtype)
     if found.kind not in "biufc":
-        raise DtypeError(
-            describe("placeholder", f"dtype {found} of {name}", "a numeric dtype is needed", "Convert what is fed")
-        )
+        raise DtypeError("placeholder", f"dtype {found} of {name}", "a numeric dtype is needed", "Convert what is fed")
     variable = Variable(tuple(map(int, lengths)), found, name)
     return expression(variable, Definition(None, variable=variable))
 
@@ -189,12 +180,10 @@ def defined(name: str, value: Any) -> Tensor:
     if type(found) is Tensor and found._trace is EXPRESSIONS:
         return found
     raise UsageError(
-        describe(
-            name,
-            f"a {type(value).__name__} that is not an expression",
-            "expressions are needed",
-            "Build it from wengert.graph.placeholder",
-        )
+        name,
+        f"a {type(value).__name__} that is not an expression",
+        "expressions are needed",
+        "Build it from wengert.graph.placeholder",
     )
 
 
@@ -301,26 +290,20 @@ def check_differentiable(output: Tensor, inputs: Iterable[Tensor]) -> None:
     """Raise unless an expression is a real scalar and the inputs have derivatives."""
     if output.shape != ():
         raise ShapeError(
-            describe(
-                "gradients",
-                f"an output of shape {output.shape}",
-                "a scalar, of shape (), is needed",
-                "Reduce it, for instance with .sum()",
-            )
+            "gradients",
+            f"an output of shape {output.shape}",
+            "a scalar, of shape (), is needed",
+            "Reduce it, for instance with .sum()",
         )
     if output.dtype.kind != "f":
-        raise DtypeError(
-            describe("gradients", f"an output of dtype {output.dtype}", "a real float is needed", "Convert it")
-        )
+        raise DtypeError("gradients", f"an output of dtype {output.dtype}", "a real float is needed", "Convert it")
     for x in inputs:
         if not is_differentiable(x.dtype):
             raise DtypeError(
-                describe(
-                    "gradients",
-                    f"the input {x._value!r}",
-                    "float or complex inputs are needed to differentiate",
-                    "Leave it out",
-                )
+                "gradients",
+                f"the input {x._value!r}",
+                "float or complex inputs are needed to differentiate",
+                "Leave it out",
             )
 
 
@@ -356,7 +339,7 @@ class Executor:
         leaves, self.structure = flatten(outputs)
         if not leaves:
             given = "None" if outputs is None else "empty containers"
-            raise UsageError(describe("Executor", given, "expressions are needed", "Pass what is to be evaluated"))
+            raise UsageError("Executor", given, "expressions are needed", "Pass what is to be evaluated")
         roots = [defined("Executor", leaf) for leaf in leaves]
         graph, outside = graph_of(roots)
         self.graph, self.tensors = pruned(simplified(graph), [d.tensor for d in outside])
@@ -367,9 +350,7 @@ class Executor:
         if len(self.names) < len(self.placeholders):
             names = [v.name for v in self.placeholders]
             twice = next(name for name in names if names.count(name) > 1)
-            raise UsageError(
-                describe("Executor", f"two placeholders called {twice}", "different names are needed", "Rename one")
-            )
+            raise UsageError("Executor", f"two placeholders called {twice}", "different names are needed", "Rename one")
 
     def run(self, feeds: Mapping[Any, Any]) -> Any:
         """Evaluate the expressions.
@@ -388,20 +369,20 @@ class Executor:
         """
         if not isinstance(feeds, Mapping):
             raise DtypeError(
-                describe("run", f"{shown(feeds)} as feeds", "a dict of placeholders and values is needed", "Pass one")
+                "run", f"{shown(feeds)} as feeds", "a dict of placeholders and values is needed", "Pass one"
             )
         values: dict[Variable, Any] = {}
         for key, value in feeds.items():
             variable = self.variable_of(key)
             if variable in values:
                 raise UsageError(
-                    describe("run", f"{variable.name} twice", "one value is needed", "Feed it by itself or by its name")
+                    "run", f"{variable.name} twice", "one value is needed", "Feed it by itself or by its name"
                 )
             values[variable] = fed(variable, value)
         pairs = list(zip(self.graph.inputs, self.tensors, strict=True))
         missing = [variable.name for variable, tensor in pairs if tensor is None and variable not in values]
         if missing:
-            raise UsageError(describe("run", f"no value for {', '.join(missing)}", "one for each is needed", "Feed it"))
+            raise UsageError("run", f"no value for {', '.join(missing)}", "one for each is needed", "Feed it")
         args = [values[variable] if tensor is None else tensor for variable, tensor in pairs]
         return unflatten(self.structure, list(evaluate(self.graph, args)))
 
@@ -414,12 +395,10 @@ class Executor:
             key = variable.name or "an intermediate expression"
         if found is None:
             raise UsageError(
-                describe(
-                    "run",
-                    f"a value for {key}, which is no placeholder of these expressions",
-                    f"values for {', '.join(self.names) or 'nothing'} are needed",
-                    "Leave it out",
-                )
+                "run",
+                f"a value for {key}, which is no placeholder of these expressions",
+                f"values for {', '.join(self.names) or 'nothing'} are needed",
+                "Leave it out",
             )
         return found
 
@@ -430,19 +409,15 @@ def fed(variable: Variable, value: Any) -> Any:
     found = value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
     if shape != variable.shape:
         raise ShapeError(
-            describe(
-                "run",
-                f"shape {shape} for {variable.name}",
-                f"shape {variable.shape} is needed",
-                "Reshape it, or make a placeholder of that shape",
-            )
+            "run",
+            f"shape {shape} for {variable.name}",
+            f"shape {variable.shape} is needed",
+            "Reshape it, or make a placeholder of that shape",
         )
     if dtype == variable.dtype:
         return found
     if not np.can_cast(dtype, variable.dtype, "same_kind"):
         raise DtypeError(
-            describe(
-                "run", f"dtype {dtype} for {variable.name}", f"dtype {variable.dtype} is needed", "Convert the value"
-            )
+            "run", f"dtype {dtype} for {variable.name}", f"dtype {variable.dtype} is needed", "Convert the value"
         )
     return found.astype(variable.dtype)

@@ -25,7 +25,7 @@ from wengert.core.graph.identity import without_repetition
 from wengert.core.memory.memory_layout import axes_in_memory
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
-from wengert.errors import FileFormatError, UsageError, describe
+from wengert.errors import FileFormatError, UsageError
 from wengert.primitives.index_layout import OPERAND
 
 __all__ = [
@@ -58,18 +58,16 @@ UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, n
 
 def invalid(given: str, needed: str) -> FileFormatError:
     """Return the error about a file that is not a graph."""
-    return FileFormatError(describe("load", given, needed, "Save the graph anew with wengert.graph.save"))
+    return FileFormatError("load", given, needed, "Save the graph anew with wengert.graph.save")
 
 
 def too_large(given: str, largest: int) -> FileFormatError:
     """Return the error about a file with larger arrays than expected."""
     return FileFormatError(
-        describe(
-            "load",
-            given,
-            f"at most {largest} elements are expected",
-            "If you trust the file, call load(path, largest=...) with a larger number",
-        )
+        "load",
+        given,
+        f"at most {largest} elements are expected",
+        "If you trust the file, call load(path, largest=...) with a larger number",
     )
 
 
@@ -125,7 +123,7 @@ class Encoder:
 
 def unsaved(given: str, needed: str) -> UsageError:
     """Return the error about a graph that has no form in files."""
-    return UsageError(describe("save", given, needed, "Trace a function without it"))
+    return UsageError("save", given, needed, "Trace a function without it")
 
 
 def primitive_name(primitive: Primitive) -> str:
@@ -354,12 +352,10 @@ def primitive_of(form: JSON) -> Primitive:
     found = PRIMITIVES.get(name)
     if found is None:
         raise FileFormatError(
-            describe(
-                "load",
-                f"the primitive {shown(form)}, which is unknown here",
-                "registered primitives are needed",
-                "Import the module that declares it first, or install the version of Wengert that saved the graph",
-            )
+            "load",
+            f"the primitive {shown(form)}, which is unknown here",
+            "registered primitives are needed",
+            "Import the module that declares it first, or install the version of Wengert that saved the graph",
         )
     return found
 

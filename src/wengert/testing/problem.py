@@ -12,7 +12,7 @@ import numpy as np
 from wengert._tree import accessors_of, flatten, unflatten
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 
 __all__ = [
     "Leaves",
@@ -78,12 +78,10 @@ def check_leaf(label: str, leaf: Any) -> None:
     if not is_differentiable(array.dtype):
         given = f"dtype {array.dtype}" if array.dtype.kind in "?biu" else f"type {type(leaf).__name__}"
         raise DtypeError(
-            describe(
-                "check_grads",
-                f"{label} has {given}",
-                "floats, arrays or Tensors of a float or complex dtype are needed",
-                "Fix other arguments in a lambda around the function",
-            )
+            "check_grads",
+            f"{label} has {given}",
+            "floats, arrays or Tensors of a float or complex dtype are needed",
+            "Fix other arguments in a lambda around the function",
         )
 
 
@@ -107,4 +105,4 @@ def default_tolerance(problem: Problem) -> float:
 
 def usage_error(given: str, needed: str, action: str) -> UsageError:
     """Return the error about an argument of `check_grads`."""
-    return UsageError(describe("check_grads", given, needed, action))
+    return UsageError("check_grads", given, needed, action)

@@ -106,12 +106,10 @@ def rules_of(fun: Any, params: Mapping[str, Any]) -> dict[str, Callable[..., Any
         if any(known.values()):
             return {"function": fun.apply, **{rule: fun.apply for rule, flag in known.items() if flag}}
     raise UsageError(
-        describe(
-            "check_rule",
-            f"{fun!r}, which has no derivative rule of its own",
-            "a custom_rule with a vjp or jvp, a Function or a primitive is needed",
-            "Use check_grads for other functions",
-        )
+        "check_rule",
+        f"{fun!r}, which has no derivative rule of its own",
+        "a custom_rule with a vjp or jvp, a Function or a primitive is needed",
+        "Use check_grads for other functions",
     )
 
 
@@ -122,7 +120,7 @@ def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
     chosen = [i for i, leaf in enumerate(leaves) if is_smooth(leaf)]
     if not chosen:
         raise UsageError(
-            describe("check_rule", "no float or complex argument", "something to differentiate is needed", "Pass one")
+            "check_rule", "no float or complex argument", "something to differentiate is needed", "Pass one"
         )
 
     def narrowed(values: Leaves) -> Leaves:

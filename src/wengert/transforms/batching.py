@@ -20,7 +20,7 @@ from wengert.core.values.dispatch import plain_array
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.core.values.trace import next_level
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, placed_among, result_example
 from wengert.transforms.results import require_arrays
@@ -77,12 +77,10 @@ def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None,
     """Return what the function that `vmap` makes gives for arguments."""
     if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
         raise UsageError(
-            describe(
-                "vmap",
-                f"in_axes of length {len(in_axes)} for {len(args)} arguments",
-                "one entry for each is needed",
-                "Pass None for arguments shared by all lanes",
-            )
+            "vmap",
+            f"in_axes of length {len(in_axes)} for {len(args)} arguments",
+            "one entry for each is needed",
+            "Pass None for arguments shared by all lanes",
         )
     wanted = in_axes if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
     leaves: list[Any] = []
@@ -213,7 +211,7 @@ def axes_of(name: str, prefix: Any, structure: Any, tree: Any) -> list[int | Non
         place, given = next(differences(prefix, tree), ("", "other containers"))
         where = f" at {place}" if place else ""
         needed = "the containers of the values, or an int or None in the place of some of them, are needed"
-        raise UsageError(describe("vmap", f"{name} with {given}{where}", needed, "Build it like the values")) from None
+        raise UsageError("vmap", f"{name} with {given}{where}", needed, "Build it like the values") from None
     return [None if axis is None else as_whole("vmap", name, axis) for axis in axes]
 
 
@@ -248,26 +246,20 @@ def lane_count(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
         shape = require_number("vmap", "an argument", leaf).shape
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(
-                describe(
-                    "vmap",
-                    f"an argument of shape {shape} with in_axes {axis}",
-                    "an argument that has that axis is needed",
-                    "Pass in_axes=None for arguments shared by all lanes",
-                )
+                "vmap",
+                f"an argument of shape {shape} with in_axes {axis}",
+                "an argument that has that axis is needed",
+                "Pass in_axes=None for arguments shared by all lanes",
             )
         counts.add(shape[axis])
     if not counts:
-        raise UsageError(
-            describe("vmap", "no argument with lanes", "at least one is needed", "Pass an axis for it in in_axes")
-        )
+        raise UsageError("vmap", "no argument with lanes", "at least one is needed", "Pass an axis for it in in_axes")
     if len(counts) > 1:
         raise ShapeError(
-            describe(
-                "vmap",
-                f"arguments with {' and '.join(map(str, sorted(counts)))} lanes",
-                "the same number in all is needed",
-                "Check in_axes",
-            )
+            "vmap",
+            f"arguments with {' and '.join(map(str, sorted(counts)))} lanes",
+            "the same number in all is needed",
+            "Check in_axes",
         )
     return int(counts.pop())
 
@@ -286,12 +278,10 @@ def gathered(trace: Batch, leaf: Any, place: int | None) -> Any:
     if type(found) is Tensor and found._trace is trace:
         if place is None:
             raise UsageError(
-                describe(
-                    "vmap",
-                    "out_axes=None for a result that differs from lane to lane",
-                    "an axis for it is needed",
-                    "Pass an int in out_axes",
-                )
+                "vmap",
+                "out_axes=None for a result that differs from lane to lane",
+                "an axis for it is needed",
+                "Pass an int in out_axes",
             )
         value = found._value
         found._kept = True
@@ -302,11 +292,9 @@ def gathered(trace: Batch, leaf: Any, place: int | None) -> Any:
         value = np.broadcast_to(value, (trace.size, *shape_of(value))).copy()
     if not -value.ndim <= place < value.ndim:
         raise ShapeError(
-            describe(
-                "vmap",
-                f"out_axes {place} for a result of shape {value.shape[1:]} in each lane",
-                f"an axis from {-value.ndim} to {value.ndim - 1} is needed",
-                "Count the axis of the lanes among the result's axes",
-            )
+            "vmap",
+            f"out_axes {place} for a result of shape {value.shape[1:]} in each lane",
+            f"an axis from {-value.ndim} to {value.ndim - 1} is needed",
+            "Count the axis of the lanes among the result's axes",
         )
     return value if place % value.ndim == 0 else np.moveaxis(value, 0, place)

@@ -24,7 +24,7 @@ from wengert.core.values.dispatch import is_weak, plain_array, weakened
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.values.trace import Trace
-from wengert.errors import DtypeError, UsageError, WengertError, describe, placed
+from wengert.errors import DtypeError, UsageError, WengertError, placed
 from wengert.traces.transient import Transient
 
 __all__ = [
@@ -72,18 +72,14 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
     for position in wanted:
         if not -count <= position < count:
             raise UsageError(
-                describe(
-                    name,
-                    f"argnums={argnums} with {count} positional arguments",
-                    "positions of arguments that were passed are needed",
-                    "Pass the differentiated arguments by position",
-                )
+                name,
+                f"argnums={argnums} with {count} positional arguments",
+                "positions of arguments that were passed are needed",
+                "Pass the differentiated arguments by position",
             )
     chosen = tuple(position % count for position in wanted)
     if len(set(chosen)) < len(chosen):
-        raise UsageError(
-            describe(name, f"argnums={argnums}", "each position once is needed", "Leave out the repeated one")
-        )
+        raise UsageError(name, f"argnums={argnums}", "each position once is needed", "Leave out the repeated one")
     return chosen
 
 
@@ -94,12 +90,10 @@ def require_positions(name: str, argnums: int | Sequence[int]) -> tuple[int, ...
     wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
     if not all(isinstance(position, int | np.integer) for position in wanted):
         raise UsageError(
-            describe(
-                name,
-                f"argnums={argnums!r:.80}",
-                "the position of an argument, or several of them, is needed",
-                f"Pass argnums=0 or argnums=(0, 1), for instance; {name}(f) is a function, to be called with arguments",
-            )
+            name,
+            f"argnums={argnums!r:.80}",
+            "the position of an argument, or several of them, is needed",
+            f"Pass argnums=0 or argnums=(0, 1), for instance; {name}(f) is a function, to be called with arguments",
         )
     return wanted
 
@@ -109,12 +103,10 @@ def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]
     for what, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
             raise UsageError(
-                describe(
-                    name,
-                    f"{what} of type {type(given).__name__}",
-                    "a tuple with an entry for each argument of the function is needed",
-                    f"Write {name}(fun, (x,), (direction,)) for a function of one argument",
-                )
+                name,
+                f"{what} of type {type(given).__name__}",
+                "a tuple with an entry for each argument of the function is needed",
+                f"Write {name}(fun, (x,), (direction,)) for a function of one argument",
             )
 
 
@@ -158,26 +150,22 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
     if not isinstance(leaf, np.ndarray | np.generic | numbers.Number) or isinstance(leaf, bool):
         of_user = type(leaf).__module__ != "builtins"
         raise DtypeError(
-            describe(
-                name,
-                f"an argument of type {type_shown(leaf)}",
-                "floats, arrays or Tensors (or containers of them) are needed to differentiate",
-                remedy_for(
-                    leaf,
-                    f"Make its class a container by wengert.tree.register, or {left_out}"
-                    if of_user
-                    else left_out[0].upper() + left_out[1:],
-                ),
-            )
+            name,
+            f"an argument of type {type_shown(leaf)}",
+            "floats, arrays or Tensors (or containers of them) are needed to differentiate",
+            remedy_for(
+                leaf,
+                f"Make its class a container by wengert.tree.register, or {left_out}"
+                if of_user
+                else left_out[0].upper() + left_out[1:],
+            ),
         )
     if isinstance(leaf, int):
         raise DtypeError(
-            describe(
-                name,
-                f"the integer {leaf}",
-                "a float or complex number is needed to differentiate",
-                f"Write {leaf}.0, or {left_out}",
-            )
+            name,
+            f"the integer {leaf}",
+            "a float or complex number is needed to differentiate",
+            f"Write {leaf}.0, or {left_out}",
         )
     if isinstance(leaf, np.ndarray):
         leaf = plain_array(name, leaf)
@@ -261,12 +249,10 @@ def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, a
         dtype = aval_of(leaf).dtype
         if (dtype.kind == "c") != needed:
             raise DtypeError(
-                describe(
-                    name,
-                    f"{what} of dtype {dtype} with holomorphic={needed}",
-                    f"a {'complex' if needed else 'real'} one is needed",
-                    action,
-                )
+                name,
+                f"{what} of dtype {dtype} with holomorphic={needed}",
+                f"a {'complex' if needed else 'real'} one is needed",
+                action,
             )
 
 
@@ -319,12 +305,10 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
     """Split the result of a function with auxiliary output."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise UsageError(
-            describe(
-                name,
-                f"has_aux=True and a function that returned a {type(result).__name__}",
-                "a pair (output, auxiliary) is needed",
-                "Return a tuple of two",
-            )
+            name,
+            f"has_aux=True and a function that returned a {type(result).__name__}",
+            "a pair (output, auxiliary) is needed",
+            "Return a tuple of two",
         )
     return result
 

@@ -14,7 +14,7 @@ from wengert.core.memory.write_watches import rebound, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
-from wengert.errors import DtypeError, GraphError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.traces.staging import Staging
 
 __all__ = ["Standing", "captured_tensors", "listed_tensors"]
@@ -73,12 +73,10 @@ class Standing:
             handle._kept = state._kept
         if written and kind is None:
             raise GraphError(
-                describe(
-                    self.name,
-                    f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}",
-                    "what is differentiated must stay as it is",
-                    "Write to a copy (x.copy()) in the function",
-                )
+                self.name,
+                f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}",
+                "what is differentiated must stay as it is",
+                "Write to a copy (x.copy()) in the function",
             )
 
 
@@ -93,7 +91,7 @@ def captured_tensors(name: str, function: Callable[..., Any], captured: Any) -> 
     found = {place: x for place, x in reached(function) if needs_gradient(x)}
     if not found:
         given = "captured=True for a function that captures no Tensor that requires grad"
-        raise UsageError(describe(name, given, "some are needed", "List them: captured=[w, b]"))
+        raise UsageError(name, given, "some are needed", "List them: captured=[w, b]")
     return found
 
 
@@ -103,17 +101,15 @@ def listed_tensors(name: str, captured: Any) -> list[Tensor]:
     for item in items:
         if type(item) is not Tensor:
             given = f"{shown(item)} in captured"
-            raise UsageError(
-                describe(name, given, "a list of Tensors, or True, is needed", "Make it one with wengert.tensor")
-            )
+            raise UsageError(name, given, "a list of Tensors, or True, is needed", "Make it one with wengert.tensor")
     for i, item in enumerate(items):
         if not is_differentiable(item.dtype):
             given = f"dtype {item.dtype} at captured[{i}]"
             needed = "a float or complex dtype is needed to differentiate"
-            raise DtypeError(describe(name, given, needed, "Convert it with .astype(float)"))
+            raise DtypeError(name, given, needed, "Convert it with .astype(float)")
     if len({id(x) for x in items}) < len(items):
         given = "a Tensor that is listed twice in captured"
-        raise UsageError(describe(name, given, "each once is needed", "Leave it out"))
+        raise UsageError(name, given, "each once is needed", "Leave it out")
     return list(items)
 
 

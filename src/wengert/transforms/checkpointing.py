@@ -22,7 +22,7 @@ from wengert.core.memory.write_watches import Witness, rebound
 from wengert.core.values.recording import recording_from, settings
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.core.values.trace import next_level
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
@@ -137,12 +137,10 @@ class _Frame:
     def changed(what: str) -> GraphError:
         """Return the error about a function that did something else the second time."""
         return GraphError(
-            describe(
-                "checkpoint",
-                f"a function that {what}",
-                "a function that does the same each time is needed",
-                "Pass random numbers and other state as arguments, and change captured values after the sweep",
-            )
+            "checkpoint",
+            f"a function that {what}",
+            "a function that does the same each time is needed",
+            "Pass random numbers and other state as arguments, and change captured values after the sweep",
         )
 
 
@@ -231,12 +229,10 @@ def witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         rebound(handle, witness.log[id(handle)][1])
     if written:
         raise GraphError(
-            describe(
-                name_of("checkpoint", fun),
-                f"a function that writes to a Tensor of shape {written[0].shape} that it captured",
-                "a function that does the same each time is needed",
-                "Write into a copy and return it",
-            )
+            name_of("checkpoint", fun),
+            f"a function that writes to a Tensor of shape {written[0].shape} that it captured",
+            "a function that does the same each time is needed",
+            "Write into a copy and return it",
         )
     return result
 

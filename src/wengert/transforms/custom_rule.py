@@ -21,7 +21,7 @@ from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.traces.batch import Batch
 from wengert.traces.calls import (
@@ -208,7 +208,7 @@ class CustomCall(UserCall):
     def captures(self, condition: str) -> GraphError:
         """Return the error about a value that the function captured."""
         needed = "a function with rules of its own must take such values as arguments"
-        return GraphError(describe(self.name, f"a captured value that {condition}", needed, "Add it to the arguments"))
+        return GraphError(self.name, f"a captured value that {condition}", needed, "Add it to the arguments")
 
     def require_constant(self, moving: Sequence[Any]) -> None:
         """Raise if what the function captured is being differentiated: the rules say nothing of it.
@@ -251,18 +251,16 @@ class CustomCall(UserCall):
             return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
         if tensor.shape[:1] != (size,):
             raise ShapeError(
-                describe(
-                    f"{self.name} (batch rule)",
-                    f"an output of shape {tensor.shape} for {size} lanes",
-                    "the axis that counts lanes is needed in front",
-                    "Move it there, or return False if the output is the same for all lanes",
-                )
+                f"{self.name} (batch rule)",
+                f"an output of shape {tensor.shape} for {size} lanes",
+                "the axis that counts lanes is needed in front",
+                "Move it there, or return False if the output is the same for all lanes",
             )
         return tensor
 
     def error(self, given: str, needed: str, action: str, rule: str = "") -> UsageError:
         """Return an error about the function or one of its rules."""
-        return UsageError(describe(f"{self.name} ({rule} rule)" if rule else self.name, given, needed, action))
+        return UsageError(f"{self.name} ({rule} rule)" if rule else self.name, given, needed, action)
 
     def call(
         self, rule: str, function: Function, parameters: str, arguments: Sequence[Any], near: Sequence[Any] = ()
@@ -356,12 +354,10 @@ class CustomCall(UserCall):
             tensor = current(as_tensor(tangent))
             if tensor.shape != value.shape:
                 raise ShapeError(
-                    describe(
-                        f"{self.name} (jvp rule)",
-                        f"a tangent of shape {tensor.shape} for an output of shape {value.shape}",
-                        "the same shape is needed",
-                        "Broadcast it as the function does",
-                    )
+                    f"{self.name} (jvp rule)",
+                    f"a tangent of shape {tensor.shape} for an output of shape {value.shape}",
+                    "the same shape is needed",
+                    "Broadcast it as the function does",
                 )
             moved.append(unwrapped(tensor))
         return tuple(moved) if self.outputs > 1 else moved[0]
@@ -388,12 +384,10 @@ class CustomCall(UserCall):
         if not isinstance(cts, tuple) or len(cts) != len(args):
             given = f"{len(cts)} cotangents" if isinstance(cts, tuple) else f"a {type(cts).__name__}"
             raise UsageError(
-                describe(
-                    f"{self.name} (vjp rule)",
-                    given,
-                    f"a tuple of {len(args)} is needed, one for each argument",
-                    "Return None for arguments without a cotangent",
-                )
+                f"{self.name} (vjp rule)",
+                given,
+                f"a tuple of {len(args)} is needed, one for each argument",
+                "Return None for arguments without a cotangent",
             )
         by_place: dict[int, Any] = {}
         for argument, ct in zip(args, cts, strict=True):
@@ -408,12 +402,10 @@ class CustomCall(UserCall):
             tensor = numeric(f"{self.name} (vjp rule)", f"a cotangent for leaf {place} of the arguments", ct)
             if tensor.shape != aval.shape:
                 raise ShapeError(
-                    describe(
-                        f"{self.name} (vjp rule)",
-                        f"a cotangent of shape {tensor.shape} for leaf {place} of the arguments",
-                        f"its shape {aval.shape} is needed",
-                        "Sum over what the function broadcast",
-                    )
+                    f"{self.name} (vjp rule)",
+                    f"a cotangent of shape {tensor.shape} for leaf {place} of the arguments",
+                    f"its shape {aval.shape} is needed",
+                    "Sum over what the function broadcast",
                 )
             results.append(unwrapped(tensor))
         return results
@@ -447,12 +439,10 @@ def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     bound.apply_defaults()
     if bound.kwargs:
         raise UsageError(
-            describe(
-                function_name(fun),
-                f"the keyword-only argument {next(iter(bound.kwargs))}",
-                "a function with rules of its own has positional arguments, of which its rules speak",
-                "Fix others in a lambda or functools.partial around the function",
-            )
+            function_name(fun),
+            f"the keyword-only argument {next(iter(bound.kwargs))}",
+            "a function with rules of its own has positional arguments, of which its rules speak",
+            "Fix others in a lambda or functools.partial around the function",
         )
     return bound.args
 

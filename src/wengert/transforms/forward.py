@@ -18,7 +18,7 @@ from wengert.core.values.dispatch import strengthened, weakened
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.core.values.trace import next_level
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, ShapeError
 from wengert.traces.dual import Dual, make_dual
 from wengert.transforms.boundary import (
     as_given,
@@ -156,12 +156,10 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
         raise mismatch(name, given, "the same shape is needed")
     if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
         raise DtypeError(
-            describe(
-                name,
-                f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}",
-                "a real tangent is needed for a real primal",
-                "Pass its .real, or convert the primal with .astype(complex)",
-            )
+            name,
+            f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}",
+            "a real tangent is needed for a real primal",
+            "Pass its .real, or convert the primal with .astype(complex)",
         )
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
@@ -170,7 +168,7 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
 
 def mismatch(name: str, given: str, needed: str) -> ShapeError:
     """Return the error about tangents that do not fit their primals."""
-    return ShapeError(describe(name, given, needed, "Build the tangents like the primals"))
+    return ShapeError(name, given, needed, "Build the tangents like the primals")
 
 
 def value_of(leaf: Any, trace: Dual, example: Any) -> Any:

@@ -13,7 +13,7 @@ from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
     Narrowed,
@@ -326,7 +326,7 @@ def jacobian(
     require_positions("jacobian", argnums)
     if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
         raise UsageError(
-            describe("jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")
+            "jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'"
         )
     run = {"auto": jacobian_at, "rev": reverse_jacobian_at}.get(mode)
     if run is None:

@@ -34,7 +34,7 @@ from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, unwrapped
-from wengert.errors import DtypeError, RangeError, UsageError, describe
+from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
 from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
@@ -267,12 +267,10 @@ class Jitted(Entry, Generic[P, R]):
             named = tuple((name, identity_of_static(kwargs[name])) for name in self.static_argnames if name in kwargs)
         except TypeError as error:
             raise UsageError(
-                describe(
-                    "jit",
-                    f"a static argument that cannot be hashed ({error})",
-                    "hashable values are needed to tell traced forms apart",
-                    "Pass a tuple in place of a list, a frozen dataclass in place of a dictionary, or make it dynamic",
-                )
+                "jit",
+                f"a static argument that cannot be hashed ({error})",
+                "hashable values are needed to tell traced forms apart",
+                "Pass a tuple in place of a list, a frozen dataclass in place of a dictionary, or make it dynamic",
             ) from error
         positional = tuple(x for i, x in enumerate(args) if i not in static)
         return (fixed, named), (positional, {k: v for k, v in kwargs.items() if k not in self.static_argnames})
@@ -415,12 +413,10 @@ def as_leaf(leaf: Any) -> Any:
     if kind in NUMBERS:
         if kind is int and not -LARGEST <= leaf < LARGEST:
             raise RangeError(
-                describe(
-                    "jit",
-                    f"an integer of {leaf.bit_length()} bits",
-                    "at most 63 and a sign are needed",
-                    "Name the argument in static_argnums, or pass a float",
-                )
+                "jit",
+                f"an integer of {leaf.bit_length()} bits",
+                "at most 63 and a sign are needed",
+                "Name the argument in static_argnums, or pass a float",
             )
         return leaf
     if isinstance(leaf, Tensor | np.generic):
@@ -434,16 +430,14 @@ def as_leaf(leaf: Any) -> Any:
         if array.dtype.kind != "O":  # as integers of more than 64 bits are
             return array[()]
     raise DtypeError(
-        describe(
-            "jit",
-            f"an argument of type {type_shown(leaf)}",
-            "numbers, arrays, Tensors or containers of them are needed",
-            remedy_for(
-                leaf,
-                "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that "
-                "is wengert.tree.static()",
-            ),
-        )
+        "jit",
+        f"an argument of type {type_shown(leaf)}",
+        "numbers, arrays, Tensors or containers of them are needed",
+        remedy_for(
+            leaf,
+            "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that "
+            "is wengert.tree.static()",
+        ),
     )
 
 

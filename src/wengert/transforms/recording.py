@@ -15,7 +15,7 @@ from wengert.core.diagnostics.store_guard import called
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.core.values.trace import next_level
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, ShapeError
 from wengert.traces.nodes import Node
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
@@ -157,12 +157,10 @@ def single_output(name: str, run: Recording) -> Any:
     """Return the one array that a function returned."""
     if run.structure is not None or len(run.outputs) != 1:
         raise ShapeError(
-            describe(
-                name,
-                f"a function that returned a container of {len(run.outputs)} values",
-                "one array is needed",
-                "Return further results through has_aux=True, or use wengert.vjp",
-            )
+            name,
+            f"a function that returned a container of {len(run.outputs)} values",
+            "one array is needed",
+            "Return further results through has_aux=True, or use wengert.vjp",
         )
     return run.outputs[0]
 
@@ -177,12 +175,10 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
     shape = np.shape(output) if type(output) is not Tensor else output.shape
     if shape != ():
         raise ShapeError(
-            describe(
-                name,
-                f"a function that returned shape {shape}",
-                "a scalar, of shape (), is needed",
-                "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian",
-            )
+            name,
+            f"a function that returned shape {shape}",
+            "a scalar, of shape (), is needed",
+            "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian",
         )
     require_kind(name, run, output, holomorphic)
     return output
@@ -195,14 +191,12 @@ def require_kind(name: str, run: Recording, output: Any, holomorphic: bool) -> N
     dtype = output.dtype if isinstance(output, Tensor) else np.asarray(output).dtype
     if (dtype.kind == "c") != holomorphic and (holomorphic or type(output) is Tensor):
         raise DtypeError(
-            describe(
-                name,
-                f"a function that returned dtype {dtype} with holomorphic={holomorphic}",
-                "a complex result is needed" if holomorphic else "a real result is needed",
-                "Pass holomorphic=True for a complex differentiable function"
-                if not holomorphic
-                else "Leave holomorphic out, or pass complex arguments",
-            )
+            name,
+            f"a function that returned dtype {dtype} with holomorphic={holomorphic}",
+            "a complex result is needed" if holomorphic else "a real result is needed",
+            "Pass holomorphic=True for a complex differentiable function"
+            if not holomorphic
+            else "Leave holomorphic out, or pass complex arguments",
         )
 
 

@@ -79,12 +79,10 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
                 leaf.refuse()
         if given:
             raise DtypeError(
-                describe(
-                    name,
-                    f"a function that returned {given}{stands(structure, i)}",
-                    "numbers, arrays and Tensors, in any containers, are needed",
-                    remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
-                )
+                name,
+                f"a function that returned {given}{stands(structure, i)}",
+                "numbers, arrays and Tensors, in any containers, are needed",
+                remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
             )
 
 
@@ -92,12 +90,10 @@ def require_short(name: str, number: int, where: str) -> None:
     """Raise a RangeError if a whole number of Python's has more bits than any of NumPy's types."""
     if np.asarray(number).dtype.kind == "O":
         raise RangeError(
-            describe(
-                name,
-                f"a function that returned an integer of {number.bit_length()} bits{where}",
-                "at most 63 and a sign are needed",
-                "Return a float, or calculate it where it is called",
-            )
+            name,
+            f"a function that returned an integer of {number.bit_length()} bits{where}",
+            "at most 63 and a sign are needed",
+            "Return a float, or calculate it where it is called",
         )
 
 
@@ -115,12 +111,10 @@ def refused(name: str, what: str, action: str = "") -> DtypeError:
     """Return the error about a result without derivative; the action is that for what was given, if there is one."""
     aside = "through has_aux=True" if name in WITH_AUX else "elsewhere"
     return DtypeError(
-        describe(
-            name,
-            f"a function that returned {what}",
-            "a float or complex number, or an array of them, is needed to differentiate",
-            action or f"Return what was computed, converted to float, and anything else {aside}",
-        )
+        name,
+        f"a function that returned {what}",
+        "a float or complex number, or an array of them, is needed to differentiate",
+        action or f"Return what was computed, converted to float, and anything else {aside}",
     )
 
 

@@ -12,7 +12,7 @@ from wengert._tree import flatten, map_leaves, structure_text
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.barriers import barrier
 from wengert.transforms.boundary import (
     inner_value,
@@ -385,16 +385,14 @@ def pullback_of(run: Recording) -> Callable[..., tuple[Any, ...]]:
         if more:
             needed = "one cotangent, like the output, is needed"
             action = "Pass those of several outputs in their container"
-            raise UsageError(describe("vjp", f"{1 + len(more)} arguments of a pullback", needed, action))
+            raise UsageError("vjp", f"{1 + len(more)} arguments of a pullback", needed, action)
         given, structure = flatten(ct)
         if structure != run.structure:
             raise ShapeError(
-                describe(
-                    "vjp",
-                    f"a cotangent of structure {structure_text(structure)}",
-                    f"that of the output, {structure_text(run.structure)}, is needed",
-                    "Build the cotangent like the output",
-                )
+                "vjp",
+                f"a cotangent of structure {structure_text(structure)}",
+                f"that of the output, {structure_text(run.structure)}, is needed",
+                "Build the cotangent like the output",
             )
         cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
@@ -414,23 +412,19 @@ def matched(output: Any, ct: Any) -> Any:
     shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
     if value.shape != shape:
         raise ShapeError(
-            describe(
-                "vjp",
-                f"a cotangent of shape {value.shape} for an output of shape {shape}",
-                "the same shape is needed",
-                "Broadcast or reshape the cotangent",
-            )
+            "vjp",
+            f"a cotangent of shape {value.shape} for an output of shape {shape}",
+            "the same shape is needed",
+            "Broadcast or reshape the cotangent",
         )
     if not isinstance(output, Tensor):
         return value
     if value.dtype.kind == "c" and output.dtype.kind != "c":
         raise DtypeError(
-            describe(
-                "vjp",
-                f"a cotangent of dtype {value.dtype} for an output of dtype {output.dtype}",
-                "a real cotangent is needed for a real output",
-                "Pass its .real",
-            )
+            "vjp",
+            f"a cotangent of dtype {value.dtype} for an output of dtype {output.dtype}",
+            "a real cotangent is needed for a real output",
+            "Pass its .real",
         )
     return value if value.dtype.kind in "fc" else value.astype(output.dtype)
 

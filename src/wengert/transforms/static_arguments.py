@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert._attributes import signature
 from wengert.core.diagnostics.argument_checks import shown
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["as_tuple", "known_positions", "static_arguments"]
 
@@ -22,7 +22,7 @@ def as_tuple(parameter: str, value: Any, kind: type) -> tuple[Any, ...]:
     if not all(isinstance(item, kind) and not isinstance(item, bool) for item in found):
         needed = "positions of arguments" if kind is int else "names of arguments"
         raise UsageError(
-            describe("jit", f"{shown(value)} for {parameter}", f"{needed} are needed", "Pass one or a tuple of them")
+            "jit", f"{shown(value)} for {parameter}", f"{needed} are needed", "Pass one or a tuple of them"
         )
     return found
 
@@ -43,12 +43,10 @@ def static_arguments(
     for name in names:
         if name not in named and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
             raise UsageError(
-                describe(
-                    "jit",
-                    f"{name!r} in static_argnames of a function of ({', '.join(named)})",
-                    "the name of one of its arguments is needed",
-                    "Correct it",
-                )
+                "jit",
+                f"{name!r} in static_argnames of a function of ({', '.join(named)})",
+                "the name of one of its arguments is needed",
+                "Correct it",
             )
     order = [p.name for p in parameters if p.kind in POSITIONAL]
     by_name = [order.index(name) for name in names if name in order]
@@ -69,12 +67,10 @@ def known_positions(fun: Callable[..., Any], parameter: str, positions: tuple[in
     for i in positions:
         if not -count <= i < count:
             raise UsageError(
-                describe(
-                    "jit",
-                    f"{i} in {parameter} of a function of {count} argument{'s'[: count != 1]} by position",
-                    "the position of one of them, from 0, is needed",
-                    "Correct it, or name the argument in static_argnames",
-                )
+                "jit",
+                f"{i} in {parameter} of a function of {count} argument{'s'[: count != 1]} by position",
+                "the position of one of them, from 0, is needed",
+                "Correct it, or name the argument in static_argnames",
             )
     return positions
 

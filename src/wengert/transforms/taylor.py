@@ -16,7 +16,7 @@ from wengert.core.values.dispatch import strengthened, weakened
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.core.values.trace import next_level
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (
     alive_result,
@@ -58,19 +58,17 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
     require_callable("taylor", fun)
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
         needed = "a whole number, 0 or more, is needed"
-        raise UsageError(describe("taylor", f"order={order!r:.40}", needed, "Pass the highest order"))
+        raise UsageError("taylor", f"order={order!r:.40}", needed, "Pass the highest order")
     require_sequences("taylor", primals, tangents)
     trace = Jet(next_level(), int(order), name_of("taylor", fun))
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
     if structure != other:
         raise ShapeError(
-            describe(
-                "taylor",
-                f"tangents of structure {structure_text(other)}",
-                f"that of the primals, {structure_text(structure)}, is needed",
-                "Build the tangents like the primals",
-            )
+            "taylor",
+            f"tangents of structure {structure_text(other)}",
+            f"that of the primals, {structure_text(structure)}, is needed",
+            "Build the tangents like the primals",
         )
     chosen = selected_arguments("taylor", fun, range(len(primals)), primals)
     pairs = zip(chosen, directions, leaves, strict=True)
@@ -95,12 +93,10 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
     aval = aval_of(value)
     if step.shape != aval.shape:
         raise ShapeError(
-            describe(
-                "taylor",
-                f"a tangent of shape {step.shape} for a primal of shape {aval.shape}",
-                "the same shape is needed",
-                "Build the tangents like the primals",
-            )
+            "taylor",
+            f"a tangent of shape {step.shape} for a primal of shape {aval.shape}",
+            "the same shape is needed",
+            "Build the tangents like the primals",
         )
     if step.dtype != aval.dtype:
         step = step.astype(aval.dtype)

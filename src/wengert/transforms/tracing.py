@@ -19,7 +19,7 @@ from wengert.core.primitives.rule import CONVERTING
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recording import Recording, ones_for
@@ -165,12 +165,10 @@ def require_numeric(leaf: Any, name: str) -> None:
     known = isinstance(attribute(leaf, "dtype"), np.dtype) or isinstance(leaf, bool | int | float | complex)
     if not known or aval_of(leaf).dtype.kind not in "biufc":
         raise DtypeError(
-            describe(
-                "trace",
-                f"{leaf!r:.60} as the example of {name or 'an input'}",
-                "a number or a numeric array is needed",
-                "Bind other arguments beforehand, with functools.partial or a lambda",
-            )
+            "trace",
+            f"{leaf!r:.60} as the example of {name or 'an input'}",
+            "a number or a numeric array is needed",
+            "Bind other arguments beforehand, with functools.partial or a lambda",
         )
 
 
@@ -246,26 +244,22 @@ def output_position(graph: Graph, output: int) -> int:
     count = len(graph.outputs)
     if not -count <= output < count:
         raise UsageError(
-            describe("gradient", f"output={output} of a graph with {count} outputs", "one of them is needed", "Name it")
+            "gradient", f"output={output} of a graph with {count} outputs", "one of them is needed", "Name it"
         )
     shape, dtype, _ = aval_of(graph.outputs[output])
     if shape != ():
         raise ShapeError(
-            describe(
-                "gradient",
-                f"an output of shape {shape}",
-                "a scalar, of shape (), is needed",
-                "Reduce it before tracing, for instance with .sum(), or choose another with output=",
-            )
+            "gradient",
+            f"an output of shape {shape}",
+            "a scalar, of shape (), is needed",
+            "Reduce it before tracing, for instance with .sum(), or choose another with output=",
         )
     if dtype.kind != "f":
         raise DtypeError(
-            describe(
-                "gradient",
-                f"an output of dtype {dtype}",
-                "a real float is needed",
-                "Convert it before tracing, or choose another with output=",
-            )
+            "gradient",
+            f"an output of dtype {dtype}",
+            "a real float is needed",
+            "Convert it before tracing, or choose another with output=",
         )
     return output % count
 
@@ -284,22 +278,17 @@ def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -
             chosen.append(one % count)
         else:
             raise UsageError(
-                describe(
-                    "gradient",
-                    f"wrt={one!r:.40} for a graph of {count} inputs "
-                    f"({', '.join(filter(None, names)) or 'without names'})",
-                    "positions or names of inputs are needed",
-                    "Print the graph to see them",
-                )
+                "gradient",
+                f"wrt={one!r:.40} for a graph of {count} inputs ({', '.join(filter(None, names)) or 'without names'})",
+                "positions or names of inputs are needed",
+                "Print the graph to see them",
             )
     for i in chosen:
         if not is_differentiable(graph.inputs[i].dtype):
             raise DtypeError(
-                describe(
-                    "gradient",
-                    f"the input {graph.inputs[i]!r}",
-                    "float or complex inputs are needed to differentiate",
-                    "Leave it out of wrt",
-                )
+                "gradient",
+                f"the input {graph.inputs[i]!r}",
+                "float or complex inputs are needed to differentiate",
+                "Leave it out of wrt",
             )
     return tuple(chosen)
