@@ -278,7 +278,7 @@ class Dual(Transient):
         if not primitive.singular and not self.steep:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with silence():
-            if primitive.steep and not self.steep and Tensor not in map(type, tangents):
+            if primitive.steep and not self.steep and Tensor not in map(type, (*tangents, *values)):
                 tangent = propagate_elementwise(primitive, tangents, out, values, params, primitive.declared)
                 if tangent is None or has_finite_square(tangent):
                     return self.paired(out, tangent)

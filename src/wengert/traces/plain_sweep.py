@@ -362,8 +362,8 @@ class Sweep:
             node.x = node.out = RELEASED
         if self.masked:
             primitive = self.protected(node)
-        c = primitive.declared[0](ct, out, x)
-        if not has_finite_square(c):
+        c = None if Tensor in (type(ct), type(x), type(out)) else primitive.declared[0](ct, out, x)
+        if c is None or not has_finite_square(c):
             c = primitive.rules[0](ct, out, x)
             self.notice(c, ct, out)
         self.add(parent, c, c is not ct)
@@ -552,8 +552,10 @@ class Sweep:
         if past:
             return
         primitive = node.primitive if not self.masked else self.protected(node)
-        c = primitive.declared[0](ct, out, x, y)
-        if self.masked or not (y >= 1 or has_finite_square(c)):
+        c = None
+        if not self.masked and (y >= 1 or Tensor not in (type(ct), type(x), type(out))):
+            c = primitive.declared[0](ct, out, x, y)
+        if c is None or not (y >= 1 or has_finite_square(c)):
             c = primitive.rules[0](ct, out, x, y)
             if y < 1:
                 self.notice(c, ct, out)
