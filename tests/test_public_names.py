@@ -10,7 +10,7 @@ import pytest
 
 import wengert.numpy
 from tests.test_import_cost import loaded_by
-from tools.stubs import declared, path_of
+from tools.stubs import MEMBERS, declared, members_stub, path_of
 from wengert._places import PLACES
 from wengert.numpy._left_out import NUMPYS_OWN
 
@@ -77,6 +77,12 @@ def test_stubs_have_the_parameters_that_help_shows():
     for name in ("moveaxis", "sin", "take"):
         assert declared("wengert.numpy", name, getattr(wengert.numpy, name)) in stub
     assert "\nadd: _Ufunc\n" in stub
+
+
+def test_type_checkers_are_told_of_the_members_that_tensors_have():
+    assert ast.dump(ast.parse(path_of(MEMBERS).read_text())) == ast.dump(ast.parse(members_stub())), (
+        "run `python -m tools.stubs`"
+    )
 
 
 def test_errors_know_where_all_documented_names_are():

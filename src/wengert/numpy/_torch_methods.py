@@ -266,8 +266,8 @@ def method_of(name: str, function: Any) -> Callable[..., Tensor]:
     """Return a method that calls what is a function of NumPy's for Tensors, with the Tensor first."""
     own = OWN[function]
 
-    def method(self: Tensor, *args: Any) -> Any:
-        return own(self, *args)
+    def method(self: Tensor, *args: Any) -> Tensor:
+        return own(self, *args)  # type: ignore[no-any-return]  # a Tensor
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
