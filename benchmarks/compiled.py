@@ -125,9 +125,9 @@ def compiled(example: Example, threads: int, library: str) -> tuple[Function, Se
 def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
     """Compile with Wengert, at the first call, as the others do."""
     import wengert as wg
-    from wengert import _config
+    from wengert.support import config
 
-    _config.AT_ONCE = True
+    config.AT_ONCE = True
 
     own = example.function  # what a function captures is looked at while it is traced: not the arguments
 
@@ -197,7 +197,7 @@ def numba(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | N
 def forget_kept_code() -> None:
     """Let Wengert find nothing of earlier processes on disk, and keep nothing there."""
     cache: Any = importlib.import_module("wengert.native.cache")
-    switches: Any = importlib.import_module("wengert._config")
+    switches: Any = importlib.import_module("wengert.support.config")
     switches.CACHE = "0"
     cache.object_cache.cache_clear()
 

@@ -34,7 +34,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the folder of the pr
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run jitted functions as NumPy, also where all others are compiled: for tests of what native code has not."""
-    monkeypatch.setattr("wengert._config.NATIVE", False)
+    monkeypatch.setattr("wengert.support.config.NATIVE", False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

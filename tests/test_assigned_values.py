@@ -10,7 +10,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert import _config
+from wengert.support import config
 
 X = np.array([[0.5, 2.0, 1.0], [3.0, 0.1, 0.2]])
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -239,8 +239,8 @@ def taken(program: Callable[[Any, Any], Any], y: Any, n: Any) -> Any:
 @pytest.mark.parametrize("natively", [False, True])
 @together("name", NARROW)
 def test_numbers_that_whole_ones_have_no_room_for_are_taken_or_refused_as_by_numpy(name, natively, monkeypatch):
-    monkeypatch.setattr(_config, "NATIVE", natively)
-    monkeypatch.setattr(_config, "AT_ONCE", natively)
+    monkeypatch.setattr(config, "NATIVE", natively)
+    monkeypatch.setattr(config, "AT_ONCE", natively)
     program = NARROW[name]
     for dtype in (np.int8, np.uint8, np.int64, np.uint64):
         y = np.array([1, 0, 1], dtype)

@@ -9,8 +9,8 @@ import pytest
 
 import wengert
 import wengert.numpy as wnp
-from wengert import _config
 from wengert.cli import formulas, main
+from wengert.support import config
 
 EXAMPLE = """\
 log(x1) + x1*x2 - sin(x2)
@@ -332,12 +332,12 @@ def test_profile(capsys, tmp_path):
 
 
 def test_doctor(capsys, monkeypatch):
-    monkeypatch.setattr(_config, "NATIVE", True)
+    monkeypatch.setattr(config, "NATIVE", True)
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["Wengert", wengert.__version__]
     assert lines[-1].startswith("native code  works: a first function took ")
-    monkeypatch.setattr(_config, "NATIVE", False)
+    monkeypatch.setattr(config, "NATIVE", False)
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "native code  switched off by WENGERT_NATIVE=0",

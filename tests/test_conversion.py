@@ -14,11 +14,11 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert._tree import flatten
 from wengert.compile import passes
 from wengert.compile.equations import everywhere
 from wengert.conversion import branches, regions, staged_loop
 from wengert.conversion.calls import converted
+from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
 

@@ -14,7 +14,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.samples.base import normal
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.testing import check_grads
 

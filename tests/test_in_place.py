@@ -11,7 +11,6 @@ import pytest
 
 import wengert as wg
 from tests.kernels import inputs_for, random_program
-from wengert import _config
 from wengert.emission import parallel_split
 from wengert.emission.buffer_reuse import in_place
 from wengert.emission.executable import Executable
@@ -33,6 +32,7 @@ from wengert.kernel.kernel import (
 )
 from wengert.native.engine import host
 from wengert.native.team import team_of
+from wengert.support import config
 
 DOUBLE = np.dtype(float)
 SIZE = 40
@@ -181,7 +181,7 @@ def log_sum_exp(x: Any) -> Any:
 
 
 def test_long_rows_keep_what_is_costly_where_the_result_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
     x = np.random.default_rng(0).normal(size=50_000)
     text = str(wg.jit(wg.value_and_grad(log_sum_exp)).lower(x).kernels)
     assert text.count("= exp ") == 1
@@ -191,7 +191,7 @@ def test_long_rows_keep_what_is_costly_where_the_result_will_be(monkeypatch: pyt
 
 
 def test_each_long_result_has_room_for_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
 
     def function(x: Any) -> Any:
         y, z = np.exp(x), np.sin(x)

@@ -13,9 +13,9 @@ import pytest
 
 import wengert as wg
 from tests.test_entry import same
-from wengert import _config
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError
+from wengert.support import config
 from wengert.transforms import jit as jit_module
 
 pytest.importorskip("llvmlite")
@@ -26,8 +26,8 @@ GRID = np.arange(12.0).reshape(3, 4)
 
 @pytest.fixture(autouse=True)
 def _native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "NATIVE", True)
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
 
 
 class Refused(Exception):
@@ -313,7 +313,7 @@ VIEWS: dict[str, Callable[..., Any]] = {
 def test_results_that_are_views_fill_memory_of_their_own(
     case: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_config, "NATIVE", native)
+    monkeypatch.setattr(config, "NATIVE", native)
     x = np.linspace(0.1, 1.2, 12).reshape(3, 4)
     function = wg.jit(VIEWS[case])
     for _ in range(4):

@@ -16,11 +16,11 @@ import pytest
 
 import wengert as wg
 from tests.cases import OPTIONS
-from wengert import _config
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
 from wengert.compile.passes import inlined
 from wengert.native.cache import object_cache
+from wengert.support import config
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")
@@ -31,7 +31,7 @@ TABLE = np.arange(12.0)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return where code is kept during a test."""
-    monkeypatch.setattr(_config, "CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(config, "CACHE", str(tmp_path / "kept"))
     object_cache.cache_clear()
     yield tmp_path / "kept"
     object_cache.cache_clear()
@@ -110,7 +110,7 @@ def test_graphs_that_differ_have_different_keys() -> None:
 
 
 def test_what_an_earlier_process_compiled_changes_no_digits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "AT_ONCE", False)
+    monkeypatch.setattr(config, "AT_ONCE", False)
     graph = trace(lambda x: np.exp(x) * 3.0)(X)
     waiting = GraphFunction(graph).waiting
     run(graph)
@@ -197,7 +197,7 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
 def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    monkeypatch.setattr(_config, "CACHE", str(file / "below"))
+    monkeypatch.setattr(config, "CACHE", str(file / "below"))
     object_cache.cache_clear()
     try:
         for _ in range(2):

@@ -10,8 +10,8 @@ import pytest
 
 import wengert as wg
 from tests.samples.base import normal
-from wengert._tree import flatten
 from wengert.autograd import Function, once_differentiable
+from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError
 
 CALLS: list[str] = []

@@ -18,8 +18,8 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert._attributes import attribute, has_class_attribute, own_attributes, resemble, signature, unwrapped
 from wengert.errors import DtypeError, UsageError
+from wengert.support.attributes import attribute, has_class_attribute, own_attributes, resemble, signature, unwrapped
 
 
 def answering(answer: Callable[[Any, str], Any], **more: Any) -> Any:

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert import _config
 from wengert.compile import compilation_cache
 from wengert.errors import FileFormatError
 from wengert.native import elf, loader
@@ -25,6 +24,7 @@ from wengert.native.elf import AARCH64, FORMATS, X86_64, Image
 from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
 from wengert.native.loader import Code, address_of, load, loaded
 from wengert.native.processor import MACHINE
+from wengert.support import config
 
 TEXT = """
 @table = internal constant [4 x i64] [i64 10, i64 20, i64 30, i64 40]
@@ -267,8 +267,8 @@ RELOCATIONS = sorted(FORMATS[MACHINE].direct | FORMATS[MACHINE].through_slots) i
 @pytest.fixture
 def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be compiled, as in a process that finds nothing kept."""
-    monkeypatch.setattr(_config, "NATIVE", True)
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
     monkeypatch.setattr(loader, "FUNCTIONS", {})
     nothing = ObjectCache(None)
     monkeypatch.setattr(loader, "object_cache", lambda: nothing)

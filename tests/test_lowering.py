@@ -19,7 +19,6 @@ from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
-from wengert import _config
 from wengert.compile import kernel_stages
 from wengert.compile.lower import is_native, lower
 from wengert.compile.partition import segmented
@@ -35,6 +34,7 @@ from wengert.kernel.kernel import Program, Stage
 from wengert.kernel.printing import text
 from wengert.kernel.schedule import illegal, schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.support import config
 from wengert.transforms.tracing import trace
 
 
@@ -839,7 +839,7 @@ def test_parameters_that_a_routine_of_small_matrices_does_not_know_are_numpys() 
 @pytest.mark.parametrize("step", ["spelled_out", "with_long_lanes", "with_merged_dimensions"])
 def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = inlined(wg.graph.trace(lambda x: np.sum(np.sin(x) * x, 0))(np.ones((2, 3))))
-    monkeypatch.setattr(_config, "DEBUG", True)
+    monkeypatch.setattr(config, "DEBUG", True)
     assert segmented(graph).parts
 
     def mistaken(program: Program) -> Program:
@@ -852,5 +852,5 @@ def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.Monk
     text = str(caught.value)
     assert text.startswith(f"step {step}: a program with a mistake (kernel: ")
     assert text.endswith("; a program that keeps all rules is needed. Mend the step.")
-    monkeypatch.setattr(_config, "DEBUG", False)
+    monkeypatch.setattr(config, "DEBUG", False)
     assert segmented(graph).parts

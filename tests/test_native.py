@@ -9,9 +9,9 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.samples.accumulations import recurrence
-from wengert import _config
 from wengert.compile.costs import calls_before, is_worthwhile
 from wengert.compile.executable import Compiled, GraphFunction
+from wengert.support import config
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")
@@ -118,7 +118,7 @@ def test_parts_with_little_work_are_left_to_numpy():
 
 
 def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
-    monkeypatch.setattr(_config, "AT_ONCE", False)
+    monkeypatch.setattr(config, "AT_ONCE", False)
     function = GraphFunction(trace(rosenbrock)(X))
     assert 100 < function.waiting < 2000
     function.waiting = 2
@@ -144,7 +144,7 @@ def test_loops_written_out_are_compiled_after_about_as_many_calls():
 def test_what_takes_long_is_compiled_at_once(monkeypatch):
     large = trace(lambda x: np.sum(np.sin(x) * np.exp(x)))(np.ones(1_000_000))
     assert calls_before(large) == 0
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
     assert GraphFunction(trace(rosenbrock)(X)).waiting == 0
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert import _config
 from wengert.compile import program_steps
 from wengert.compile.executable import Compiled
 from wengert.compile.layouts import as_array, as_value
@@ -22,6 +21,7 @@ from wengert.compile.lower_control_flow import Natively
 from wengert.compile.segments import without_numbers
 from wengert.control import loop, native_loop
 from wengert.core.graph.graph import Graph, Variable, subgraphs
+from wengert.support import config
 from wengert.transforms.tracing import trace
 
 X = np.linspace(-1.0, 1.0, 5)
@@ -30,8 +30,8 @@ ROWS = np.random.default_rng(0).normal(size=(7, 5))
 
 @pytest.fixture(autouse=True)
 def _native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "NATIVE", True)
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
 
 
 @pytest.fixture

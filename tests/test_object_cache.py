@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from wengert import _config, cli
+from wengert import cli
 from wengert.native import cache
 from wengert.native.cache import ObjectCache, Usage, default_folder, object_cache
+from wengert.support import config
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights are others there")
 
@@ -116,7 +117,7 @@ def test_an_entry_under_another_name_is_not_used(kept: ObjectCache) -> None:
 def test_a_folder_that_others_can_write_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
+    monkeypatch.setattr(config, "LOGGED", frozenset({"cache"}))
     for mode in (0o777, 0o720, 0o702):
         tmp_path.chmod(mode)
         found = ObjectCache(str(tmp_path))
@@ -219,7 +220,7 @@ def test_where_nothing_can_be_written_one_line_says_so(
     assert caplog.messages == []  # nobody asked
     assert kept.folder is not None
     assert os.listdir(kept.folder) == []
-    monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
+    monkeypatch.setattr(config, "LOGGED", frozenset({"cache"}))
     found = ObjectCache(kept.folder)
     for text in "abc":
         found.put(text, b"first")
@@ -301,23 +302,23 @@ def test_eight_processes_at_once(tmp_path: Path) -> None:
 
 
 def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "CACHE", str(tmp_path))
+    monkeypatch.setattr(config, "CACHE", str(tmp_path))
     assert default_folder() == str(tmp_path)
     for nothing in ("", "0", "off", "OFF", "no", "false"):
-        monkeypatch.setattr(_config, "CACHE", nothing)
+        monkeypatch.setattr(config, "CACHE", nothing)
         assert default_folder() is None
-    monkeypatch.setattr(_config, "CACHE", "./off")
+    monkeypatch.setattr(config, "CACHE", "./off")
     assert default_folder() == os.path.abspath("off")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for told, wanted in (("~", "home"), ("~/x", "home/x"), (f"{tmp_path}/~", "~")):
-        monkeypatch.setattr(_config, "CACHE", told)
+        monkeypatch.setattr(config, "CACHE", told)
         assert default_folder() == str(tmp_path / wanted)
     for nothing in (" ", " Off ", "\t"):
-        monkeypatch.setattr(_config, "CACHE", nothing)
+        monkeypatch.setattr(config, "CACHE", nothing)
         assert default_folder() is None
-    monkeypatch.setattr(_config, "CACHE", None)
+    monkeypatch.setattr(config, "CACHE", None)
     usual = default_folder()
-    monkeypatch.setattr(_config, "CACHE", "on")
+    monkeypatch.setattr(config, "CACHE", "on")
     assert default_folder() == usual
     found = ObjectCache(None)
     found.put("a", b"first")
@@ -328,19 +329,19 @@ def test_a_relative_folder_counts_from_where_the_process_began(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     for told, wanted in (("x/y", str(tmp_path / "x" / "y")), ("./off", str(tmp_path / "off")), ("off", "off")):
         monkeypatch.setenv("WENGERT_CACHE", told)
-        assert _config.cache_folder() == wanted
+        assert config.cache_folder() == wanted
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     monkeypatch.setenv("WENGERT_CACHE", "x")
-    assert _config.cache_folder() == ""
+    assert config.cache_folder() == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another system has another place")
 def test_without_being_told_it_is_where_the_system_has_such_things(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_config, "CACHE", None)
+    monkeypatch.setattr(config, "CACHE", None)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert default_folder() == str(tmp_path / ".cache" / "wengert")
@@ -355,7 +356,7 @@ def test_without_being_told_it_is_where_the_system_has_such_things(
 def test_the_command_tells_and_clears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_config, "CACHE", str(tmp_path / "wengert"))
+    monkeypatch.setattr(config, "CACHE", str(tmp_path / "wengert"))
     object_cache.cache_clear()
     object_cache().put("a", bytes(1500))
     other = tmp_path / "wengert" / "notes.txt"
@@ -368,7 +369,7 @@ def test_the_command_tells_and_clears(
         assert cli.main(["cache", "clear"]) == 0
         assert capsys.readouterr().out == f"removed 1 entries, 1.5 KiB, from {tmp_path / 'wengert'}\n"
         assert os.listdir(tmp_path / "wengert") == ["notes.txt"]
-        monkeypatch.setattr(_config, "CACHE", "0")
+        monkeypatch.setattr(config, "CACHE", "0")
         object_cache.cache_clear()
         for command in ("info", "clear"):
             assert cli.main(["cache", command]) == 0

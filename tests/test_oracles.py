@@ -16,7 +16,7 @@ from tests.cases import OPTIONS, Failures
 from tests.test_executables import EXECUTABLES, call
 from tests.test_lowering import checked, require_same
 from tools.oracle_report import NAMESPACES, Reference
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError
 from wengert.transforms.tracing import trace
 

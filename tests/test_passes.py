@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import wengert as wg
 from tests.cases import together
 from tests.samples.calls import same_bits
-from wengert import _config
 from wengert.compile import passes
 from wengert.compile.common_subexpressions import merge_common
 from wengert.compile.dead_code import eliminate_dead
@@ -37,6 +36,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.trace import next_level
 from wengert.errors import GraphError
 from wengert.primitives.elementwise import add, multiply, negative
+from wengert.support import config
 from wengert.traces.staging import Staging
 from wengert.transforms.tracing import trace
 
@@ -490,7 +490,7 @@ def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) ->
     def careless(graph: Graph) -> Graph:
         return Graph(graph.inputs, graph.equations[1:], graph.outputs)
 
-    monkeypatch.setattr(_config, "DEBUG", True)
+    monkeypatch.setattr(config, "DEBUG", True)
     monkeypatch.setattr(passes, "PIPELINE", (careless,))
     with pytest.raises(GraphError, match=r"^pass careless: a graph with a mistake .*is used before it is bound"):
         simplified(staged(lambda x: np.sin(np.cos(x)), ROWS))

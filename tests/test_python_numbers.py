@@ -537,7 +537,7 @@ def in_a_loop(xp: Any, x: Any, n: Any) -> Any:
 def test_what_has_no_room_is_refused_though_nobody_uses_the_result(
     function: Any, native: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wengert._config.AT_ONCE", native == "1")
+    monkeypatch.setattr("wengert.support.config.AT_ONCE", native == "1")
 
     def loss(x: Any, n: Any) -> Any:
         return function(wengert.numpy, x, n)

@@ -12,10 +12,11 @@ import scipy.special
 
 import wengert as wg
 from tests.cases import together
-from wengert import _config, random
+from wengert import random
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.extend import apply
 from wengert.primitives import random as primitives
+from wengert.support import config
 
 KEY = random.key(3)
 LOGITS = np.array([[0.1, 2.0, -1.0], [0.0, -0.5, 0.5]])
@@ -66,7 +67,7 @@ def test_numbers_are_the_same_in_every_mode(name: str) -> None:
     keys = random.split(KEY, 3)
     want = np.stack([np.asarray(call(key)) for key in keys])
     np.testing.assert_array_equal(wg.vmap(call)(keys), want)
-    rounding = 4e-15 if _config.NATIVE else 0.0
+    rounding = 4e-15 if config.NATIVE else 0.0
     for mode in (wg.jit(wg.vmap(call)), wg.vmap(wg.jit(call))):
         found = np.asarray(mode(keys))
         np.testing.assert_allclose(found, want, rounding)

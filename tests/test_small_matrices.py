@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert import _config
 from wengert.compile.executable import Compiled
 from wengert.compile.lower_control_flow import holds_native
 from wengert.compile.small_matrices import LARGEST
 from wengert.core.graph.graph import Graph
 from wengert.scipy import linalg
+from wengert.support import config
 from wengert.transforms.tracing import trace
 
 RNG = np.random.default_rng(3)
@@ -23,8 +23,8 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def _native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "NATIVE", True)
-    monkeypatch.setattr(_config, "AT_ONCE", True)
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
 
 
 def matrices(*shape: int) -> Any:

@@ -25,7 +25,6 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.calls import call_of, same_bits
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
-from wengert import _config
 from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
@@ -38,6 +37,7 @@ from wengert.native.program import program
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
 from wengert.native.values import Value
+from wengert.support import config
 from wengert.traces import operators, plain_sweep
 
 UFUNCS = sorted(
@@ -467,26 +467,26 @@ def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_number_of_threads_is_refused(given_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WENGERT_THREADS", given_text)
     with pytest.raises(UsageError, match=r"WENGERT_THREADS.*a number of threads from 1 to 256 is needed"):
-        _config.thread_count()
+        config.thread_count()
 
 
 def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WENGERT_THREADS", "7")
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert _config.thread_count() == 7
+    assert config.thread_count() == 7
     monkeypatch.delenv("WENGERT_THREADS")
-    assert _config.thread_count() == 5
+    assert config.thread_count() == 5
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # nested regions, which are not ours
-    assert _config.thread_count() == 4
+    assert config.thread_count() == 4
 
 
 def test_switches_are_words_for_on_and_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for word, wanted in {"1": True, "On": True, "0": False, "off": False, "NO": False, "": None}.items():
         monkeypatch.setenv("WENGERT_NATIVE", word)
-        assert _config.switch("WENGERT_NATIVE") is wanted
+        assert config.switch("WENGERT_NATIVE") is wanted
     monkeypatch.setenv("WENGERT_NATIVE", "never")
     with pytest.raises(UsageError, match=r"^WENGERT_NATIVE: 'never'; 1 or 0 is needed\. Set one of the two"):
-        _config.switch("WENGERT_NATIVE")
+        config.switch("WENGERT_NATIVE")
 
 
 @pytest.mark.parametrize("given", [0, -1, 2.0, True, "2", None])

@@ -16,7 +16,7 @@ import pytest
 import wengert as wg
 from tests.cases import OPTIONS
 from wengert import autograd
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.values.recording import SPECIAL
 
 ROUNDS = 10_000
@@ -210,7 +210,7 @@ def test_processes_that_are_forked_while_others_accumulate_can_do_so_too() -> No
 LOADING = """
 import importlib.abc, sys, threading, time
 import numpy as np
-import wengert._tree
+import wengert.core.containers.tree_leaves
 import wengert as wg
 class Slow(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
@@ -225,7 +225,10 @@ begun.wait()
 
 @pytest.mark.parametrize(
     ("library", "use"),
-    [("optree", "wengert._containers.library()"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
+    [
+        ("optree", "wengert.core.containers.container_classes.library()"),
+        ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))"),
+    ],
 )
 def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, use: str) -> None:
     """Stopped in the middle of that, the thread would abort the process."""
@@ -237,7 +240,7 @@ def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, us
 
 WALKING = """
 import dataclasses, sys, threading, time
-import wengert._containers as containers, wengert._tree as tree
+import wengert.core.containers.container_classes as containers, wengert.core.containers.tree_leaves as tree
 class Slow:
     def __init__(self):
         self.x = 1.0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert import _config
+from wengert.support import config
 
 
 def test_what_a_function_did_before_it_is_converted_is_undone():
@@ -134,7 +134,7 @@ def test_errors_about_elements_that_are_not_there_yet_are_refused():
         np.testing.assert_array_equal(wg.vjp(logarithm_or_zeros, x)[0], logarithm_or_zeros(x))
 
 
-@pytest.mark.skipif(_config.NATIVE, reason="native code does not raise")
+@pytest.mark.skipif(config.NATIVE, reason="native code does not raise")
 def test_errors_about_elements_are_raised_by_calls_of_traced_functions():
     logarithm = wg.jit(lambda x: np.log(x))
     with np.errstate(all="raise"):

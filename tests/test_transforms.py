@@ -93,7 +93,7 @@ def test_values_are_right() -> None:
     ],
 )
 def test_containers(container: Any) -> None:
-    from wengert._tree import flatten
+    from wengert.core.containers.tree_leaves import flatten
 
     tree = container(X, 3.0)
 

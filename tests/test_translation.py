@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert import _config
-from wengert._logs import say
 from wengert.compile.passes import inlined
 from wengert.compile.profiling import Timed
 from wengert.kernel.parsing import parsed
+from wengert.support import config
+from wengert.support.logs import say
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")
@@ -141,4 +141,4 @@ def test_what_is_logged_goes_where_the_program_says(caplog: pytest.LogCaptureFix
         say("cache", "a line")
     assert [(record.name, record.getMessage()) for record in caplog.records] == [("wengert.cache", "a line")]
     assert capsys.readouterr().err == ""
-    assert "cache" not in _config.LOGGED
+    assert "cache" not in config.LOGGED

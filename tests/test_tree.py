@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wengert as wg
-from wengert import _containers, _tree, tree
-from wengert._nested import DEPTH, FEW, Nested
+from wengert import tree
+from wengert.core.containers import container_classes, tree_leaves
+from wengert.core.containers.nested_sequences import DEPTH, FEW, Nested
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 X = np.array([0.5, 0.25])
@@ -400,13 +401,13 @@ def test_classes_are_registered_by_position_as_elsewhere() -> None:
 
 @given(SEQUENCES)
 def test_tuples_and_lists_are_taken_apart_as_others_are(container: Any) -> None:
-    optree, whole = _containers.library(), {"": container, "none": None}
-    leaves, structure = _tree.flatten(container)
-    assert leaves == optree.tree_leaves(container) == _tree.flatten(whole)[0]
-    assert _tree.unflatten(structure, leaves) == container
+    optree, whole = container_classes.library(), {"": container, "none": None}
+    leaves, structure = tree_leaves.flatten(container)
+    assert leaves == optree.tree_leaves(container) == tree_leaves.flatten(whole)[0]
+    assert tree_leaves.unflatten(structure, leaves) == container
     if structure is not None:
         assert repr(tree.Structure(structure)) == f"Structure({str(optree.tree_structure(container))[11:-1]})"
-        named = [accessor.codify("x") for accessor in _tree.accessors_of(structure)]
+        named = [accessor.codify("x") for accessor in tree_leaves.accessors_of(structure)]
         assert named == [accessor.codify("x") for accessor in optree.tree_accessors(container)]
         assert tree.structure(container) == tree.structure(container, is_leaf=lambda _: False)
         assert pickle.loads(pickle.dumps(structure)) == structure
@@ -419,12 +420,12 @@ def test_optree_is_for_containers_that_are_others_or_large_or_deep() -> None:
     known = [(), [], (1.0,), [1.0] * 100, [(1.0,)] * FEW, few]
     others = [few * FEW, [few], ({},), (None,), [(1.0,)] * (FEW + 1), collections.deque([1.0]), (1.0, {"a": 2.0})]
     for container in known + others:
-        structure = _tree.flatten(container)[1]
+        structure = tree_leaves.flatten(container)[1]
         assert (type(structure) is Nested) is (container in known)
-        assert all(structure != _tree.flatten(other)[1] for other in known + others if other is not container)
+        assert all(structure != tree_leaves.flatten(other)[1] for other in known + others if other is not container)
         with pytest.raises(ValueError, match="leaves"):
-            _tree.unflatten(structure, [0.0] * (structure.num_leaves + 1))
-    assert _tree.flatten([1.0, (2.0, 3.0)], lambda x: type(x) is tuple) == (
+            tree_leaves.unflatten(structure, [0.0] * (structure.num_leaves + 1))
+    assert tree_leaves.flatten([1.0, (2.0, 3.0)], lambda x: type(x) is tuple) == (
         [1.0, (2.0, 3.0)],
         Nested(list, (None,) * 2),
     )

@@ -3,15 +3,16 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wengert._loading import Loading
+from wengert.support.collector_pause import Loading
 
 with Loading():
-    from wengert import _config, _malloc
     from wengert import numpy as numpy
     from wengert.core.values.protocols import LATER
     from wengert.core.values.tensor import Tensor
     from wengert.creation import asarray, tensor
     from wengert.native.elementwise import set_num_threads
+    from wengert.support import config as _config
+    from wengert.support import memory_allocator as _memory_allocator
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
     from wengert.traces.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from wengert.transforms.taylor import taylor
     from wengert.visualization import visualize
 
-_malloc.tune()
+_memory_allocator.tune()
 if _config.OWN_FUNCTIONS:
     from wengert.emission.external_functions import text_of
     from wengert.native.elementwise import SHARING

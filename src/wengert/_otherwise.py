@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
-from wengert._attributes import attribute, function_name, unwrapped
+from wengert.support.attributes import attribute, function_name, unwrapped
 
 __all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "lacking", "said_of", "telling", "unexpected"]
 

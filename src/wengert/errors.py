@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wengert._refusals import refusal
+from wengert.support.refusals import refusal
 
 __all__ = [
     "DetachedWarning",

@@ -47,7 +47,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert._attributes import function_name
 from wengert.core.forms.batching import aligned, lead, shift
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import SIZE, Like, Place, Pointwise, Reduction, Scan, Selection, View
@@ -59,6 +58,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values import dispatch
 from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
+from wengert.support.attributes import function_name
 
 __all__ = [
     "PRIMITIVES",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import map_leaves
+from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from wengert import _containers, _tree
 from wengert._otherwise import absent
+from wengert.core.containers import container_classes as _containers
+from wengert.core.containers import tree_leaves as _tree
 from wengert.core.diagnostics.argument_checks import as_items, require_callable
 from wengert.core.values.aval import aval_of
 from wengert.core.values.interop import remedy_for, type_shown

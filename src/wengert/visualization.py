@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.graph.diagrams import place_facts
 from wengert.core.graph.formulas import constant_text, formula

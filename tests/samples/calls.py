@@ -10,8 +10,8 @@ import numpy as np
 
 import wengert as wg
 from tests.samples.base import Fixed, Sample
-from wengert import _config
 from wengert.core.memory.views import current
+from wengert.support import config
 from wengert.traces.nodes import Node
 
 __all__ = [
@@ -120,7 +120,7 @@ def same_bits(found: Any, want: Any) -> bool:
 
 def same_traced(found: Any, want: Any) -> bool:
     """Tell whether what a jitted function gave has NumPy's bits; if it is native code, all but a few roundings."""
-    if not _config.NATIVE:
+    if not config.NATIVE:
         return same_bits(found, want)
     found, want = np.asarray(found), np.asarray(want)
     rounding = 32 * precision(want) if want.dtype.kind in "fc" else 0.0

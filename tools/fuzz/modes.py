@@ -17,7 +17,6 @@ import numpy as np
 
 import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
-from wengert import _config
 from wengert.compile import executable
 from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
@@ -29,6 +28,7 @@ from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.support import config
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
 
@@ -488,12 +488,12 @@ def tape_tape_jit(this: Subject) -> None:
 @contextlib.contextmanager
 def native_after(calls: int) -> Iterator[None]:
     """Let graphs become native after some calls."""
-    before = _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait
-    _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait = True, False, lambda graph: calls
+    before = config.NATIVE, config.AT_ONCE, executable.calls_to_wait
+    config.NATIVE, config.AT_ONCE, executable.calls_to_wait = True, False, lambda graph: calls
     try:
         yield
     finally:
-        _config.NATIVE, _config.AT_ONCE, executable.calls_to_wait = before
+        config.NATIVE, config.AT_ONCE, executable.calls_to_wait = before
 
 
 def switch(this: Subject) -> None:

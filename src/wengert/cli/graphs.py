@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._tree import map_leaves
 from wengert.cli.commands import unusable
+from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.graph.graph import Graph
 from wengert.errors import UsageError, WengertError

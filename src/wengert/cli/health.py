@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert import _config
 from wengert.compile.executable import Compiled
 from wengert.native.cache import object_cache
 from wengert.native.entry import Entry
 from wengert.native.processor import MACHINE
+from wengert.support import config
 from wengert.transforms.jit import jit
 from wengert.transforms.reverse import value_and_grad
 from wengert.transforms.tracing import trace
@@ -79,7 +79,7 @@ def processor() -> Finding:
 
 def threads() -> Finding:
     """Tell how many threads there are."""
-    return Finding("threads", f"{_config.THREADS} (WENGERT_THREADS and OMP_NUM_THREADS set fewer)")
+    return Finding("threads", f"{config.THREADS} (WENGERT_THREADS and OMP_NUM_THREADS set fewer)")
 
 
 def cache() -> Finding:
@@ -101,7 +101,7 @@ def entry() -> Finding:
 def native_code() -> Finding:
     """Compile a function, compare what it gives with NumPy, and tell how long it took."""
     subject = "native code"
-    if not _config.NATIVE:
+    if not config.NATIVE:
         return Finding(subject, "switched off by WENGERT_NATIVE=0", "Unset WENGERT_NATIVE")
     x = np.linspace(0.5, 1.5, 1000)
     function = value_and_grad(lambda x: np.sum(np.log(x) + np.sin(x) * x))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from wengert import _config
 from wengert.compile.compilation_cache import Kind
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.partition import segmented
@@ -19,6 +18,7 @@ from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import host
 from wengert.native.executable import Image
+from wengert.support import config
 
 __all__ = ["imaged"]
 
@@ -54,8 +54,8 @@ def machine_code(program: Program) -> Image:
     start = time.perf_counter()
     program = scheduled(program, schedule_of(program))
     image = image_of(program, emitted(program, host()), host())
-    if "kernels" in _config.LOGGED:
-        from wengert._logs import say
+    if "kernels" in config.LOGGED:
+        from wengert.support.logs import say
 
         took = f"{1e3 * (time.perf_counter() - start):.1f} ms"
         say("kernels", f"compiled to {len(image.code)} bytes in {took}:\n{text(program, DIGITS)}")

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert import _config
-from wengert._cached import cached
-from wengert._unstopped import UNSTOPPED
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.lower_control_flow import holds_native, natively, with_operations
@@ -26,6 +23,9 @@ from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
+from wengert.support import config
+from wengert.support.cached import cached
+from wengert.support.fork_safety import UNSTOPPED
 
 __all__ = ["Compiled", "GraphFunction"]
 
@@ -68,7 +68,7 @@ def calls_to_wait(graph: Graph) -> int:
 
     If that mattered, two runs of a program could differ in the last digits.
     """
-    if _config.AT_ONCE:
+    if config.AT_ONCE:
         return 0
     with UNSTOPPED:
         from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of

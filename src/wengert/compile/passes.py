@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wengert import _config
 from wengert.compile.common_subexpressions import merge_common
 from wengert.compile.dead_code import eliminate_dead
 from wengert.compile.equations import Pass
@@ -15,6 +14,7 @@ from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.graph_checker import check
 from wengert.core.graph.printing import render
 from wengert.errors import GraphError, describe
+from wengert.support import config
 
 __all__ = [
     "BEFORE_LOWERING",
@@ -64,10 +64,10 @@ def after_passes(graph: Graph, steps: Iterable[Pass]) -> Graph:
     """
     for step in steps:
         graph = step(graph)
-        if _config.DEBUG:
+        if config.DEBUG:
             check_after(step, graph)
-        if "passes" in _config.LOGGED:
-            from wengert._logs import say
+        if "passes" in config.LOGGED:
+            from wengert.support.logs import say
 
             say("passes", f"after {step.__name__}:\n{render(graph)}")
     return graph

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wengert._unstopped import UNSTOPPED
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.segments import Segments, with_programs
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function
+from wengert.support.fork_safety import UNSTOPPED
 
 __all__ = ["ABSENT", "address_of", "images", "in_memory"]
 

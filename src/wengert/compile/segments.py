@@ -7,9 +7,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from wengert._records import Record
 from wengert.compile.layouts import as_array, as_value
 from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.support.records import Record
 
 __all__ = ["Segment", "Segments", "with_programs", "without_numbers"]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wengert._cached import cached
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kernels
 from wengert.compile.programs import address_of
@@ -23,6 +22,7 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.processor import LINE
 from wengert.primitives import counterparts, linear_algebra, triangular
+from wengert.support.cached import cached
 
 if TYPE_CHECKING:
     from wengert.compile.program_steps import Chain

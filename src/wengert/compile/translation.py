@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wengert._cached import cached
 from wengert._otherwise import lacking
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.lower_control_flow import Kernel, natively
@@ -25,6 +24,7 @@ from wengert.kernel.printing import text
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import emit_assembly, host
+from wengert.support.cached import cached
 
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile

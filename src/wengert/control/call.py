@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._attributes import function_name
-from wengert._tree import flatten, unflatten
 from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.subgraphs import (
     batched_graph,
@@ -26,6 +24,7 @@ from wengert.control.subgraphs import (
     with_zeros,
 )
 from wengert.control.traced_bodies import Flat
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import Region
@@ -39,6 +38,7 @@ from wengert.core.values.dispatch import apply, require_plain
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
 from wengert.primitives.indexing import rebind
+from wengert.support.attributes import function_name
 from wengert.traces.linearity import Moves
 from wengert.traces.staging import Staging
 

@@ -11,8 +11,8 @@ import sys
 from types import CodeType, FunctionType
 from typing import Any
 
-from wengert._attributes import attribute, own_attributes
 from wengert.core.diagnostics.source_positions import PACKAGE_PREFIX
+from wengert.support.attributes import attribute, own_attributes
 
 __all__ = ["is_library", "is_library_file", "is_wengerts"]
 

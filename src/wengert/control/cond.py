@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
 from wengert.control.argument_aliasing import held, require_apart, written_to
 from wengert.control.branch import branch, chosen_lanes
 from wengert.control.subgraphs import closed
@@ -19,6 +18,7 @@ from wengert.control.traced_bodies import (
     started,
     with_common_constants,
 )
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.signatures import called_with

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert._attributes import own_attributes
 from wengert.control.mutable_state import content_of
 from wengert.control.reachable_state import Heap
 from wengert.core.diagnostics.source_positions import Position, caller, is_own, position_of
@@ -19,6 +18,7 @@ from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import is_frozen
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
+from wengert.support.attributes import own_attributes
 from wengert.traces.staging import Staging
 
 __all__ = ["Reach", "require_unwritten"]

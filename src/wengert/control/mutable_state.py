@@ -15,11 +15,11 @@ from weakref import ProxyTypes
 
 import numpy as np
 
-from wengert._attributes import attribute, own_attributes
 from wengert.control.code_owners import is_library_file
 from wengert.control.variable_places import UNBOUND
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError
+from wengert.support.attributes import attribute, own_attributes
 
 __all__ = [
     "Attributes",

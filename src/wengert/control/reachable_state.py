@@ -30,17 +30,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from wengert._attributes import attribute, has_class_attribute, own_attributes
-from wengert._tree import flatten
 from wengert.control.code_owners import is_library, is_library_file, is_wengerts
 from wengert.control.mutable_state import Cell, Contents, Holder, Variables, content_of, holder_of, is_users
 from wengert.control.variable_places import HIDDEN, Place, Site, is_undefined, line_text
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import Object
 from wengert.core.memory.possible_aliases import Plain
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, describe
+from wengert.support.attributes import attribute, has_class_attribute, own_attributes
 
 __all__ = ["Heap", "is_numeric_array", "tensors_in"]
 

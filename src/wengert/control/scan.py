@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
 from wengert.control.traced_bodies import any_staged, as_given, check_alike, check_containers, started
 from wengert.control.while_loop import CARRIED, loop_equation, weakness
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
 from wengert.core.memory.views import share
 from wengert.core.primitives.signatures import called_with

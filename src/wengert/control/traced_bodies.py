@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import structure_text, unflatten
 from wengert.control.argument_aliasing import held, require_unshared, written_to
 from wengert.control.subgraphs import traced, with_extra_inputs
+from wengert.core.containers.tree_leaves import structure_text, unflatten
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.views import current, share
 from wengert.core.primitives.signatures import called_with

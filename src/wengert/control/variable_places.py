@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert._attributes import attribute
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
+from wengert.support.attributes import attribute
 
 if TYPE_CHECKING:
     from wengert.control.mutable_state import Holder

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
 from wengert.control import loop
 from wengert.control.loop_operands import LoopSpec
 from wengert.control.subgraphs import one_of, row_of, within
@@ -20,6 +19,7 @@ from wengert.control.traced_bodies import (
     started,
     with_common_constants,
 )
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.graph.graph import Graph, Variable
 from wengert.core.memory.memory_layout import strides_of

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._attributes import own_attributes
 from wengert.conversion.calls import converted_method, found_in
 from wengert.conversion.operators import AUGMENTED, Left, augmented, is_plain
 from wengert.conversion.traced_lookups import indexed
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor
+from wengert.support.attributes import own_attributes
 
 __all__ = ["attribute", "augmented_target", "managed", "target"]
 

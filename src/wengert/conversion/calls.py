@@ -10,17 +10,17 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from wengert._attributes import unwrapped
-from wengert._containers import is_dataclass
-from wengert._refusals import forgive, refusals_noted
-from wengert._weakly import Weakly
 from wengert.control.code_owners import is_library, is_wengerts
 from wengert.conversion.iterables import ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
 from wengert.conversion.syntax import stays
+from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
+from wengert.support.attributes import unwrapped
+from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["BUILTINS", "callee", "callee_in_for", "converted", "converted_method", "found_in", "passing"]
 
@@ -28,7 +28,7 @@ SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
 
-_CODES: Weakly[CodeType, CodeType] = Weakly()
+_CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert._containers import is_container, open_class
-from wengert._tree import flatten, unflatten
 from wengert.control.ambiguous_identity import holders_in
 from wengert.control.mutable_state import Attributes, Contents, Holder, holder_of
 from wengert.control.sequence import zeros_as
 from wengert.control.variable_places import UNBOUND, Place, Undefined, is_undefined, shown, written_instead
 from wengert.conversion.array_aliases import Carried
 from wengert.conversion.regions import Note, TracedRegion, is_array, operand_of, taken_alike, unchanged, with_strides
+from wengert.core.containers.container_classes import is_container, open_class
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from wengert._weakly import Weakly
 from wengert.control.variable_places import HIDDEN
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
 
@@ -25,7 +25,7 @@ FEATURES = 0
 for _name in __future__.all_feature_names:
     FEATURES |= getattr(__future__, _name).compiler_flag
 
-_CONVERTED: Weakly[CodeType, None] = Weakly()
+_CONVERTED: WeakIdentityMap[CodeType, None] = WeakIdentityMap()
 
 
 def compiled(node: ast.FunctionDef, original: CodeType) -> CodeType:

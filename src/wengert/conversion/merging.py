@@ -11,8 +11,6 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from wengert._containers import REGISTERED, is_dataclass
-from wengert._tree import flatten, unflatten
 from wengert.control.ambiguous_identity import is_kept, keep_apart
 from wengert.control.cond import cond
 from wengert.control.mutable_state import Attributes, Bytes, Contents, Holder, holder_of
@@ -32,6 +30,8 @@ from wengert.conversion.regions import (
     taken_alike,
     with_strides,
 )
+from wengert.core.containers.container_classes import REGISTERED, is_dataclass
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import Strides, is_scalar
 from wengert.core.memory.possible_aliases import SHARES, Memory, Share, memories_of
 from wengert.core.memory.views import base_and_path

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from wengert._weakly import Weakly
 from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["Changes", "changes", "dotted", "exits_always"]
 
 
-ADDED: Weakly[ast.FunctionDef, Changes] = Weakly()
+ADDED: WeakIdentityMap[ast.FunctionDef, Changes] = WeakIdentityMap()
 """What is inside functions that conversion added: in a chain of choices each is inside of all before it."""
 
 MUTATORS = frozenset(

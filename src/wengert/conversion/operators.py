@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wengert._weakly import Weakly
 from wengert.control.code_owners import is_library
 from wengert.control.reachable_state import Heap
 from wengert.control.variable_places import defined
@@ -20,6 +19,7 @@ from wengert.conversion.integer_alternatives import alternatives_of, has_alterna
 from wengert.conversion.regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = [
     "AUGMENTED",
@@ -106,7 +106,7 @@ SEQUENCES = (list, tuple, str, bytes, bytearray)
 HOLDING = (list, tuple, set, frozenset, dict)
 MOST = 64
 """Items that are compared one after the other."""
-_USERS: Weakly[type, bool] = Weakly()
+_USERS: WeakIdentityMap[type, bool] = WeakIdentityMap()
 
 
 def is_users(kind: type) -> bool:

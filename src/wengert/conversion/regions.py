@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert._containers import is_container
-from wengert._tree import flatten
 from wengert.compile.dead_code import must_run
 from wengert.control.mutable_state import Contents, Holder
 from wengert.control.reachable_state import Heap, is_numeric_array, tensors_in
 from wengert.control.variable_places import UNBOUND
 from wengert.conversion.raising import Ending, may_wait
+from wengert.core.containers.container_classes import is_container
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
 from wengert.core.memory.possible_aliases import Memory, Plain, Share, hold, shared_with

@@ -8,8 +8,8 @@ import linecache
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from wengert._attributes import function_name
 from wengert.errors import UsageError
+from wengert.support.attributes import function_name
 
 __all__ = ["Definition", "definition_of", "refused"]
 

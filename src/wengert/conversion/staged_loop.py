@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert._refusals import forgive, refusals_noted
 from wengert.control import loop
 from wengert.control.ambiguous_identity import has_other_name, holders_in, keep, keep_apart, refused
 from wengert.control.loop_operands import LoopSpec
@@ -40,6 +39,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing import rebind
+from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.staging import Staging
 
 __all__ = ["Counted", "staged_loop"]

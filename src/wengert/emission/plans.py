@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wengert._cached import cached
 from wengert.emission.arena import ROOM
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
+from wengert.support.cached import cached
 
 __all__ = ["FEW", "Plan", "accesses", "dependences", "is_far", "nest_of", "nest_of_stage", "weight_of"]
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wengert._cached import cached
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
@@ -21,6 +20,7 @@ from wengert.native.jobs import SHARED
 from wengert.native.program import program
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Value
+from wengert.support.cached import cached
 
 __all__ = ["RUN", "Emission", "Emitted", "Places", "emitted"]
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._attributes import attribute, signature
-from wengert._tree import accessors_of, flatten, map_leaves
+from wengert.core.containers.tree_leaves import accessors_of, flatten, map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import Position
 from wengert.core.graph.formulas import exact_text, formula, value_text
@@ -22,6 +21,7 @@ from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, UsageError
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
+from wengert.support.attributes import attribute, signature
 from wengert.traces.nodes import Node
 from wengert.transforms.recording import Recording, ones_for, scalar_output
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_dtype, require_number, shown
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.forms.abstract_evaluation import abstract

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wengert import _config
 from wengert.errors import GraphError, describe
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
+from wengert.support import config
 
 __all__ = ["RULES", "Finding", "Rule", "checked", "findings", "reach", "require_sound"]
 
@@ -67,7 +67,7 @@ def checked(step: str, program: Program) -> Program:
     Raises:
         GraphError: it breaks a rule, and this is being checked.
     """
-    if _config.DEBUG:
+    if config.DEBUG:
         try:
             require_sound(program)
         except GraphError as error:

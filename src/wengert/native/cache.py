@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert import _config
-from wengert._digests import DIGEST, digest_of
-from wengert._records import Record
+from wengert.support import config
+from wengert.support.digests import DIGEST, digest_of
+from wengert.support.records import Record
 
 __all__ = ["ObjectCache", "Usage", "default_folder", "object_cache"]
 
@@ -244,8 +244,8 @@ def unsealed(name: str, content: bytes) -> bytes | None:
 
 def logged(line: str) -> None:
     """Print a line about the cache, if that is wanted."""
-    if "cache" in _config.LOGGED:
-        from wengert._logs import say
+    if "cache" in config.LOGGED:
+        from wengert.support.logs import say
 
         say("cache", f"cache: {line}")
 
@@ -330,8 +330,8 @@ def beginning(path: str, size: int) -> str:
 
 def default_folder() -> str | None:
     """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
-    told = _config.CACHE
-    kept = True if told is None else _config.SETTINGS.get(told.strip().lower(), told.strip() and told)
+    told = config.CACHE
+    kept = True if told is None else config.SETTINGS.get(told.strip().lower(), told.strip() and told)
     if not kept:
         return None
     if kept is not True:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert._config import MOST_TOLD, THREADS
-from wengert._unregistered import unregister
-from wengert._unstopped import UNSTOPPED
 from wengert.errors import UsageError, describe
 from wengert.native.processor import CONDITIONS
+from wengert.support.config import MOST_TOLD, THREADS
+from wengert.support.deferred_warnings import unregister
+from wengert.support.fork_safety import UNSTOPPED
 
 __all__ = ["LARGE", "SHARING", "Sharing", "set_num_threads", "shared"]
 
@@ -171,7 +171,7 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
     Returns:
         `compute(x, y=None, out=None)` for ndarrays and numbers, of which `x` or `y` is an array of at least LARGE
         elements; `out` is `x` to overwrite it, in which case conditions are not reported. Where NumPy would warn it
-        stops, see `wengert._unregistered`: the caller meets that.
+        stops, see `wengert.support.deferred_warnings`: the caller meets that.
 
     >>> import numpy as np
     >>> shared(np.add)(np.ones(100_000), 2.0)[-1]

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wengert._records import Record
 from wengert.errors import FileFormatError, describe
 from wengert.native.loader import Linked
+from wengert.support.records import Record
 
 __all__ = ["FORMATS", "MAGIC", "ObjectCodeError", "UnknownRelocationError", "linked", "undefined"]
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wengert._records import Record
-from wengert._unstopped import UNSTOPPED
 from wengert.native.loader import Code
 from wengert.native.processor import MACHINE
+from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.records import Record
 
 __all__ = ["Target", "emit_assembly", "emit_object", "host", "linked", "loaded_by_llvm"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert._cached import cached
-from wengert._records import Record
 from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
+from wengert.support.cached import cached
+from wengert.support.records import Record
 
 __all__ = ["Executable", "Image", "OfArrays"]
 

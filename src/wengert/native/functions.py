@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from wengert._cached import cached
 from wengert.native.structs import Scalar, Signature, Type, Void, suffix
+from wengert.support.cached import cached
 
 __all__ = ["BEGIN", "MARK", "Function", "Table", "Template", "argument", "external", "intrinsic", "listed", "native"]
 

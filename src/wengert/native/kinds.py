@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert._records import Record
+from wengert.support.records import Record
 
 __all__ = [
     "LONGEST",

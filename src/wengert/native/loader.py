@@ -15,9 +15,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from wengert._records import Record
-from wengert._unstopped import UNSTOPPED
 from wengert.native.cache import object_cache
+from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.records import Record
 
 __all__ = ["Code", "Linked", "kept_function", "kept_object", "load", "loaded", "machine_code"]
 

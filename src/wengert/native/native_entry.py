@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert._unstopped import UNSTOPPED
 from wengert.native.callee import GENERATION, Callee
 from wengert.native.function_protocol import LikeFunction
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
 from wengert.native.objects import OBJECT, TYPE, check_layout
 from wengert.native.tables import ENTRY, VARIANT, Tables
+from wengert.support.fork_safety import UNSTOPPED
 
 __all__ = ["NativeEntry", "NativeVariant", "probe"]
 

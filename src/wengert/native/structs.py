@@ -10,8 +10,8 @@ import ctypes
 import functools
 from typing import Any, ClassVar
 
-from wengert._records import Record
 from wengert.native.processor import LINE
+from wengert.support.records import Record
 
 __all__ = [
     *("BOOL", "F32", "F64", "I8", "I32", "I64", "POINTER", "VOID"),

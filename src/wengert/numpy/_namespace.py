@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert._otherwise import PARAMETERS, telling
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.numpy_overrides import FUNCTIONS

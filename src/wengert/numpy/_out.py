@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._refusals import refusal
 from wengert.core.memory.write_watches import note_write, rebound
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.masked import Masked
+from wengert.support.refusals import refusal
 from wengert.traces.parts import write_through
 
 __all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out", "with_outs"]

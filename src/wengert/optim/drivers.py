@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._attributes import signature
 from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.optim.vectors import VectorProblem, as_example, as_float
+from wengert.support.attributes import signature
 from wengert.tree import leaves
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]

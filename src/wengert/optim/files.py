@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from wengert._tree import flatten, place_of, unflatten
+from wengert.core.containers.tree_leaves import flatten, place_of, unflatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor, raw

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, UsageError, describe

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from wengert import tree
-from wengert._attributes import resemble
-from wengert._cached import cached
-from wengert._tree import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.support.attributes import resemble
+from wengert.support.cached import cached
 from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad

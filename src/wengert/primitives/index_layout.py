@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert._attributes import has_class_attribute
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.memory.views import lasting
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
+from wengert.support.attributes import has_class_attribute
 
 __all__ = [
     "OPERAND",

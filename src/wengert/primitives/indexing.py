@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.numpy_warnings import at_users_line, attributed, restore_settings
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import take

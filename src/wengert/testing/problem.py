@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import accessors_of, flatten, unflatten
+from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, UsageError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.abstract_evaluation import abstract
 from wengert.core.primitives.primitive import Primitive

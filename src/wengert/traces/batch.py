@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import ndarray, ufunc
 
-from wengert._unregistered import require_warning
-from wengert._weakly import Weakly
 from wengert.core.diagnostics.source_positions import asker, caller, position_of
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
@@ -36,11 +34,13 @@ from wengert.core.values.python_numbers import COUNTING
 from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.index_forms import Update
+from wengert.support.deferred_warnings import require_warning
+from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]
 
-_warned: Weakly[Any, None] = Weakly()
+_warned: WeakIdentityMap[Any, None] = WeakIdentityMap()
 """The primitives, and functions of users, of which it has been said that they run lane by lane."""
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._refusals import forgive, refusals_noted
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Region
@@ -26,6 +25,7 @@ from wengert.core.values.dispatch import apply, as_tensor, innermost
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
 from wengert.core.values.trace import Trace, next_level
 from wengert.errors import DtypeError, GraphError, WengertError, describe
+from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown_derivatives import unknown_like

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from types import CellType, FunctionType
 from typing import Any
 
-from wengert._attributes import attribute
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError, describe
+from wengert.support.attributes import attribute
 
 __all__ = ["variables_stay"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy import float64, ndarray, ufunc
 
-from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
+from wengert.support.deferred_warnings import UNREGISTERED, require_warning
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.operators import operand
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import identity
 from wengert.core.values.aval import is_differentiable, is_number
 from wengert.core.values.tensor import Tensor, raw

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy import complexfloating, ndarray
 
-from wengert._unregistered import require_warning, unregister
 from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.diagnostics.source_positions import asker, caller
 from wengert.core.memory.buffers import copied, lend
@@ -31,6 +30,7 @@ from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.values.trace import next_level
 from wengert.native.elementwise import LARGE
+from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import stopped
 from wengert.traces.linearity import require_linear
 from wengert.traces.powers_of_roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from wengert._tree import flatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.form import Pointwise
 from wengert.core.primitives.kinds import Constant

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._refusals import forgive, refusals_noted
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
 from wengert.core.graph.identity import registered_name
@@ -22,6 +21,7 @@ from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
+from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.staging import staged
 
 __all__ = ["Moves", "NotLinear", "joined", "require_linear"]

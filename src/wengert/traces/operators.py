@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert._attributes import attribute, has_class_attribute
-from wengert._refusals import refusal
-from wengert._unregistered import require_warning, unregister
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import RECENT, caller, is_operator
 from wengert.core.memory.buffers import BORROWED, fixed
@@ -44,6 +41,9 @@ from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.native.elementwise import LARGE
+from wengert.support.attributes import attribute, has_class_attribute
+from wengert.support.deferred_warnings import require_warning, unregister
+from wengert.support.refusals import refusal
 from wengert.traces.batch import Batch
 from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Raised, Squared, Steep, Unary
 from wengert.traces.recorders import REAL

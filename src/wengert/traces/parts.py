@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._unregistered import require_warning
 from wengert.core.diagnostics.source_positions import RECENT, asker, caller, is_users
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.memory_layout import strides_of
@@ -25,6 +24,7 @@ from wengert.core.values.tensor import Tensor, new_tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
+from wengert.support.deferred_warnings import require_warning
 from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import CREATED, Leaf, Node

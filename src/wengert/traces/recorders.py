@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._unregistered import require_warning, unregister
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import lend, lent
@@ -25,6 +24,7 @@ from wengert.core.values.interop import undispatched
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.core.values.trace import Trace
+from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.nodes import CREATED, General, Node, Output, Single
 

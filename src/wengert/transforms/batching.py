@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
 from wengert.control.scan import scan
+from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.memory.views import current

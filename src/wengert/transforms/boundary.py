@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert._attributes import attribute, function_name, signature, unwrapped
-from wengert._tree import flatten, place_of
+from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import current, lasting, share
 from wengert.core.primitives.signatures import NONE
@@ -25,6 +24,7 @@ from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.values.trace import Trace
 from wengert.errors import DtypeError, UsageError, WengertError, placed
+from wengert.support.attributes import attribute, function_name, signature, unwrapped
 from wengert.traces.transient import Transient
 
 __all__ = [

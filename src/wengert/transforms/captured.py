@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Self
 
-from wengert._attributes import attribute, own_attributes
-from wengert._tree import flatten, place_of
+from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.memory.write_watches import rebound, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
+from wengert.support.attributes import attribute, own_attributes
 from wengert.traces.staging import Staging
 
 __all__ = ["Standing", "captured_tensors", "listed_tensors"]

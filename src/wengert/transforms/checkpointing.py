@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves
+from wengert.core.containers.tree_leaves import flatten, map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.graph.graph import Equation, Variable
 from wengert.core.memory.buffers import lend

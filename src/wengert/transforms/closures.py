@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from types import CellType, FunctionType
 from typing import Any
 
-from wengert._attributes import resemble
-from wengert._tree import flatten, unflatten
 from wengert.control.mutable_state import content_of
 from wengert.control.variable_places import UNBOUND
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.primitives.rule import in_form
 from wengert.core.values.tensor import Tensor
+from wengert.support.attributes import resemble
 from wengert.traces.batch import Batch
 from wengert.traces.calls import traces_of
 

@@ -9,10 +9,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert._attributes import function_name, resemble, signature
 from wengert._otherwise import lacking, telling
-from wengert._refusals import REFUSALS
-from wengert._tree import flatten, leaves_up_to, map_leaves, structure_text, unflatten
+from wengert.core.containers.tree_leaves import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.memory.views import current
 from wengert.core.primitives.rule import in_form
@@ -23,6 +21,8 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.native.function_protocol import LikeFunction, global_name
+from wengert.support.attributes import function_name, resemble, signature
+from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch
 from wengert.traces.calls import (
     InLanes,

@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from wengert._attributes import attribute, function_name, resemble
 from wengert._otherwise import lacking, telling
-from wengert._tree import flatten, unflatten
-from wengert._weakly import Weakly
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import simplified
 from wengert.control.argument_aliasing import require_apart, written_to
 from wengert.control.effects import Reach
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
@@ -39,6 +37,8 @@ from wengert.native.entry import Entry
 from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.primitives.masked import is_selection
+from wengert.support.attributes import attribute, function_name, resemble
+from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
@@ -110,7 +110,7 @@ class Jitted(Entry, Generic[P, R]):
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
         self.forms = Forms(MOST_FORMS)
-        self.instances: Weakly[Any, Jitted[..., R]] = Weakly()
+        self.instances: WeakIdentityMap[Any, Jitted[..., R]] = WeakIdentityMap()
         self.kept: Recent[int, tuple[Any, Jitted[..., R]]] = Recent(MOST_INSTANCES)  # which cannot be in these
         self.is_method = False  # whether argument 0 is one and the same instance
         self.trace_count = 0

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
 from wengert.control.argument_aliasing import origin_of, require_apart, standing_for
+from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.values.object_arrays import leaves_of_result

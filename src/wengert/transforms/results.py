@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import place_in, unflatten
 from wengert.control.variable_places import Undefined
+from wengert.core.containers.tree_leaves import place_in, unflatten
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.aval import is_differentiable, is_number
 from wengert.core.values.dispatch import require_plain

@@ -8,7 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves, structure_text
+from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor

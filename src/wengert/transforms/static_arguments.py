@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wengert._attributes import signature
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.errors import UsageError
+from wengert.support.attributes import signature
 
 __all__ = ["as_tuple", "known_positions", "static_arguments"]
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert._tree import flatten, structure_text, unflatten
 from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.core.containers.tree_leaves import flatten, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.values.aval import Aval, aval_of

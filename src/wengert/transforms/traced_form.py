@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wengert import _config
-from wengert._cached import cached
-from wengert._tree import unflatten
-from wengert._unstopped import UNSTOPPED
 from wengert.compile.dead_code import eliminate_dead, must_run
 from wengert.compile.gradient_split import cut
 from wengert.compile.output_aliasing import with_packed_results
 from wengert.control.subgraphs import dependent, only
+from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.core.memory.views import current, resolved
@@ -29,6 +26,9 @@ from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
 from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
+from wengert.support import config
+from wengert.support.cached import cached
+from wengert.support.fork_safety import UNSTOPPED
 from wengert.traces.grad_modes import recording
 from wengert.traces.nodes import new_record
 from wengert.traces.staging import Staging
@@ -162,7 +162,7 @@ class Partition(NamedTuple):
 
 def native_function(graph: Graph) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for."""
-    if not _config.NATIVE:
+    if not config.NATIVE:
         return None
     with UNSTOPPED:
         from wengert.compile.executable import GraphFunction  # a third of the time of importing the library

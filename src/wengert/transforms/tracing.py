@@ -7,11 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert._attributes import attribute, signature
-from wengert._refusals import forgive, refusals_noted
-from wengert._tree import accessors_of, flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
+from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.graph.graph import Graph, evaluate, require_graph
@@ -20,6 +18,8 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
+from wengert.support.attributes import attribute, signature
+from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recording import Recording, ones_for

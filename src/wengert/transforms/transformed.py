@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from wengert._attributes import function_name, resemble
 from wengert.native.function_protocol import LikeFunction, global_name
+from wengert.support.attributes import function_name, resemble
 from wengert.transforms.typing import Derived
 
 __all__ = ["Transformed", "transformed"]

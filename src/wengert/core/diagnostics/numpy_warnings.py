@@ -5,7 +5,8 @@ or run as a graph, what NumPy would warn of is written to an object of ours inst
 that of the operation, or of the equation that was traced from it. NumPy calls it only where there is something to say.
 
 On the tape and for plain Tensors even that would cost too much. There an evaluation stops where it would warn (see
-`wengert._unregistered`), and is done once more by the same code at the user's line. ADR 0022 compares the ways.
+`wengert.support.deferred_warnings`), and is done once more by the same code at the user's line. ADR 0022 compares the
+ways.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from wengert._unregistered import UNREGISTERED, require_warning, unregister
 from wengert.core.diagnostics.source_positions import PACKAGE_PREFIX, Position, caller, position_of
 from wengert.core.values.bounded_cache import Cache
+from wengert.support.deferred_warnings import UNREGISTERED, require_warning, unregister
 
 __all__ = [
     "SETTINGS",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert import _config
+from wengert import errors
 from wengert.core.values.bounded_cache import Cache
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PACKAGE_PREFIX = os.path.dirname(os.path.abspath(_config.__file__)) + os.sep
+PACKAGE_PREFIX = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 NUMPY_PREFIX = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 LONGEST_EXPRESSION = 60
 CACHE, BINARY_OPERATOR = dis.opmap.get("CACHE", 0), dis.opmap["BINARY_OP"]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from wengert._refusals import REFUSALS
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.diagnostics.source_positions import ASSIGNING, names_beside, use_at
 from wengert.core.primitives.signatures import say_parameter
 from wengert.errors import GraphError, WengertError, describe
+from wengert.support.refusals import REFUSALS
 
 __all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
 

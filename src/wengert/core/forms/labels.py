@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._cached import cached
 from wengert.core.forms.label_products import (
     Frame,
     Product,
@@ -31,6 +30,7 @@ from wengert.core.forms.record import FieldRecord
 from wengert.core.graph.identity import Composite
 from wengert.core.values.bounded_cache import Cache
 from wengert.errors import ShapeError, describe
+from wengert.support.cached import cached
 
 __all__ = ["Labels", "Relation", "labelled"]
 

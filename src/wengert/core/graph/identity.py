@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert._attributes import attribute
-from wengert._containers import is_dataclass
-from wengert._digests import digest_of as digest_of_bytes
-from wengert._weakly import Weakly
+from wengert.core.containers.container_classes import is_dataclass
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import axes_in_memory, is_full
 from wengert.core.primitives.primitive import Primitive
+from wengert.support.attributes import attribute
+from wengert.support.digests import digest_of as digest_of_bytes
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = [
     "Composite",
@@ -34,7 +34,7 @@ __all__ = [
 
 MOST_BYTES = 1 << 12
 """Bytes of an array up to which its elements stand in its identity."""
-DIGESTS: Weakly[np.ndarray[Any, Any], bytes] = Weakly()
+DIGESTS: WeakIdentityMap[np.ndarray[Any, Any], bytes] = WeakIdentityMap()
 """The digests of larger arrays that nobody can change."""
 
 

@@ -12,7 +12,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from wengert._cached import cached
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import Primitive, ShapeRules
@@ -21,6 +20,7 @@ from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError, describe
 from wengert.native.elementwise import shared
+from wengert.support.cached import cached
 
 __all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
 

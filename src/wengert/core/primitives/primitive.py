@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict
 
-from wengert._cached import cached
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.primitives.rule import Rule, misdeclared
@@ -16,6 +15,7 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.python_numbers import OPERATORS
 from wengert.errors import DtypeError, UsageError, describe
+from wengert.support.cached import cached
 
 if TYPE_CHECKING:
     from wengert.core.forms.form import Form

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
-from wengert._attributes import attribute
-from wengert._refusals import refusal
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
@@ -21,6 +19,8 @@ from wengert.core.values.object_arrays import array_of_lists, holds_objects, rea
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.values.trace import Trace
 from wengert.errors import DtypeError, describe
+from wengert.support.attributes import attribute
+from wengert.support.refusals import refusal
 
 __all__ = [
     "ARRAYS",

@@ -8,13 +8,13 @@ from typing import Any
 
 from numpy import ndarray
 
-from wengert._unregistered import require_warning, unregister
 from wengert.core.diagnostics.numpy_warnings import at_users_line, warned
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.python_numbers import calculated
 from wengert.native.elementwise import LARGE
+from wengert.support.deferred_warnings import require_warning, unregister
 
 __all__ = ["evaluated"]
 

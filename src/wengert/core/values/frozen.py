@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from wengert._weakly import Weakly
 from wengert.core.values.tensor import Tensor
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["Frozen", "Reader", "freeze", "is_frozen", "unfreeze"]
 
@@ -40,7 +40,7 @@ class Reader(Protocol):
         """Forget these graphs."""
 
 
-READERS: Weakly[Tensor, Weakly[Reader, None]] = Weakly()
+READERS: WeakIdentityMap[Tensor, WeakIdentityMap[Reader, None]] = WeakIdentityMap()
 """Who has taken a Tensor for a constant, as long as both live."""
 
 
@@ -49,7 +49,7 @@ def freeze(tensors: Iterable[Tensor], reader: Reader) -> None:
     for tensor in tensors:
         readers = READERS.get(tensor)
         if readers is None:
-            readers = READERS[tensor] = Weakly()
+            readers = READERS[tensor] = WeakIdentityMap()
         readers[reader] = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._attributes import class_attribute, has_class_attribute
+from wengert.support.attributes import class_attribute, has_class_attribute
 
 __all__ = [
     "any_decides",

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from wengert._tree import flatten, nested_too_deeply
+from wengert.core.containers.tree_leaves import flatten, nested_too_deeply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError, describe
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._unregistered import unregister
 from wengert.core.diagnostics.conversion_hints import LIBRARIES
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.signatures import MISSING
@@ -21,6 +20,7 @@ from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAIS
 from wengert.core.values.tensor import Tensor, call_plainly, new_tensor
 from wengert.errors import GraphError, describe
 from wengert.native.elementwise import LARGE
+from wengert.support.deferred_warnings import unregister
 
 __all__ = ["LATER"]
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
-from wengert._refusals import refusal
-from wengert._tree import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.conversion_hints import (
     Asked,
     asked_for_array,
@@ -31,6 +30,7 @@ from wengert.core.values.aval import NUMBERS, is_differentiable, strong
 from wengert.core.values.interop import ours
 from wengert.core.values.members import ArrayLike, Members
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
+from wengert.support.refusals import refusal
 
 if TYPE_CHECKING:
     from wengert.core.values.trace import Trace

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert._refusals import refusal
 from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.errors import DtypeError, describe
 from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
+from wengert.support.refusals import refusal
 
 __all__ = ["SPHERICAL", "scaled_bessel"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._refusals import refusal
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.dispatch import is_weak, strengthened
 from wengert.errors import DtypeError, describe
+from wengert.support.refusals import refusal
 
 __all__ = ["OF_SCIPY", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
 

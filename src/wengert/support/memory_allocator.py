@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from wengert._config import switch
+from wengert.support.config import switch
 
 __all__ = ["tune"]
 

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert._attributes import has_class_attribute, own_attributes
-from wengert._loading import Loading
-from wengert._unstopped import UNSTOPPED, WALKING
 from wengert.errors import UsageError, describe
+from wengert.support.attributes import has_class_attribute, own_attributes
+from wengert.support.collector_pause import Loading
+from wengert.support.fork_safety import UNSTOPPED, WALKING
 
 __all__ = [
     "IN_ORDER",

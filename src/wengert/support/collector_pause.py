@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
+from _thread import get_ident
 
 __all__ = ["Loading"]
 
@@ -30,7 +30,7 @@ class Loading:
     def __enter__(self) -> None:
         self.collects = gc.isenabled()
         if self.collects:
-            STOPPING.add(threading.get_ident())
+            STOPPING.add(get_ident())
         gc.disable()
 
     def __exit__(self, *_: object) -> None:
@@ -39,14 +39,14 @@ class Loading:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
-            STOPPING.discard(threading.get_ident())
+            STOPPING.discard(get_ident())
 
 
 def start_again() -> None:
     """Start the collector, in a process that was forked, if it was another thread that stopped it."""
-    if STOPPING - {threading.get_ident()}:
+    if STOPPING - {get_ident()}:
         gc.enable()
-        STOPPING.intersection_update({threading.get_ident()})
+        STOPPING.intersection_update({get_ident()})
 
 
 if hasattr(os, "register_at_fork"):

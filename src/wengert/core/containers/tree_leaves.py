@@ -1,6 +1,6 @@
 """Containers: nested dicts, lists, tuples, named tuples and dataclasses as flat lists of leaves (optree).
 
-Those of tuples and lists alone need no optree; see `_nested`.
+Those of tuples and lists alone need no optree; see `nested_sequences`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._containers import (
+from wengert.core.containers.container_classes import (
     IN_ORDER,
     NAMESPACE,
     OPENED,
@@ -20,9 +20,9 @@ from wengert._containers import (
     library,
     register_on_sight,
 )
-from wengert._nested import Nested, taken_apart
-from wengert._unstopped import WALKING
+from wengert.core.containers.nested_sequences import Nested, taken_apart
 from wengert.errors import UsageError, describe
+from wengert.support.fork_safety import WALKING
 
 __all__ = [
     "accessors_of",

@@ -10,7 +10,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from wengert._records import Record
+from wengert.support.records import Record
 
 __all__ = ["Nested", "taken_apart"]
 

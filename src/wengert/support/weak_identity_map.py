@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-__all__ = ["Weakly"]
+__all__ = ["WeakIdentityMap"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Weakly(Generic[K, V]):
+class WeakIdentityMap(Generic[K, V]):
     """Be a dictionary with objects as keys, by their identity, that does not keep them alive.
 
     >>> class Thing: ...
-    >>> known, thing = Weakly[Thing, int](), Thing()
+    >>> known, thing = WeakIdentityMap[Thing, int](), Thing()
     >>> known[thing] = 3
     >>> known.get(thing), len(known), thing in known
     (3, 1, True)

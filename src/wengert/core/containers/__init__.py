@@ -1,0 +1,1 @@
+"""Containers of arrays: which classes are some, how they are taken apart into leaves, and put together again."""
