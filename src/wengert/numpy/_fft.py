@@ -128,43 +128,29 @@ def over_axes(name: str, primitives: tuple[Primitive, Primitive], summary: str, 
     return function
 
 
-def some_axis(name: str, found: list[tuple[Any, int]]) -> None:
-    """Refuse to transform along no axis."""
-    if not found:
-        raise UsageError(describe(name, "no axes", "one at least is needed", "Pass axes, or an array that has some"))
+def real_over_axes(name: str, default: Any = None, *, inverse: bool = False) -> Transform:
+    """Return the transform of real values to half a spectrum along the last axis, and along the others as usual.
 
+    Its inverse begins with the first axis.
+    """
+    what = "real values of half a spectrum" if inverse else "half of the spectrum of real values"
 
-def real_over_axes(name: str, default: Any = None) -> Transform:
-    """Return the transform of real values: along the last axis to half a spectrum, along the others as usual."""
-
-    @documented(f"fft.{name}", "Return half of the spectrum of real values over several axes")
+    @documented(f"fft.{name}", f"Return {what} over several axes")
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         found = places(name, x, s, axes)
-        some_axis(name, found)
+        if not found:
+            raise UsageError(
+                describe(name, "no axes", "one at least is needed", "Pass axes, or an array that has some")
+            )
         *rest, (n, axis) = found
-        x = rfft(x, n, axis, norm)
-        for n, axis in reversed(rest):
-            x = fft(x, n, axis, norm)
+        if not inverse:
+            x = rfft(x, n, axis, norm)
+        for count, place in rest if inverse else reversed(rest):
+            x = (ifft if inverse else fft)(x, count, place, norm)
+        if inverse:  # a length of -1 means the operand's, as it is
+            x = irfft(x, x.shape[axis] if s is not None and n is None else n, axis, norm)
         return with_out(name, x, out)
-
-    return function
-
-
-def inverse_real_over_axes(name: str, default: Any = None) -> Transform:
-    """Return the inverse of `rfftn`, which begins with the first axis."""
-
-    @documented(f"fft.{name}", "Return real values of half a spectrum over several axes")
-    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
-        x = array(name, a)
-        found = places(name, x, s, axes)
-        some_axis(name, found)
-        *rest, (n, axis) = found
-        if s is not None and n is None:  # a length of -1 means the operand's, as it is
-            n = x.shape[axis]
-        for count, place in rest:
-            x = ifft(x, count, place, norm)
-        return with_out(name, irfft(x, n, axis, norm), out)
 
     return function
 
@@ -177,8 +163,8 @@ implements(np.fft.fft2)(over_axes("fft2", FORWARD, "Return the Fourier transform
 implements(np.fft.ifft2)(over_axes("ifft2", INVERSE, "Return the inverse Fourier transform over two axes", PLANE))
 implements(np.fft.rfftn)(real_over_axes("rfftn"))
 implements(np.fft.rfft2)(real_over_axes("rfft2", PLANE))
-implements(np.fft.irfftn)(inverse_real_over_axes("irfftn"))
-implements(np.fft.irfft2)(inverse_real_over_axes("irfft2", PLANE))
+implements(np.fft.irfftn)(real_over_axes("irfftn", inverse=True))
+implements(np.fft.irfft2)(real_over_axes("irfft2", PLANE, inverse=True))
 
 
 # Shifts and frequencies

@@ -24,18 +24,6 @@ def enter() -> None:
     enter_by_numpy(np.insert, np.interp, most=3)
     enter_by_numpy(np.meshgrid, most=MANY)
     enter_by_numpy(np.einsum, most=MANY, least=3)  # of one array it may be a view
-    enter_by_numpy(
-        *(np.average, np.ediff1d, np.geomspace, np.isclose, np.linspace, np.logspace),
-        *(np.polyval,),
-        composed=True,
-    )
-    enter_by_numpy(
-        *(
-            np.angle,
-            np.cumulative_prod,
-            np.cumulative_sum,
-        ),
-        *(np.ptp,),
-        most=1,
-        composed=True,
-    )
+    composed = (np.average, np.ediff1d, np.geomspace, np.isclose, np.linspace, np.logspace, np.polyval)
+    enter_by_numpy(*composed, composed=True)
+    enter_by_numpy(np.angle, np.cumulative_prod, np.cumulative_sum, np.ptp, most=1, composed=True)

@@ -13,7 +13,7 @@ import scipy.special as sp
 
 from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
-from wengert.scipy._distributions import Continuous, either, vanishing
+from wengert.scipy._distributions import Continuous, either, evaluate_where, vanishing
 
 __all__ = ["CONTINUOUS"]
 
@@ -40,8 +40,9 @@ def chi2_entropy(df: Value) -> Value:
     return half + LOG_TWO + sp.gammaln(half) + (1 - half) * sp.digamma(half)
 
 
-def f_logpdf(x: Value, n: Value, m: Value) -> Value:
+def f_logpdf(x: Value, dfn: Value, dfd: Value) -> Value:
     """Return the logarithm of the density."""
+    n, m = dfn, dfd
     found = m / 2 * np.log(m) + n / 2 * np.log(n) + sp.xlogy(n / 2 - 1, x)
     return found - ((n + m) / 2 * np.log(m + n * x) + sp.betaln(n / 2, m / 2))
 
@@ -57,13 +58,6 @@ def f_entropy(n: Value, m: Value) -> Value:
     n, m = n / 2, m / 2
     found = np.log(m) - np.log(n) + sp.betaln(n, m) + (1 - n) * sp.digamma(n)
     return found - (1 + m) * sp.digamma(m) + (n + m) * sp.digamma(n + m)
-
-
-def f_var(n: Value, m: Value) -> Value:
-    """Return the variance."""
-    there = m > 4
-    m = either(there, m, 5.0)
-    return either(there, 2 * m * m * (n + m - 2) / (n * (m - 2) * (m - 2) * (m - 4)), np.inf)
 
 
 def log_ratio(c: Value, x: Value) -> Value:
@@ -108,13 +102,6 @@ def genpareto_pdf(x: Value, c: Value) -> Value:
     return (1 + c * x) ** (-1 - 1 / c)
 
 
-def genpareto_var(c: Value) -> Value:
-    """Return the variance."""
-    there = c < 0.5
-    c = either(there, c, 0.0)
-    return either(there, 1 / (1 - c) ** 2 / (1 - 2 * c), np.nan)
-
-
 def invgauss_tails(x: Value, mu: Value) -> tuple[Value, Value]:
     """Return a normal number whose tail both probabilities have, and the logarithm of what is added to them."""
     root = np.sqrt(x)
@@ -145,13 +132,6 @@ def invgauss_entropy(mu: Value) -> Value:
     return 0.5 * (1 + LOG_TWO_PI + 3 * np.log(mu)) - 1.5 * scaled
 
 
-def invgamma_var(a: Value) -> Value:
-    """Return the variance."""
-    there = a > 2
-    a = either(there, a, 3.0)
-    return either(there, 1.0 / (a - 1.0) ** 2 / (a - 2.0), np.inf)
-
-
 def laplace_cdf(x: Value) -> Value:
     """Return the distribution function; at 0 each side has half of the derivative."""
     return 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0)))
@@ -180,13 +160,6 @@ def loguniform_var(a: Value, b: Value) -> Value:
     return (b - a) * (b + a) / (2 * width) - ((b - a) / width) ** 2
 
 
-def pareto_var(b: Value) -> Value:
-    """Return the variance."""
-    there = b > 2
-    b = either(there, b, 3.0)
-    return either(there, b / (b - 2.0) / (b - 1.0) ** 2, np.inf)
-
-
 def norm_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
     return -0.5 * np.square(x) - LOG_TWO_PI / 2
@@ -210,13 +183,6 @@ def t_entropy(df: Value) -> Value:
     """Return the entropy."""
     half, more = df / 2, (df + 1) / 2
     return more * (sp.digamma(more) - sp.digamma(half)) + np.log(np.sqrt(df) * sp.beta(half, 0.5))
-
-
-def t_var(df: Value) -> Value:
-    """Return the variance."""
-    there = df > 2
-    inner = either(there, df, 3.0)
-    return either(there, inner / (inner - 2.0), either(df > 1, np.inf, np.nan))
 
 
 def log_mass(a: Value, b: Value) -> Value:
@@ -275,8 +241,6 @@ CONTINUOUS = {
     for found in (
         Continuous(
             "beta",
-            shapes=("a", "b"),
-            sample=(1.0, 1.0),
             lower=0.0,
             upper=1.0,
             logpdf=lambda x, a, b: sp.xlog1py(b - 1.0, -x) + sp.xlogy(a - 1.0, x) - sp.betaln(a, b),
@@ -301,8 +265,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "chi2",
-            shapes=("df",),
-            sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, df: sp.xlogy(df / 2.0 - 1, x) - x / 2.0 - sp.gammaln(df / 2.0) - (LOG_TWO * df) / 2.0,
             pdf=lambda x, df: x ** (df / 2.0 - 1) * np.exp(-x / 2.0 - sp.gammaln(df / 2.0) - (LOG_TWO * df) / 2.0),
@@ -329,8 +291,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "f",
-            shapes=("dfn", "dfd"),
-            sample=(1.0, 1.0),
             lower=0.0,
             logpdf=f_logpdf,
             pdf=f_pdf,
@@ -338,13 +298,13 @@ CONTINUOUS = {
             sf=lambda x, n, m: sp.fdtrc(n, m, x),
             ppf=lambda q, n, m: sp.fdtri(n, m, q),
             entropy=f_entropy,
-            mean=lambda _n, m: either(m > 2, m / either(m > 2, m - 2, 1.0), np.inf),
-            var=f_var,
+            mean=lambda _n, m: evaluate_where(m > 2, m, 3.0, lambda m: m / (m - 2)),
+            var=lambda n, m: evaluate_where(
+                m > 4, m, 5.0, lambda m: 2 * m * m * (n + m - 2) / (n * (m - 2) * (m - 2) * (m - 4))
+            ),
         ),
         Continuous(
             "gamma",
-            shapes=("a",),
-            sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, a: sp.xlogy(a - 1.0, x) - x - sp.gammaln(a),
             pdf=lambda x, a: x ** (a - 1.0) * np.exp(-x - sp.gammaln(a)),
@@ -358,11 +318,9 @@ CONTINUOUS = {
         ),
         Continuous(
             "genextreme",
-            shapes=("c",),
-            sample=(1.0,),
             valid=np.isfinite,
-            lower=lambda c: either(c < 0, 1.0 / either(c < 0, c, -1.0), -np.inf),
-            upper=lambda c: either(c > 0, 1.0 / either(c > 0, c, 1.0), np.inf),
+            lower=lambda c: evaluate_where(c < 0, c, -1.0, lambda c: 1.0 / c, -np.inf),
+            upper=lambda c: evaluate_where(c > 0, c, 1.0, lambda c: 1.0 / c),
             open_below=True,
             logpdf=genextreme_logpdf,
             logcdf=lambda x, c: -np.exp(-log_ratio(-c, x)),
@@ -376,11 +334,9 @@ CONTINUOUS = {
         ),
         Continuous(
             "genpareto",
-            shapes=("c",),
-            sample=(1.0,),
             valid=np.isfinite,
             lower=0.0,
-            upper=lambda c: either(c < 0, -1.0 / either(c < 0, c, -1.0), np.inf),
+            upper=lambda c: evaluate_where(c < 0, c, -1.0, lambda c: -1.0 / c),
             logpdf=lambda x, c: -(c + 1) * log_ratio(c, x),
             pdf=genpareto_pdf,
             cdf=lambda x, c: -np.expm1(-log_ratio(c, x)),
@@ -389,8 +345,8 @@ CONTINUOUS = {
             ppf=lambda q, c: -sp.boxcox1p(-q, -c),
             isf=lambda q, c: -sp.boxcox(q, -c),
             entropy=lambda c: 1 + c,
-            mean=lambda c: either(c < 1, 1 / (1 - either(c < 1, c, 0.0)), np.inf),
-            var=genpareto_var,
+            mean=lambda c: evaluate_where(c < 1, c, 0.0, lambda c: 1 / (1 - c)),
+            var=lambda c: evaluate_where(c < 0.5, c, 0.0, lambda c: 1 / (1 - c) ** 2 / (1 - 2 * c), np.nan),
         ),
         Continuous(
             "gumbel_l",
@@ -443,8 +399,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "invgamma",
-            shapes=("a",),
-            sample=(1.0,),
             lower=0.0,
             open_below=True,
             logpdf=lambda x, a: -(a + 1) * np.log(x) - sp.gammaln(a) - 1.0 / x,
@@ -453,13 +407,11 @@ CONTINUOUS = {
             ppf=lambda q, a: 1.0 / sp.gammainccinv(a, q),
             isf=lambda q, a: 1.0 / sp.gammaincinv(a, q),
             entropy=lambda a: a - (a + 1.0) * sp.digamma(a) + sp.gammaln(a),
-            mean=lambda a: either(a > 1, 1.0 / either(a > 1, a - 1, 1.0), np.inf),
-            var=invgamma_var,
+            mean=lambda a: evaluate_where(a > 1, a, 2.0, lambda a: 1.0 / (a - 1)),
+            var=lambda a: evaluate_where(a > 2, a, 3.0, lambda a: 1.0 / (a - 1.0) ** 2 / (a - 2.0)),
         ),
         Continuous(
             "invgauss",
-            shapes=("mu",),
-            sample=(1.0,),
             lower=0.0,
             open_below=True,
             logpdf=lambda x, mu: -0.5 * LOG_TWO_PI - 1.5 * np.log(x) - 0.5 * (np.sqrt(x) / mu - 1 / np.sqrt(x)) ** 2,
@@ -497,8 +449,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "lognorm",
-            shapes=("s",),
-            sample=(1.0,),
             lower=0.0,
             open_below=True,
             logpdf=lambda x, s: -(np.log(x) ** 2) / (2 * s**2) - np.log(s * x * math.sqrt(2 * math.pi)),
@@ -514,7 +464,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "loguniform",
-            shapes=("a", "b"),
             sample=(1.0, 2.0),
             valid=lambda a, b: (a > 0) & (a < b),
             lower=lambda a, _b: a,
@@ -552,8 +501,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "pareto",
-            shapes=("b",),
-            sample=(1.0,),
             lower=1.0,
             logpdf=lambda x, b: np.log(b) - (b + 1) * np.log(x),
             cdf=lambda x, b: 1 - x ** (-b),
@@ -562,8 +509,8 @@ CONTINUOUS = {
             ppf=lambda q, b: (1 - q) ** (-1.0 / b),
             isf=lambda q, b: q ** (-1.0 / b),
             entropy=lambda b: 1 + 1.0 / b - np.log(b),
-            mean=lambda b: either(b > 1, b / either(b > 1, b - 1, 1.0), np.inf),
-            var=pareto_var,
+            mean=lambda b: evaluate_where(b > 1, b, 2.0, lambda b: b / (b - 1)),
+            var=lambda b: evaluate_where(b > 2, b, 3.0, lambda b: b / (b - 2.0) / (b - 1.0) ** 2),
         ),
         Continuous(
             "rayleigh",
@@ -581,8 +528,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "skewnorm",
-            shapes=("a",),
-            sample=(1.0,),
             valid=np.isfinite,
             logpdf=lambda x, a: LOG_TWO + norm_logpdf(x) + sp.log_ndtr(a * x),
             cdf=lambda x, a: apply(quantiles.skewnorm_cdf, x, a),
@@ -594,19 +539,16 @@ CONTINUOUS = {
         ),
         Continuous(
             "t",
-            shapes=("df",),
-            sample=(1.0,),
             symmetric=True,
             logpdf=t_logpdf,
             cdf=lambda x, df: sp.stdtr(df, x),
             ppf=lambda q, df: sp.stdtrit(df, q),
             entropy=t_entropy,
             mean=lambda df: either(df > 1, 0.0, np.inf),
-            var=t_var,
+            var=lambda df: evaluate_where(df > 2, df, 3.0, lambda x: x / (x - 2.0), either(df > 1, np.inf, np.nan)),
         ),
         Continuous(
             "truncnorm",
-            shapes=("a", "b"),
             sample=(-1.0, 1.0),
             valid=lambda a, b: a < b,
             lower=lambda a, _b: a,
@@ -618,7 +560,6 @@ CONTINUOUS = {
             sf=lambda x, a, b: np.exp(log_mass(x, b) - log_mass(a, b)),
             ppf=truncnorm_ppf,
             isf=lambda q, a, b: -truncnorm_ppf(q, -b, -a),
-            ends=truncnorm_ends,
             entropy=lambda a, b: 0.5 * (LOG_TWO_PI + 1) + log_mass(a, b) + truncnorm_ends(a, b)[2] / 2,
             mean=truncnorm_mean,
             var=truncnorm_var,
@@ -636,8 +577,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "vonmises",
-            shapes=("kappa",),
-            sample=(1.0,),
             valid=lambda kappa: kappa >= 0,
             logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - quantiles.scaled_i0(kappa)[0],
             cdf=vonmises_cdf,
@@ -649,8 +588,6 @@ CONTINUOUS = {
         ),
         Continuous(
             "weibull_min",
-            shapes=("c",),
-            sample=(1.0,),
             lower=0.0,
             logpdf=lambda x, c: np.log(c) + sp.xlogy(c - 1, x) - x**c,
             pdf=lambda x, c: c * x ** (c - 1) * np.exp(-(x**c)),

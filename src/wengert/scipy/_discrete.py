@@ -32,7 +32,6 @@ DISCRETE = {
     for found in (
         Discrete(
             "bernoulli",
-            shapes=("p",),
             sample=(0.5,),
             lower=0.0,
             valid=lambda p: all_of(p >= 0, p <= 1),
@@ -47,7 +46,6 @@ DISCRETE = {
         ),
         Discrete(
             "binom",
-            shapes=("n", "p"),
             sample=(1.0, 0.5),
             lower=0.0,
             valid=lambda n, p: all_of(n >= 0, np.floor(n) == n, p >= 0, p <= 1),
@@ -61,7 +59,6 @@ DISCRETE = {
         ),
         Discrete(
             "geom",
-            shapes=("p",),
             sample=(0.5,),
             valid=lambda p: all_of(p > 0, p <= 1),
             lower=1.0,
@@ -75,7 +72,6 @@ DISCRETE = {
         ),
         Discrete(
             "nbinom",
-            shapes=("n", "p"),
             sample=(1.0, 0.5),
             lower=0.0,
             valid=lambda n, p: all_of(n > 0, p > 0, p <= 1),
@@ -88,8 +84,6 @@ DISCRETE = {
         ),
         Discrete(
             "poisson",
-            shapes=("mu",),
-            sample=(1.0,),
             lower=0.0,
             valid=lambda mu: mu >= 0,
             logpmf=lambda k, mu: sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu,

@@ -7,6 +7,7 @@ points inside the support and shape parameters that are valid. Methods and what 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -30,6 +31,7 @@ __all__ = [
     "Frozen",
     "all_of",
     "either",
+    "evaluate_where",
     "numbers",
     "require_key",
     "vanishing",
@@ -105,6 +107,11 @@ def either(condition: Any, x: Any, y: Any) -> Any:
     return chosen if np.shape(chosen) == shape else np.broadcast_to(chosen, shape)
 
 
+def evaluate_where(condition: Any, x: Any, stand_in: float, formula: Formula, otherwise: Any = np.inf) -> Any:
+    """Return a formula of a parameter where a condition on it holds, and something else where it has no value."""
+    return either(condition, formula(either(condition, x, stand_in)), otherwise)
+
+
 def vanishing(x: Any, logarithm: Formula) -> Any:
     """Return the logarithm of a density that falls as a power of x: at infinity minus infinity, without a slope."""
     if is_concrete(x) and not np.isinf(raw(x)).any():
@@ -136,14 +143,14 @@ class Distribution:
 
     Args:
         name: its name in SciPy.
-        shapes: the names of its shape parameters.
-        sample: valid shape parameters, which stand in for those that are not.
+        sample: valid shape parameters, which stand in for those that are not; 1 for each, if it is not given.
         lower: the least value, or a function of the shape parameters.
         upper: the greatest value, likewise.
         valid: tells where shape parameters are valid; where they are positive, if it is not given.
         symmetric: whether x and -x are equally probable, so that `sf`, `logsf` and `isf` follow.
         open_below: whether the density is 0 at the least value itself.
-        **formulas: by the names of methods, functions of a point, if the method has one, and of the shape parameters.
+        **formulas: by the names of methods, functions of a point, if the method has one, and of the shape parameters,
+            which have their names from the logarithm of the density.
     """
 
     optional: ClassVar[dict[str, float]]
@@ -152,7 +159,6 @@ class Distribution:
         self,
         name: str,
         *,
-        shapes: tuple[str, ...] = (),
         sample: tuple[float, ...] = (),
         lower: Any = -math.inf,
         upper: Any = math.inf,
@@ -161,7 +167,9 @@ class Distribution:
         open_below: bool = False,
         **formulas: Formula,
     ) -> None:
-        self.name, self.shapes, self.sample = name, shapes, [np.float64(x) for x in sample]
+        density = formulas.get("logpdf") or formulas["logpmf"]
+        self.name, (_, *self.shapes) = name, inspect.signature(density).parameters
+        self.sample = [np.float64(x) for x in sample or (1.0,) * len(self.shapes)]
         self.lower, self.upper, self.valid = lower, upper, valid
         self.open_below = open_below
         self.formulas = {**self.implied(formulas, symmetric), **formulas}

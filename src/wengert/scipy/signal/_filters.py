@@ -77,7 +77,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     kinds = [z.dtype for z in (top, bottom, signal)] + ([] if zi is None else [as_tensor(zi).dtype])
     kind = np.result_type(*kinds)
     kind = kind if kind.kind in "fc" else np.dtype(float)
-    top, bottom, signal = (z.astype(kind) for z in (extended(top, count), extended(bottom, count), signal))
+    top, bottom, signal = (z.astype(kind) for z in (pad_zeros(top, count), pad_zeros(bottom, count), signal))
     signal = np.moveaxis(signal, at, -1)
     length = signal.shape[-1]
     driven = sum_of_delays(top, signal)
@@ -93,9 +93,10 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return np.moveaxis(found, -1, at), np.moveaxis(after, -1, at)
 
 
-def extended(x: Any, count: int) -> Any:
-    """Return coefficients with zeros at the end."""
-    return x if len(x) == count else np.concatenate([x, np.zeros(count - len(x), x.dtype)])
+def pad_zeros(x: Any, count: int) -> Any:
+    """Return rows along the last axis with zeros at their ends, as long as they are to be."""
+    more = count - x.shape[-1]
+    return np.concatenate([x, np.zeros((*x.shape[:-1], more), x.dtype)], axis=-1) if more else x
 
 
 def sum_of_delays(c: Any, x: Any) -> Any:
@@ -122,7 +123,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
     require_first("lfilter_zi", "a", bottom)
     count = max(len(top), len(bottom))
-    top, bottom = (extended(c / bottom[0], count) for c in (top, bottom))
+    top, bottom = (pad_zeros(c / bottom[0], count) for c in (top, bottom))
     rest = top[1:] - bottom[1:] * top[0]
     first = np.sum(rest) / np.sum(bottom)
     return np.cumsum(bottom)[:-1] * first - (np.cumsum(rest) - rest)
@@ -164,22 +165,24 @@ def with_ends(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> t
     if signal.shape[-1] <= edge:
         given = f"{signal.shape[-1]} elements along the axis, to be continued by {edge}"
         raise ShapeError(describe(name, given, "more are needed", "Pass another padlen"))
-    return continued(name, signal, padtype, edge), edge
+    if edge and padtype not in ("odd", "even", "constant", None):
+        needed = "'odd', 'even', 'constant' or None is needed"
+        raise UsageError(describe(name, f"padtype={padtype!r}", needed, "Correct it"))
+    return extend_ends(signal, edge, padtype), edge
 
 
-def continued(name: str, x: Any, padtype: str | None, edge: int) -> Any:
-    """Return a signal that goes on beyond its ends."""
-    if not edge:
+def extend_ends(x: Any, count: int, how: str | None) -> Any:
+    """Return signals along the last axis that go on by so many elements at both ends, in one of SciPy's ways."""
+    if how is None or not count:
         return x
+    before, after = x[..., count:0:-1], x[..., -2 : -(count + 2) : -1]
     first, last = x[..., :1], x[..., -1:]
-    before, after = np.flip(x[..., 1 : edge + 1], -1), np.flip(x[..., -edge - 1 : -1], -1)
-    if padtype == "odd":
+    if how == "odd":
         before, after = 2 * first - before, 2 * last - after
-    elif padtype == "constant":
-        before, after = np.repeat(first, edge, -1), np.repeat(last, edge, -1)
-    elif padtype != "even":
-        given = f"padtype={padtype!r}"
-        raise UsageError(describe(name, given, "'odd', 'even', 'constant' or None is needed", "Correct it"))
+    elif how == "constant":
+        before, after = (np.broadcast_to(end, (*x.shape[:-1], count)) for end in (first, last))
+    elif how == "zeros":
+        before = after = np.zeros((*x.shape[:-1], count), x.dtype)
     return np.concatenate([before, x, after], axis=-1)
 
 
@@ -282,7 +285,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
 def delayed(c: Any, past: Any, count: int) -> Any:
     """Return for each of some next times the sum of coefficients times what was before the present."""
     known = np.atleast_1d(as_tensor(past))[: len(c) - 1]
-    known = extended(known, len(c) - 1) if len(c) > 1 else known
+    known = pad_zeros(known, len(c) - 1) if len(c) > 1 else known
     sums = [np.sum(c[m + 1 :] * known[: len(c) - 1 - m]) for m in range(len(c) - 1)]
     return np.stack([*sums, *[np.zeros(())] * (count - len(sums))]) if count else np.zeros(0)
 

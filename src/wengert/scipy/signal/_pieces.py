@@ -18,7 +18,6 @@ __all__ = [
     "Detrend",
     "Pieces",
     "frequencies",
-    "lengthened",
     "pieces",
     "require",
     "require_rate",
@@ -139,9 +138,3 @@ def require(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -
     if given not in choices:
         needed = f"one of {', '.join(map(repr, choices))} is needed"
         raise UsageError(describe(name, f"{what}={given!r:.40}", needed, "Correct it"))
-
-
-def lengthened(x: Any, count: int) -> Any:
-    """Return signals with zeros at their ends, as long as they are to be."""
-    more = count - x.shape[-1]
-    return np.concatenate([x, np.zeros((*x.shape[:-1], more), x.dtype)], axis=-1) if more else x

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from wengert.scipy.signal._filters import pad_zeros
 from wengert.scipy.signal._pieces import (
     SCALINGS,
     Detrend,
     frequencies,
-    lengthened,
     pieces,
     require,
     require_rate,
@@ -100,11 +100,11 @@ def csd(
     else:
         size = 1 / np.abs(summed(cut.window))
     scaled = cut._replace(window=np.conjugate(cut.window * size))
-    left = transformed(lengthened(first, count), scaled, detrend)
+    left = transformed(pad_zeros(first, count), scaled, detrend)
     if same:
         power = left.real**2 + left.imag**2
     else:
-        power = transformed(lengthened(second, count), scaled, detrend) * np.conjugate(left)
+        power = transformed(pad_zeros(second, count), scaled, detrend) * np.conjugate(left)
     # along rows in memory, where NumPy sums as SciPy does
     rows = np.copy(np.swapaxes(twice_between_ends(power, cut), -1, -2), order="C")
     found = mean_of_pieces(rows, average).astype(np.empty(0, kind).real.dtype if same else kind)

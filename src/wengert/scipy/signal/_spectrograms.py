@@ -9,12 +9,12 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, describe
+from wengert.scipy.signal._filters import extend_ends, pad_zeros
 from wengert.scipy.signal._pieces import (
     SCALINGS,
     Detrend,
     Pieces,
     frequencies,
-    lengthened,
     pieces,
     require,
     require_rate,
@@ -30,21 +30,6 @@ BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 MODES = ("psd", "complex", "magnitude", "angle", "phase")
 
 
-def extended(x: Any, count: int, boundary: str | None) -> Any:
-    """Return signals that go on by so many elements at both ends, in one of SciPy's ways."""
-    if boundary is None or not count:
-        return x
-    before, after = x[..., count:0:-1], x[..., -2 : -(count + 2) : -1]
-    first, last = x[..., :1], x[..., -1:]
-    if boundary == "odd":
-        before, after = 2 * first - before, 2 * last - after
-    elif boundary == "constant":
-        before, after = (np.broadcast_to(end, (*x.shape[:-1], count)) for end in (first, last))
-    elif boundary == "zeros":
-        before = after = np.zeros((*x.shape[:-1], count), x.dtype)
-    return np.concatenate([before, x, after], axis=-1)
-
-
 def over_time(
     x: Any,
     fs: Any,
@@ -58,9 +43,9 @@ def over_time(
     """Return frequencies, times, and scaled transforms of pieces of signals, or their powers, with SciPy's steps."""
     length = cut.window.shape[0]
     kind = np.result_type(x.dtype, np.complex64)
-    x = extended(x, length // 2, boundary)
+    x = extend_ends(x, length // 2, boundary)
     if padded:
-        x = lengthened(x, x.shape[-1] + (-(x.shape[-1] - length) % cut.hop) % length)
+        x = pad_zeros(x, x.shape[-1] + (-(x.shape[-1] - length) % cut.hop) % length)
     window = cut.window.astype(kind if cut.window.dtype.kind == "c" else np.empty(0, kind).real.dtype)
     scale = 1.0 / (fs * np.sum(window * window)) if scaling == "density" else 1.0 / np.sum(window) ** 2
     found = transformed(x, cut._replace(window=window), detrend)
