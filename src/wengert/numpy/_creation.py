@@ -213,13 +213,7 @@ def filled_like(function: Any) -> Callable[..., Any]:
     @implements(function)
     @documented(function.__name__, "Return a constant Tensor of another's shape and dtype")
     def create(
-        a: Any,
-        dtype: Any = None,
-        order: str = "K",
-        subok: bool = True,
-        shape: Any = None,
-        *,
-        device: Any = None,
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
         x = as_tensor(a)
         if is_selection(x) and shape is None:

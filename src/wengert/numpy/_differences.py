@@ -153,10 +153,7 @@ def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -
         high, low = (
             (sliced(f, axis, -1, None), sliced(f, axis, -2, -1))
             if last
-            else (
-                sliced(f, axis, 1, 2),
-                sliced(f, axis, None, 1),
-            )
+            else (sliced(f, axis, 1, 2), sliced(f, axis, None, 1))
         )
         return (high - low) / step
     start = f.shape[axis] - 3 if last else 0

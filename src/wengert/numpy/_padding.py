@@ -33,12 +33,7 @@ OPTIONS: dict[str, str | None] = {
     "symmetric": "reflect_type",
     "wrap": None,
 }
-STATISTICS: dict[str, Callable[..., Any]] = {
-    "maximum": np.max,
-    "mean": np.mean,
-    "median": np.median,
-    "minimum": np.min,
-}
+STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
 surrounded = single_function(joining.pad)
@@ -184,8 +179,7 @@ def pad_filled(x: Any, axis: int, widths: Pair, values: Pair) -> Any:
     """Extend along an axis by two values of length one there, or 0-d, either of which may be a Tensor."""
     left, right = (
         np.broadcast_to(
-            with_dtype(array_operand("pad", value), x.dtype, True),
-            (*x.shape[:axis], width, *x.shape[axis + 1 :]),
+            with_dtype(array_operand("pad", value), x.dtype, True), (*x.shape[:axis], width, *x.shape[axis + 1 :])
         )
         for value, width in zip(values, widths, strict=True)
     )

@@ -306,11 +306,7 @@ def counts_within(x: Any, weights: Any, length: int) -> Any:
 
 @implements(np.histogram)
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
+    a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
     """Count the elements in bins, or add up their weights; see `numpy.histogram`.
 

@@ -294,12 +294,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 
 @implements(np.isin)
 def isin(
-    element: Any,
-    test_elements: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: str | None = None,
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Any:
     """Tell which elements occur in another array; see `numpy.isin`."""
     return apply(

@@ -36,15 +36,7 @@ Function = Callable[..., Any]
 
 
 def dispersion(
-    name: str,
-    primitive: Primitive,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-    ddof: float,
-    keepdims: Any,
-    extras: Params,
+    name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any, ddof: float, keepdims: Any, extras: Params
 ) -> Tensor:
     """Return a variance or standard deviation."""
     x = screened(a) if name.startswith("nan") else as_tensor(a)

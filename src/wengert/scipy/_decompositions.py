@@ -231,11 +231,7 @@ def eig(
 
 @implements(scipy.linalg.eigvals)
 def eigvals(
-    a: Any,
-    b: Any = None,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    homogeneous_eigvals: bool = False,
+    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
 ) -> Any:
     """Return the eigenvalues, complex ones always; see `scipy.linalg.eigvals`."""
     ordinary("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})

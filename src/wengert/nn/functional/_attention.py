@@ -86,12 +86,7 @@ def from_the_front(indices: Any, length: int) -> Any:
 @elsewhere
 @in_single
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    is_causal: bool = False,
-    scale: Any = None,
+    query: Any, key: Any, value: Any, attn_mask: Any = None, is_causal: bool = False, scale: Any = None
 ) -> Any:
     """Return sums of values weighted by the softmax of the products of queries and keys (Vaswani et al., 2017).
 

@@ -121,13 +121,7 @@ def convolution(rank: int) -> Callable[..., Any]:
     name = f"conv{rank}d"
 
     def conv(
-        input: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Any:
         x, batched = images(name, input, rank)
         w: Any = as_tensor(weight)

@@ -82,11 +82,7 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
 @elsewhere
 @in_single
 def grid_sample(
-    input: Any,
-    grid: Any,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
     """Return images at the places of a grid, which is differentiated too.
 

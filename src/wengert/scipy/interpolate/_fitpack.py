@@ -13,14 +13,7 @@ from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
-__all__ = [
-    "InterpolatedUnivariateSpline",
-    "splantider",
-    "splder",
-    "splev",
-    "splint",
-    "splrep",
-]
+__all__ = ["InterpolatedUnivariateSpline", "splantider", "splder", "splev", "splint", "splrep"]
 
 
 def spline_of(tck: Any) -> BSpline:

@@ -60,13 +60,7 @@ def derivatives_of(condition: Any, shape: tuple[int, ...]) -> Conditions:
 
 
 def make_interp_spline(
-    x: Any,
-    y: Any,
-    k: int = 3,
-    t: Any = None,
-    bc_type: Any = None,
-    axis: int = 0,
-    check_finite: bool = True,
+    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> BSpline:
     """Return the spline through samples; see `scipy.interpolate.make_interp_spline`.
 
@@ -173,15 +167,7 @@ def periodic_spline(x: Any, y: Any, k: int, axis: int) -> BSpline:
 
 
 def make_lsq_spline(
-    x: Any,
-    y: Any,
-    t: Any,
-    k: int = 3,
-    w: Any = None,
-    axis: int = 0,
-    check_finite: bool = True,
-    *,
-    method: str = "qr",
+    x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
 ) -> BSpline:
     """Return the spline with given knots that is nearest to samples; see `scipy.interpolate.make_lsq_spline`.
 
