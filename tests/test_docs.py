@@ -125,6 +125,45 @@ def test_links_of_pages(page):
     assert [target for target in outside if not re.fullmatch(r"https://[a-z0-9.-]+\.[a-z]+(/[^\s<>]*)?", target)] == []
 
 
+SOURCE = ROOT / "src" / "wengert"
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def code_of(page: str) -> list[str]:
+    """What stands between backticks in the text of a page."""
+    return CODE.findall("".join((ROOT / page).read_text().split("```")[::2]))
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"CHANGELOG.md"}))
+def test_files_that_pages_name_are_there(page):
+    files = [name for name in code_of(page) if re.fullmatch(r"[\w./-]+/[\w.-]+\.py|[\w-]+/([\w-]+/)*", name)]
+    roots = ROOT, ROOT / "src", SOURCE
+    assert [name for name in files if not any((root / name).exists() for root in roots)] == []
+
+
+def named(name: str) -> object:
+    """What a name with a path stands for: `traces/tape.Tape` is the class of that name in that file."""
+    folder, _, last = name.rpartition("/")
+    module, *attributes = last.split(".")
+    found = importlib.import_module(
+        ".".join(["wengert", *folder.split("/"), module]) if folder else f"wengert.{module}"
+    )
+    for attribute in attributes:
+        found = getattr(found, attribute)
+    return found
+
+
+def test_names_on_the_page_about_the_architecture_are_there():
+    words = {word for path in SOURCE.rglob("*.py") for word in re.findall(r"\w+", path.read_text())}
+    for name in code_of("docs/architecture.md"):
+        if not re.fullmatch(r"[\w./]+", name) or name.endswith(("/", ".py")):
+            continue  # an expression, or a file
+        if "/" in name or (SOURCE / f"{name.partition('.')[0]}.py").exists():
+            assert named(name), name
+        else:
+            assert words.issuperset(re.findall(r"\w+", name)), f"{name} is nowhere in the source"
+
+
 WRITTEN = {f"docs/{name}.md" for name in ("benchmarks", "left-out", "public-names", "special-functions", "supported")}
 """Pages that tools write, an entry a line."""
 
