@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile import program_steps
+from wengert.compile import lower_control_flow, native_loop, program_steps
 from wengert.compile.executable import Compiled
 from wengert.compile.layouts import as_array, as_value
 from wengert.compile.lower_control_flow import Natively
 from wengert.compile.segments import without_numbers
-from wengert.control import loop, native_loop
 from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.support import config
 from wengert.transforms.tracing import trace
@@ -636,8 +635,13 @@ def test_rows_of_rows_that_there_is_no_room_for_are_pythons(
 def test_rounds_that_are_pythons_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_steps, "HANDED", 2)
     prepared: list[Graph] = []
-    natively = loop.natively
-    monkeypatch.setattr(loop, "natively", lambda graph, compiled: prepared.append(graph) or natively(graph, compiled))
+    natively = lower_control_flow.natively
+
+    def counted(graph: Graph, compiled: Any) -> Graph:
+        prepared.append(graph)
+        return natively(graph, compiled)
+
+    monkeypatch.setattr(lower_control_flow, "natively", counted)
     jitted = wg.jit(wg.grad(implicit))
     for _ in range(4):
         jitted(0.7, 3.0)

@@ -7,11 +7,22 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, holds_graphs, renamed, throughout
-from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs
-from wengert.core.graph.identity import registered_name
+from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.primitives.primitive import Structured, StructuredLowering
 from wengert.core.values.aval import is_number
 
 __all__ = ["inline_calls"]
+
+
+class Calls(StructuredLowering):
+    """Tell the graphs of calls."""
+
+    def call(self, graph: Graph) -> Graph:
+        """Return the graph."""
+        return graph
+
+
+CALLS = Calls()
 
 
 @throughout
@@ -35,11 +46,11 @@ def inline_calls(graph: Graph) -> Graph:
 
 def body_of(equation: Equation) -> Graph | None:
     """Return the graph that a `call` evaluates on its operands; None for every other operation."""
-    if registered_name(equation.primitive) != "call":
+    primitive = equation.primitive
+    body: Graph | None = primitive.lower(equation.params, CALLS) if isinstance(primitive, Structured) else None
+    if body is None or len(body.inputs) != len(equation.inputs) or len(body.outputs) != len(equation.outputs):
         return None
-    found = [inner for _, inner in subgraphs(equation.params)]
-    fits = len(found) == 1 and len(found[0].inputs) == len(equation.inputs)
-    return found[0] if fits and len(found[0].outputs) == len(equation.outputs) else None
+    return body
 
 
 def spliced(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple[Any, ...]:

@@ -46,8 +46,7 @@ from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.forms.routine import Routine
 from wengert.core.graph.graph import Equation, Graph, Variable
-from wengert.core.graph.identity import registered_name
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive, Structured, StructuredLowering
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 
@@ -69,6 +68,17 @@ class Lowered:
     inputs: tuple[Node | None, ...]
     outputs: tuple[tuple[Access, Shape] | None, ...]
     refused: Mapping[int, Refused]
+
+
+class Branches(StructuredLowering):
+    """Tell the graphs of branches."""
+
+    def branch(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
+        """Return the graphs."""
+        return graphs
+
+
+BRANCHES = Branches()
 
 
 class Lowering:
@@ -141,8 +151,9 @@ class Lowering:
         known = known_parameters(equation.primitive)
         if known is not None and (ignored := unknown_parameters(equation.params, known)):
             return Refused(f"the parameters {', '.join(ignored)}")
-        if registered_name(equation.primitive) == "cond":
-            return self.chosen(equation)
+        if isinstance(equation.primitive, Structured):
+            branches = equation.primitive.lower(equation.params, BRANCHES)
+            return Refused("control flow") if branches is None else self.chosen(equation, branches)
         alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
         avals = list(map(aval_of, equation.inputs))
         values = list(map(self.value, equation.inputs))
@@ -162,10 +173,9 @@ class Lowering:
         self.nodes.outside += too_long_to_compare(self.nodes, equation.primitive.name, equation.inputs, args)
         return results
 
-    def chosen(self, equation: Equation) -> Sequence[Value] | Refused:
+    def chosen(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
         """Return what the one of several graphs gives that an index chooses; all of them are computed."""
         index, *operands = equation.inputs
-        graphs = equation.params["branches"]
         if not are_short(graphs):
             return Refused("branches that take long")
         columns = []
@@ -324,7 +334,6 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "argmax": ALONG,
     "argmin": ALONG,
     "concatenate": ("axis", "lengths", "dtype", "casting"),
-    "cond": ("branches",),
     "contract": ("labels",),
     "convolve": ("mode",),
     "correlate": ("mode",),

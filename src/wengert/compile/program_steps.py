@@ -9,12 +9,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from wengert.compile.compilation_cache import Keeper
 from wengert.compile.layouts import array_kind, as_array, axes_in_kernels
-from wengert.compile.lower_control_flow import Kernel, Natively, natively, with_operations
-from wengert.compile.programs import ABSENT, address_of, images, in_memory
-from wengert.compile.segments import Segment, Segments
-from wengert.compile.small_matrices import small_matrices
+from wengert.compile.programs import Kernel, address_of
+from wengert.compile.segments import Segment
 from wengert.core.graph.graph import Equation, Graph, Variable
 from wengert.core.values.aval import UNKNOWN, Aval
 from wengert.native.callee import Callee
@@ -24,8 +21,7 @@ from wengert.native.interrupts import OFTEN
 from wengert.native.kinds import ArrayKind
 from wengert.native.processor import LINE
 
-__all__ = ["Chain", "Joining", "Place", "Unchained", "bytes_of", "in_a_chain", "kernel_of"]
-
+__all__ = ["Chain", "Joining", "Place", "Unchained", "bytes_of"]
 
 MOST = 1 << 24
 """Bytes of an arena up to which it is worth while to keep them for the next call."""
@@ -241,80 +237,3 @@ def is_variable(v: Any) -> bool:
     if type(v) is not Variable:
         raise Unchained
     return True
-
-
-def joining(equation: Equation) -> Joining | None:
-    """Return the evaluation of an equation if it can be a step of a chain."""
-    evaluation: Any = equation.primitive.evaluate
-    return evaluation if getattr(evaluation, "can_join", False) else None
-
-
-def can_chain(graph: Graph) -> bool:
-    """Tell whether all operations of a graph that run natively in a way of their own can be steps, and there is one."""
-    found = [equation for equation in graph.equations if isinstance(equation.primitive, Natively)]
-    return bool(found) and None not in map(joining, found)
-
-
-def in_a_chain(
-    graph: Graph, native: Graph, outputs: Sequence[Any], *, is_round: bool = False
-) -> tuple[Segments[Executable], Kernel | None]:
-    """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
-
-    Args:
-        graph: the graph.
-        native: the same with operations that run natively.
-        outputs: what the chain is to give.
-        is_round: whether a loop runs it, which has room for the rows that loops inside leave behind.
-    """
-    if not can_chain(native):
-        return Segments(graph, ()), None
-    segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
-    return segments, chained(segments, outputs, is_round) if segments.parts else None
-
-
-def chained(segments: Segments[Executable], outputs: Sequence[Any], is_round: bool) -> Kernel | None:
-    """Return a graph in segments as one kernel; None if that cannot be.
-
-    Args:
-        segments: of the graph: programs, and operations that can be steps.
-        outputs: what it is to give.
-        is_round: whether a loop runs it.
-    """
-    graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
-    written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}.union(graph.inputs)
-    if not all(type(x) is Variable and x in written for x in outputs):
-        return None
-    has_rows = any(UNKNOWN in x.shape for x in (*graph.inputs, *outputs))
-    if has_rows and not is_round:
-        return None
-    try:
-        chains = (laid_out(segments, Chain(graph, rows)) for rows in ((HANDED,) if has_rows else ROWS))
-        return next((chain.kernel() for chain in chains if chain.size <= MOST), None)
-    except Unchained:
-        return None
-
-
-def laid_out(segments: Segments[Executable], chain: Chain) -> Chain:
-    """Return a chain with segments as its steps; raise Unchained if one cannot be a step."""
-    for part in segments.parts:
-        if part.program is not None:
-            chain.run(part)
-            continue
-        for equation in part.graph.equations:
-            step = joining(equation)
-            if step is None:
-                raise Unchained
-            step.join(chain, equation)
-    return chain
-
-
-def kernel_of(graph: Graph) -> Kernel | None:
-    """Return a graph that has been through all passes as machine code: a program, or a chain; None if there is none."""
-    try:
-        if not any(map(small_matrices, graph.equations)):  # with these it is no program
-            whole = in_memory(images(Keeper(graph, "all of"))).whole
-            if whole is not None:
-                return Kernel(whole.callee, whole.made, whole.image.cycles)
-        return in_a_chain(graph, natively(graph, kernel_of), graph.outputs, is_round=True)[1]
-    except ABSENT:
-        return None

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.segments import Segments, with_programs
+from wengert.core.graph.graph import Graph
+from wengert.native.callee import Callee
 from wengert.native.executable import Executable, Image
+from wengert.native.kinds import ArrayKind
 from wengert.native.loader import kept_function
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["ABSENT", "address_of", "images", "in_memory"]
+__all__ = ["ABSENT", "Compiler", "Kernel", "address_of", "images", "in_memory"]
 
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
+
+
+class Kernel(NamedTuple):
+    """Be a graph as machine code.
+
+    Attributes:
+        callee: what is called.
+        made: the dtype and shape of each result, and last of whether it could not be computed, if that may be.
+        cycles: about how long it takes.
+    """
+
+    callee: Callee
+    made: list[ArrayKind]
+    cycles: float
+
+
+Compiler = Callable[[Graph], Kernel | None]
+"""What gives a graph that has been through all passes as machine code; None if that cannot compute all of it."""
 
 
 def in_memory(segments: Segments[Image]) -> Segments[Executable]:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._otherwise import lacking
 from wengert.compile.costs import is_worthwhile
-from wengert.compile.lower_control_flow import Kernel, natively
+from wengert.compile.lower_control_flow import in_a_chain, kernel_of, natively, round_of
 from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.program_steps import in_a_chain, kernel_of
 from wengert.compile.segments import Segment, Segments, without_numbers
 from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.graph import Equation, Graph, subgraphs
-from wengert.core.primitives.primitive import Structured
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted, emitted
 from wengert.errors import RangeError, describe
@@ -217,16 +215,3 @@ def text_of(segments: Segments[Program]) -> str:
 def schedule(program: Program) -> Program:
     """Return a program as it is scheduled."""
     return scheduled(program, schedule_of(program))
-
-
-def round_of(equation: Equation) -> Graph | None:
-    """Return the graph of a round if an equation runs natively, round by round; None if it does not."""
-    primitive, found = equation.primitive, list[Graph]()
-    if not isinstance(primitive, Structured):
-        return None
-
-    def compiled(graph: Graph) -> Kernel | None:
-        found.append(graph)
-        return kernel_of(graph)
-
-    return found[0] if primitive.natively(equation.params, compiled) is not None else None

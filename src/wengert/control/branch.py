@@ -35,7 +35,7 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, evaluate
-from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
@@ -87,6 +87,10 @@ class Branch(Structured):
             return evaluate(branches[int(raw(index))], operands)
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
         return tuple(chosen_lanes(functions, index, operands))
+
+    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
+        """Be lowered as graphs of which one is chosen."""
+        return lowering.branch(params["branches"])
 
     def results(self, _inputs: Sequence[Any], params: Params) -> list[Variable]:
         """Return what is as the results are, which lie in memory as one of the branches leaves them."""

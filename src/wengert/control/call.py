@@ -31,7 +31,7 @@ from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Equation, Graph, evaluate
 from wengert.core.graph.identity import identity
 from wengert.core.memory.views import base_and_path
-from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, require_plain
@@ -57,6 +57,10 @@ class Call(Structured):
     def run(self, *operands: Any, graph: Graph, name: str) -> tuple[Any, ...]:
         """Evaluate the graph."""
         return evaluate(graph, operands)
+
+    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
+        """Be lowered as a graph that runs once."""
+        return lowering.call(params["graph"])
 
     def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
         """Return which operands the used results need, and the graph of these alone."""

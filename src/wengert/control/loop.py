@@ -15,19 +15,15 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
 from wengert.compile.dead_code import narrowed, needed_inputs
-from wengert.compile.lower_control_flow import Compiler, natively
 from wengert.control import loop_invariants
-from wengert.control.chained_loop import USUAL
-from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
-from wengert.control.native_loop import native_loop
-from wengert.control.sequence import collected, sequence_aval, zeros
+from wengert.control.loop_operands import backward_body, interleaved
+from wengert.control.sequence import collected, zeros
 from wengert.control.subgraphs import (
     batched_graph,
     closed,
@@ -49,11 +45,13 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
-from wengert.core.primitives.primitive import Pullback, Structured, register
+from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
+from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
 
@@ -151,17 +149,9 @@ class Loop(Structured):
         length = params["spec"].length
         return float(USUAL if length is None else length)
 
-    def natively(self, params: Params, compiled: Compiler) -> Callable[..., tuple[Any, ...]] | None:
-        """Return the loop of machine code if one kernel does all that is done in an iteration."""
-
-        @cache
-        def body() -> Graph:
-            return natively(params["body"], compiled)
-
-        def otherwise(*operands: Any) -> tuple[Any, ...]:
-            return self.repeat(*operands, **{**params, "body": body()})
-
-        return native_loop(params, compiled, otherwise)
+    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
+        """Be lowered as a loop."""
+        return lowering.loop(params)
 
     # What can be said without elements
 

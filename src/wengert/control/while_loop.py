@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from wengert.control import loop
-from wengert.control.loop_operands import LoopSpec
 from wengert.control.subgraphs import one_of, row_of, within
 from wengert.control.traced_bodies import (
     Flat,
@@ -22,6 +21,7 @@ from wengert.control.traced_bodies import (
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.graph.graph import Graph, Variable
+from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, united

@@ -11,7 +11,6 @@ import numpy as np
 
 from wengert.control import loop
 from wengert.control.ambiguous_identity import has_other_name, holders_in, keep, keep_apart, refused
-from wengert.control.loop_operands import LoopSpec
 from wengert.control.mutable_state import Holder
 from wengert.control.reachable_state import Heap
 from wengert.control.subgraphs import row_of
@@ -29,6 +28,7 @@ from wengert.conversion.regions import (
     unchanged,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.possible_aliases import may_share
 from wengert.core.memory.views import base_and_path

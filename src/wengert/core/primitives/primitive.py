@@ -20,7 +20,16 @@ from wengert.support.cached import cached
 if TYPE_CHECKING:
     from wengert.core.forms.form import Form
 
-__all__ = ["PRIMITIVES", "Occasion", "Primitive", "Pullback", "ShapeRules", "Structured", "register"]
+__all__ = [
+    "PRIMITIVES",
+    "Occasion",
+    "Primitive",
+    "Pullback",
+    "ShapeRules",
+    "Structured",
+    "StructuredLowering",
+    "register",
+]
 
 PRIMITIVES: dict[str, Primitive] = {}
 MOST_SAVINGS = 256
@@ -260,6 +269,22 @@ def register(primitive: Primitive) -> None:
         primitive.firm = False
 
 
+class StructuredLowering:
+    """Make something of structured operations: each method gets the graphs of one sort, and returns None by default."""
+
+    def call(self, _graph: Any) -> Any:
+        """Lower a graph that runs once."""
+        return None
+
+    def branch(self, _graphs: Sequence[Any]) -> Any:
+        """Lower graphs of which an index, the first operand, chooses one."""
+        return None
+
+    def loop(self, _params: Mapping[str, Any]) -> Any:
+        """Lower a loop, of the parameters that `wengert.control.loop` names."""
+        return None
+
+
 class Structured(Primitive):
     """Run graphs that are among the parameters: branches, loops, calls.
 
@@ -293,16 +318,10 @@ class Structured(Primitive):
         """Return about how often each of the graphs runs."""
         return 1.0
 
-    def natively(
-        self, _params: Mapping[str, Any], _compiled: Callable[[Any], Any]
-    ) -> Callable[..., tuple[Any, ...]] | None:
-        """Return an evaluation of operands that runs native code.
+    def lower(self, _params: Mapping[str, Any], _lowering: StructuredLowering) -> Any:
+        """Return what a lowering makes of the graphs among the parameters, by the method for what is done with them.
 
-        None if there is none.
-
-        Args:
-            _params: the parameters of the operation.
-            _compiled: gives a graph as a `wengert.compile.lower_control_flow.Kernel`; None if none computes all of it.
+        None for what has no other form than its evaluation.
         """
         return None
 

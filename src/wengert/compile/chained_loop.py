@@ -11,20 +11,18 @@ import numpy as np
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.passes import inlined
 from wengert.compile.program_steps import Chain, Place, Unchained, bytes_of
-from wengert.control.loop_operands import is_counted
 from wengert.core.graph.graph import Equation, Variable
+from wengert.core.graph.loop_spec import USUAL, is_counted
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.native.chains import COPY
 from wengert.native.repeating import LINK, MOVE
 
 if TYPE_CHECKING:
-    from wengert.control.native_loop import NativeLoop
+    from wengert.compile.native_loop import NativeLoop
 
-__all__ = ["ENDLESS", "USUAL", "behind", "join", "sequence_of"]
+__all__ = ["ENDLESS", "behind", "join", "sequence_of"]
 
-USUAL = 128
-"""Iterations of a loop of which nobody knows how many there are."""
 ENDLESS = 1 << 62
 """As many at most."""
 

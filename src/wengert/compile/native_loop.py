@@ -13,21 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.compile import chained_loop
+from wengert.compile.chained_loop import ENDLESS, behind, sequence_of
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inlining import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
-from wengert.compile.lower_control_flow import Compiler, Kernel
 from wengert.compile.output_aliasing import reading_in_c_order, with_own_results
 from wengert.compile.passes import inlined
 from wengert.compile.program_steps import Chain
-from wengert.compile.programs import address_of
-from wengert.control import chained_loop
-from wengert.control.chained_loop import ENDLESS, behind, sequence_of
-from wengert.control.loop_operands import Parts, parts
-from wengert.control.sequence import Items, sequence_aval
+from wengert.compile.programs import Compiler, Kernel, address_of
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.loop_spec import Parts, parts
 from wengert.core.memory.memory_layout import example, lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
+from wengert.core.values.sequences import Items, sequence_aval
 from wengert.core.values.tensor import raw
 from wengert.native.interrupts import OFTEN
 from wengert.native.memory import address
