@@ -41,7 +41,7 @@ from wengert.core.diagnostics.argument_checks import (
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives import random as primitives
 from wengert.transforms.reverse import stop_gradient
 
@@ -128,7 +128,7 @@ def key(seed: int) -> Any:
     if isinstance(seed, Tensor) and not is_concrete(seed):
         needed = "a plain number is needed"
         action = "Fold it into a key: fold_in(key(0), seed)"
-        raise GraphError(describe("random.key", "a seed that is traced, or one for each lane", needed, action))
+        raise GraphError("random.key", "a seed that is traced, or one for each lane", needed, action)
     words = np.random.SeedSequence(as_whole("key", "seed", seed, 0)).generate_state(2, np.uint64)
     words.flags.writeable = False
     return words
@@ -145,7 +145,7 @@ def words_of(name: str, source: Any, count: int, domain: int = DRAW, start: Any 
     if x.dtype != np.uint64 or x.shape != (2,):
         given = f"{shown(source)}, of shape {x.shape} and dtype {x.dtype}, as the key"
         action = "Make one with wengert.random.key or split; use vmap for one call for each of several keys"
-        raise DtypeError(describe(name, given, "two words of dtype uint64 are needed", action))
+        raise DtypeError(name, given, "two words of dtype uint64 are needed", action)
     return apply(primitives.words, x, start, count=count, domain=domain)
 
 
@@ -188,7 +188,7 @@ def fold_in(key: Any, data: Any) -> Any:
     x = data if is_number(data) else as_tensor(data)
     if np.result_type(x).kind not in "iu" or np.shape(x) != ():
         given = f"{shown(data)} of shape {np.shape(x)} and dtype {np.result_type(x)}"
-        raise DtypeError(describe("fold_in", given, "an integer is needed", "Use vmap for several"))
+        raise DtypeError("fold_in", given, "an integer is needed", "Use vmap for several")
     return made_of(key, words_of("fold_in", key, 2, FOLD, x))
 
 
@@ -203,7 +203,7 @@ def sized(size: Any, *parameters: Any) -> tuple[int, ...]:
     shape = (operator.index(size),) if not isinstance(size, tuple | list) else tuple(map(operator.index, size))
     if wide and np.broadcast_shapes(wide, shape) != shape:  # draws would be repeated along the axes that size lacks
         given = f"size={size} for parameters of shape {wide}"
-        raise ShapeError(describe("random", given, "a size to which they broadcast is needed", "Leave size out"))
+        raise ShapeError("random", given, "a size to which they broadcast is needed", "Leave size out")
     return shape
 
 
@@ -217,7 +217,7 @@ def unlike_shape(name: str, parameter: str, value: Any) -> Any:
     if isinstance(value, tuple) and all(type(entry) is int for entry in value):
         given = f"the tuple {value} for {parameter}"
         needed = "a number or an array is needed there"
-        raise UsageError(describe(name, given, needed, f"Write size={value} if it is the shape, or make it a list"))
+        raise UsageError(name, given, needed, f"Write size={value} if it is the shape, or make it a list")
     return number(value)
 
 
@@ -225,7 +225,7 @@ def floating(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype of draws, which must be float64 or float32."""
     found = as_dtype(name, dtype)
     if found not in (np.float64, np.float32):
-        raise DtypeError(describe(name, f"dtype {found}", "float64 or float32 is needed", "Convert with .astype"))
+        raise DtypeError(name, f"dtype {found}", "float64 or float32 is needed", "Convert with .astype")
     return found
 
 
@@ -428,16 +428,15 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     lowest, highest = elements(low), elements(high)
     if lowest is not None and highest is not None and np.any(wrong := np.greater_equal(lowest, highest)):
         first = [np.broadcast_to(bound, np.shape(wrong))[wrong].flat[0] for bound in (lowest, highest)]
-        given = f"bounds {first[0]} and {first[1]}"
-        raise UsageError(describe("integers", given, "a lower one below is needed", "Swap them"))
+        raise UsageError("integers", f"bounds {first[0]} and {first[1]}", "a lower one below is needed", "Swap them")
     shape, kind = sized(size, low, high), as_dtype("integers", dtype)
     if kind.kind not in "iu":
-        raise DtypeError(describe("integers", f"dtype {kind}", "a dtype of integers is needed", "Use .astype"))
+        raise DtypeError("integers", f"dtype {kind}", "a dtype of integers is needed", "Use .astype")
     room = np.iinfo(kind)
     for bound in (low, high - 1 if is_number(high) else high):
         if is_number(bound) and not room.min <= bound <= room.max:
             given = f"numbers from {low} up to {high} of dtype {kind}"
-            raise UsageError(describe("integers", given, "a dtype that holds them is needed", "Pass a wider one"))
+            raise UsageError("integers", given, "a dtype that holds them is needed", "Pass a wider one")
     span = as_tensor(high - low).astype(np.uint64)
     offset = words_of("integers", key, math.prod(shape)).reshape(shape) % span
     return (offset.astype(np.int64) + low).astype(kind)
@@ -627,8 +626,7 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
     """Return the places of a choice."""
     count = math.prod(shape)
     if p is not None and p.shape != (length,):
-        given = f"p of shape {p.shape} for {length} slices"
-        raise ShapeError(describe("choice", given, "one for each is needed", "Correct p"))
+        raise ShapeError("choice", f"p of shape {p.shape} for {length} slices", "one for each is needed", "Correct p")
     known = None if p is None else elements(p)
     if known is not None:
         require_probabilities(known, 0 if replace else count)
@@ -639,7 +637,7 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
         return np.searchsorted(sums / sums[-1], units("choice", key, shape), side="right")
     if count > length:
         given = f"{count} of {length} without replacement"
-        raise UsageError(describe("choice", given, "as many as there are, or fewer, are needed", "Pass replace=True"))
+        raise UsageError("choice", given, "as many as there are, or fewer, are needed", "Pass replace=True")
     if p is None:
         return order("choice", key, length)[:count].reshape(shape)
     waits = standard_exponential("choice", key, (length,)) / p  # whoever waits least comes first
@@ -656,7 +654,7 @@ def require_probabilities(p: Any, most: int) -> None:
     rough = np.finfo(p.dtype if p.dtype.kind == "f" else np.float64).eps
     if not abs(total - 1) <= math.sqrt(max(rough, np.finfo(np.float64).eps)):
         given = f"p with the sum {total:.9g}"
-        raise UsageError(describe("choice", given, "probabilities with the sum 1 are needed", "Pass p / p.sum()"))
+        raise UsageError("choice", given, "probabilities with the sum 1 are needed", "Pass p / p.sum()")
     if np.count_nonzero(p) < most:
         given = f"{most} without replacement of {np.count_nonzero(p)} with a probability"
-        raise UsageError(describe("choice", given, "as many, or fewer, are needed", "Pass replace=True"))
+        raise UsageError("choice", given, "as many, or fewer, are needed", "Pass replace=True")

@@ -32,7 +32,7 @@ from wengert.core.diagnostics.argument_checks import as_items, require_callable
 from wengert.core.values.aval import aval_of
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
+from wengert.errors import DtypeError, ShapeError, UsageError, placed
 
 __all__ = ["Structure", "leaves", "map", "paths", "ravel", "register", "static", "structure"]
 
@@ -102,7 +102,7 @@ class Structure:
         given = as_items("tree.unflatten", "leaves", leaves)
         if len(given) != self.size:
             action = "Take them from containers of the same structure"
-            raise UsageError(describe("tree.unflatten", f"{len(given)} leaves", f"{self.size} are needed", action))
+            raise UsageError("tree.unflatten", f"{len(given)} leaves", f"{self.size} are needed", action)
         return _tree.unflatten(self._definition, given)
 
     def __eq__(self, other: object) -> bool:
@@ -210,7 +210,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = N
         columns.append(_tree.flatten(other, is_leaf))
         if columns[-1][1] != columns[0][1]:
             given = f"{Structure(columns[0][1])} and {Structure(columns[-1][1])}"
-            raise UsageError(describe("tree.map", given, "containers of one structure are needed", "Build them alike"))
+            raise UsageError("tree.map", given, "containers of one structure are needed", "Build them alike")
     return _tree.unflatten(
         columns[0][1], [function(*row) for row in zip(*(found for found, _ in columns), strict=True)]
     )
@@ -263,7 +263,7 @@ def raveled(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]
         if np.shape(vector) != (sum(sizes),):
             given = f"shape {np.shape(vector)} for the way back"
             needed = f"shape ({sum(sizes)},) is needed"
-            raise ShapeError(describe(name, given, needed, "Pass a vector with the elements of all leaves"))
+            raise ShapeError(name, given, needed, "Pass a vector with the elements of all leaves")
         parts, start = [], 0
         for shape, dtype, size, form in zip(shapes, dtypes, sizes, forms, strict=True):
             part = np.reshape(vector[start : start + size], shape)
@@ -294,14 +294,12 @@ def required(name: str, leaf: Any) -> Any:
     if kind not in ("f", "c"):
         given = f"an array of dtype {aval.dtype}" if kind else f"a leaf of type {type_shown(leaf)}"
         raise DtypeError(
-            describe(
-                name,
-                given,
-                "floats or complex numbers are needed",
-                remedy_for(
-                    leaf, "Convert it, mark its field as static (wengert.tree.static), or keep it out of the containers"
-                ),
-            )
+            name,
+            given,
+            "floats or complex numbers are needed",
+            remedy_for(
+                leaf, "Convert it, mark its field as static (wengert.tree.static), or keep it out of the containers"
+            ),
         )
     return aval
 
@@ -351,24 +349,22 @@ def register(
     if kind is None:
         return lambda found: register(found, take_apart, put_together, static=static)
     if isinstance(static, str):
-        given = f"static={static!r}"
-        raise UsageError(describe("tree.register", given, "a list of names is needed", f"Write [{static!r}]"))
+        raise UsageError("tree.register", f"static={static!r}", "a list of names is needed", f"Write [{static!r}]")
     if take_apart is not None and static:
-        given = "take_apart beside static attributes"
         action = "Let take_apart return what is static as its second result"
-        raise UsageError(describe("tree.register", given, "one of them is needed", action))
+        raise UsageError("tree.register", "take_apart beside static attributes", "one of them is needed", action)
     if not isinstance(kind, type) or (take_apart is None) != (put_together is None):
         given = f"{kind!r:.60}" if not isinstance(kind, type) else "one of take_apart and put_together"
         needed = "a class, and both functions or none, are needed"
-        raise UsageError(describe("tree.register", given, needed, "Write @wengert.tree.register above the class"))
+        raise UsageError("tree.register", given, needed, "Write @wengert.tree.register above the class")
     if _containers.is_container(kind):
         given = f"{kind.__name__}, which is a container already"
         action = "Leave it out, or mark static fields with wengert.tree.static"
-        raise UsageError(describe("tree.register", given, "another class is needed", action))
+        raise UsageError("tree.register", given, "another class is needed", action)
     if take_apart is None and not kind.__dictoffset__ and not _containers.slots_of(kind):
         given = f"{kind.__name__}, whose instances have no attributes of their own"
         needed = "functions that take one apart and put one together are needed"
-        raise UsageError(describe("tree.register", given, needed, "Pass take_apart and put_together"))
+        raise UsageError("tree.register", given, needed, "Pass take_apart and put_together")
     if take_apart is None or put_together is None:
         _containers.register_attributes(kind, frozenset(static))
     else:
@@ -384,7 +380,7 @@ def pair_of(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any]
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Iterable)):
             given = f"take_apart of {kind.__name__} returned {text_of(found)}"
             needed = "a pair of children and static data is needed"
-            raise UsageError(describe("tree", given, needed, "Return ((child, ...), static), with None for no data"))
+            raise UsageError("tree", given, needed, "Return ((child, ...), static), with None for no data")
         return list(found[0]), found[1]
 
     return parts

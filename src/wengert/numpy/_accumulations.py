@@ -11,7 +11,7 @@ from wengert.core.diagnostics.argument_checks import as_dtype
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
@@ -62,8 +62,7 @@ def cumulative(
     """Return running results as the array API defines them."""
     t: Any = np.atleast_1d(as_tensor(x))
     if axis is None and t.ndim > 1:
-        given = f"shape {t.shape} without axis"
-        raise ShapeError(describe(name, given, "an axis is needed for more than one", "Pass axis="))
+        raise ShapeError(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
     axis = normalize_axis_index(axis or 0, t.ndim)
     result = accumulated(t, ufunc, axis, dtype_within(t, dtype, out))
     if include_initial:

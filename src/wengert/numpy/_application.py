@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.values.dispatch import as_tensor, implements
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 
 __all__ = ["vectorize"]
 
@@ -28,7 +28,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     outer = rows.shape[:-1]
     if 0 in outer:
         needed = "at least one row is needed, to see what the function gives"
-        raise ShapeError(describe("apply_along_axis", f"shape {x.shape}", needed, "Treat empty arrays apart"))
+        raise ShapeError("apply_along_axis", f"shape {x.shape}", needed, "Treat empty arrays apart")
     found = [as_tensor(func1d(rows[place], *args, **kwargs)) for place in np.ndindex(outer)]
     dtype = found[0].dtype
     joined: Any = np.stack([y if y.dtype == dtype else y.astype(dtype) for y in found]).reshape(outer + found[0].shape)
@@ -47,7 +47,7 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
         value = found if found.ndim == value.ndim else np.expand_dims(found, place)
         if value.ndim != rank:
             needed = "a function that keeps the axes, or leaves out the one it is given, is needed"
-            raise ShapeError(describe("apply_over_axes", f"a result of shape {found.shape}", needed, "Correct it"))
+            raise ShapeError("apply_over_axes", f"a result of shape {found.shape}", needed, "Correct it")
     return value
 
 
@@ -98,7 +98,7 @@ def core_ranks(signature: str, count: int) -> list[int]:
     found = [len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", left)]
     if not arrow or len(found) != count:
         given = f"the signature {signature!r} for {count} operands"
-        raise UsageError(describe("vectorize", given, "cores for each, as in '(n),(n)->()', are needed", "Correct it"))
+        raise UsageError("vectorize", given, "cores for each, as in '(n),(n)->()', are needed", "Correct it")
     return found
 
 
@@ -109,7 +109,7 @@ def each_core(function: Function, operands: Sequence[Any], ranks: Sequence[int],
     if 0 in shape:
         if otypes is None:
             needed = "elements, or otypes, are needed to know the dtype"
-            raise ShapeError(describe("vectorize", f"operands that broadcast to shape {shape}", needed, "Pass otypes"))
+            raise ShapeError("vectorize", f"operands that broadcast to shape {shape}", needed, "Pass otypes")
         empty = [as_tensor(np.zeros(shape, otype)) for otype in otypes]
         return empty[0] if len(empty) == 1 else tuple(empty)
     arrays = [np.broadcast_to(x, shape + x.shape[x.ndim - r :]) for x, r in zip(operands, ranks, strict=True)]

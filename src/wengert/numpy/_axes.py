@@ -14,7 +14,7 @@ from wengert.core.memory.views import window_on
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.dispatch import implements
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.numpy._shapes import array_operand, require_ndim
 from wengert.primitives import shapes
 from wengert.traces.recorders import single_function
@@ -77,9 +77,8 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     ndim = x.ndim
     order = normalize_axis_tuple(axes, ndim)
     if len(order) != ndim:
-        given = f"{len(order)} axes for a shape {x.shape}"
         action = "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once"
-        raise ShapeError(describe("transpose", given, f"all {ndim} are needed", action))
+        raise ShapeError("transpose", f"{len(order)} axes for a shape {x.shape}", f"all {ndim} are needed", action)
     return permuted(x, {"axes": order})
 
 
@@ -89,7 +88,7 @@ def matrix_transpose(x: Any, /) -> Any:
     matrices = array_operand("matrix_transpose", x)
     if matrices.ndim < 2:
         given = f"an array of shape {matrices.shape}"
-        raise ShapeError(describe("matrix_transpose", given, "at least two axes are needed", "Reshape it to a matrix"))
+        raise ShapeError("matrix_transpose", given, "at least two axes are needed", "Reshape it to a matrix")
     return swapaxes(matrices, -1, -2)
 
 
@@ -119,7 +118,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     places = normalize_axis_tuple(destination, x.ndim, "destination")
     if len(sources) != len(places):
         given = f"{len(sources)} sources and {len(places)} destinations"
-        raise ShapeError(describe("moveaxis", given, "as many are needed", "Pair them"))
+        raise ShapeError("moveaxis", given, "as many are needed", "Pair them")
     order = [i for i in range(x.ndim) if i not in sources]
     for place, moved in sorted(zip(places, sources, strict=True)):
         order.insert(place, moved)
@@ -133,9 +132,8 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     moved = normalize_axis_index(axis, x.ndim)
     end = operator.index(start) + (x.ndim if start < 0 else 0)
     if not 0 <= end <= x.ndim:
-        given = f"start={start} for an array of {x.ndim} axes"
         needed = f"a place from {-x.ndim} to {x.ndim} is needed"
-        raise ShapeError(describe("rollaxis", given, needed, "Use numpy.moveaxis"))
+        raise ShapeError("rollaxis", f"start={start} for an array of {x.ndim} axes", needed, "Use numpy.moveaxis")
     return moveaxis(x, moved, end - 1 if moved < end else end)
 
 
@@ -172,7 +170,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     x = array_operand("rot90", m)
     plane = normalize_axis_tuple(axes, x.ndim)
     if len(plane) != 2:
-        raise ShapeError(describe("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn"))
+        raise ShapeError("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn")
     first, second = plane
     turns = as_whole("rot90", "k", k) % 4
     if turns == 1:

@@ -16,7 +16,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.numpy_overrides import AT_ONCE
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, raw
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out
 from wengert.numpy._sparse import or_sparse
@@ -83,7 +83,7 @@ def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
     kind = as_dtype(name, dtype)
     if not np.can_cast(x.dtype, kind, "same_kind"):
         needed = "one to which NumPy casts by 'same_kind' is needed"
-        raise DtypeError(describe(name, f"dtype={kind} for an operand of {x.dtype}", needed, "Use astype before"))
+        raise DtypeError(name, f"dtype={kind} for an operand of {x.dtype}", needed, "Use astype before")
     return x.astype(kind)
 
 
@@ -217,11 +217,11 @@ def contracted_axes(axes: Any, left: int, right: int) -> tuple[tuple[int, ...], 
         count = operator.index(known)
         if count > min(left, right):
             given = f"axes={count} for arrays of {left} and {right} axes"
-            raise ShapeError(describe("tensordot", given, "as many axes are needed in both", "Pass fewer axes"))
+            raise ShapeError("tensordot", given, "as many axes are needed in both", "Pass fewer axes")
         return tuple(range(left - max(count, 0), left)), tuple(range(count))
     if isinstance(known, str) or not isinstance(known, Sequence | np.ndarray) or len(known) != 2:
         needed = "a number of axes, or two lists of axes are needed"
-        raise DtypeError(describe("tensordot", f"axes={shown(known)}", needed, "Pass one of these"))
+        raise DtypeError("tensordot", f"axes={shown(known)}", needed, "Pass one of these")
     return normalised(known[0], left), normalised(known[1], right)
 
 
@@ -230,8 +230,7 @@ def normalised(axes: Any, ndim: int) -> tuple[int, ...]:
     listed = [axes] if isinstance(axes, int | np.integer) else as_items("tensordot", "axes", axes)
     found = tuple([normalize_axis_index(as_whole("tensordot", "an axis", i), ndim) for i in listed])
     if len(set(found)) != len(found):
-        given = f"axes {found}"
-        raise UsageError(describe("tensordot", given, "each axis at most once is needed", "Leave out the repetition"))
+        raise UsageError("tensordot", f"axes {found}", "each axis at most once is needed", "Leave out the repetition")
     return found
 
 
@@ -307,7 +306,7 @@ def einsum_operands(operands: tuple[Any, ...]) -> tuple[sums.Subscripts, list[An
     """Return the subscripts and the arrays of a call in either of the forms of `einsum`."""
     if not operands:
         needed = "subscripts and operands are needed"
-        raise UsageError(describe("einsum", "no arguments", needed, "Pass them, as to numpy.einsum"))
+        raise UsageError("einsum", "no arguments", needed, "Pass them, as to numpy.einsum")
     if isinstance(operands[0], str):
         return operands[0], list(operands[1:])
     lists = [*operands[1::2], *(operands[-1:] if len(operands) % 2 else ())]
@@ -342,8 +341,7 @@ def sequence(name: str, value: Any, ndmin: int = 0) -> Any:
     if not found.ndim and ndmin:
         return found.reshape(1)
     if found.ndim != 1 or not found.shape[0]:
-        needed = "sequences with elements are needed"
-        raise ShapeError(describe(name, f"an operand of shape {found.shape}", needed, "Reshape it"))
+        raise ShapeError(name, f"an operand of shape {found.shape}", "sequences with elements are needed", "Reshape it")
     return found
 
 
@@ -352,7 +350,7 @@ def mode_name(mode: str) -> str:
     for name in ("full", "same", "valid"):
         if mode and name.startswith(mode):
             return name
-    raise UsageError(describe("convolve", f"mode {mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these"))
+    raise UsageError("convolve", f"mode {mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these")
 
 
 @implements(np.interp)
@@ -383,13 +381,13 @@ def require_real(given: dict[str, Any]) -> None:
     """Refuse complex numbers for operands of `interp` by name; those that are left out are None."""
     for name, value in given.items():
         if value is not None and as_tensor(value).dtype.kind == "c":
-            raise DtypeError(describe("interp", f"{name} is complex", "real numbers are needed", "Pass its .real"))
+            raise DtypeError("interp", f"{name} is complex", "real numbers are needed", "Pass its .real")
 
 
 def periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Return x, xp and fp within one period, with a point more on either side."""
     if period == 0:
-        raise UsageError(describe("interp", "a period of 0", "another number is needed", "Leave period out"))
+        raise UsageError("interp", "a period of 0", "another number is needed", "Leave period out")
     period = abs(period)
     x, xp = as_tensor(x).astype(float) % period, as_tensor(xp).astype(float) % period
     order = np.argsort(xp)

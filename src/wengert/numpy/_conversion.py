@@ -12,7 +12,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements, weakened
 from wengert.core.values.plain_functions import renewed
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
-from wengert.errors import DtypeError, GraphError, describe
+from wengert.errors import DtypeError, GraphError
 from wengert.numpy._naming import documented
 from wengert.numpy._order import array_as, laid_as, laid_out
 from wengert.numpy._out import replace, with_out
@@ -38,7 +38,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
         return tensor
     if dtype.kind not in "biufc" and innermost_trace(tensor) is not None:
         given = f"dtype {dtype} for a Tensor that is being differentiated or traced"
-        raise GraphError(describe("astype", given, "a numeric dtype is needed", "Call .detach() first"))
+        raise GraphError("astype", given, "a numeric dtype is needed", "Call .detach() first")
     return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
@@ -46,8 +46,7 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
     """Return the elements converted to another dtype, as NumPy's method does."""
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
         given = f"a Tensor of dtype {x.dtype} for dtype {np.dtype(dtype)}"
-        needed = f"a conversion by the rule {casting!r} is needed"
-        raise DtypeError(describe("astype", given, needed, "Pass casting='unsafe'"))
+        raise DtypeError("astype", given, f"a conversion by the rule {casting!r} is needed", "Pass casting='unsafe'")
     if x._trace is not None and np.dtype(dtype).kind in "iu":
         x._refuse_draws()
     result = astype(x, dtype, copy=copy)

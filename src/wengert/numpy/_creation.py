@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import as_order, as_whole
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, layouts_of
@@ -53,7 +53,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """Return data as a Tensor if they are finite; see `numpy.asarray_chkfinite`."""
     found = asarray(a, dtype, order)
     if not np.isfinite(concrete("asarray_chkfinite", found)).all():
-        raise UsageError(describe("asarray_chkfinite", "NaN or infinities", "finite numbers are needed", "Find them"))
+        raise UsageError("asarray_chkfinite", "NaN or infinities", "finite numbers are needed", "Find them")
     return found
 
 
@@ -161,7 +161,7 @@ def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     if type(beta) is not Tensor:
         return constants(np.kaiser(M, beta))
     if beta.ndim:
-        raise ShapeError(describe("kaiser", f"beta of shape {beta.shape}", "one number is needed", "Use wengert.vmap"))
+        raise ShapeError("kaiser", f"beta of shape {beta.shape}", "one number is needed", "Use wengert.vmap")
     beta = beta.astype(np.result_type(beta.dtype, float))
     if M == 1:
         return constants(np.ones(1))
@@ -322,8 +322,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     """Return numbers evenly spaced by their ratio; see `numpy.geomspace`."""
     first, last = as_tensor(start), as_tensor(stop)
     if any(is_concrete(x) and np.any(x == 0) for x in (first, last)):
-        given = "an end that is zero"
-        raise UsageError(describe("geomspace", given, "ratios need ends other than zero", "Use linspace"))
+        raise UsageError("geomspace", "an end that is zero", "ratios need ends other than zero", "Use linspace")
     common = np.result_type(first.dtype, last.dtype, float, np.zeros((), dtype).dtype)
     first, last = first.astype(common), last.astype(common)
     sign = np.sign(first)

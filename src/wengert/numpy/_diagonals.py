@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, ravel, require_ndim
 from wengert.primitives import shapes
@@ -73,8 +73,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.ndim == 1:
         return diagonal_matrix(x, k)
     if x.ndim != 2:
-        given = f"an array of shape {x.shape}"
-        raise ShapeError(describe("diag", given, "one axis or two are needed", "Use numpy.diagonal"))
+        raise ShapeError("diag", f"an array of shape {x.shape}", "one axis or two are needed", "Use numpy.diagonal")
     return diagonal(x, k)
 
 

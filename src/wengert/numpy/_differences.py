@@ -58,9 +58,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: An
     if n == 0:
         return x
     if n < 0:
-        raise UsageError(describe("diff", f"n={n}", "an order of at least 0 is needed", "Use cumsum to sum"))
+        raise UsageError("diff", f"n={n}", "an order of at least 0 is needed", "Use cumsum to sum")
     if not x.ndim:
-        raise ShapeError(describe("diff", "a 0-d array", "at least one axis is needed", "Reshape it"))
+        raise ShapeError("diff", "a 0-d array", "at least one axis is needed", "Reshape it")
     axis = normalize_axis_index(axis, x.ndim)
     if prepend is not NO_VALUE or append is not NO_VALUE:
         parts = [x]
@@ -97,7 +97,7 @@ def flat_end(name: str, value: Any, dtype: Any) -> Tensor:
     if not np.can_cast(found.dtype, dtype, "same_kind"):
         given = f"{name} of dtype {found.dtype} for an array of dtype {dtype}"
         needed = "a dtype that casts within its kind is needed"
-        raise DtypeError(describe("ediff1d", given, needed, "Convert one of them with .astype"))
+        raise DtypeError("ediff1d", given, needed, "Convert one of them with .astype")
     return found if found.dtype == dtype else found.astype(dtype)
 
 
@@ -112,7 +112,7 @@ def spacing(distances: Any, length: int) -> Any:
     if x.ndim != 1 or len(x) != length:
         given = f"coordinates of shape {x.shape} for an axis of length {length}"
         needed = "a scalar, or one coordinate for each element, is needed"
-        raise ShapeError(describe("gradient", given, needed, "Pass one array of coordinates for each axis"))
+        raise ShapeError("gradient", given, needed, "Pass one array of coordinates for each axis")
     steps = diff(x if x.dtype.kind not in "iub" else x.astype(float))
     if innermost_trace(x) is None and np.all(steps == steps[0]):
         return steps[0]
@@ -175,18 +175,18 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """Return the derivative of samples by differences of second order; see `numpy.gradient`."""
     x = as_tensor(f)
     if x.dtype.kind == "b":
-        raise DtypeError(describe("gradient", "truth values", "numbers are needed", "Convert them with .astype(float)"))
+        raise DtypeError("gradient", "truth values", "numbers are needed", "Convert them with .astype(float)")
     if x.dtype.kind in "iu":
         x = x.astype(float)
     if edge_order not in (1, 2):
-        raise UsageError(describe("gradient", f"edge_order={edge_order}", "1 or 2 is needed", "Use one of them"))
+        raise UsageError("gradient", f"edge_order={edge_order}", "1 or 2 is needed", "Use one of them")
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     results = []
     for i, h in zip(axes, spacings(x, axes, varargs), strict=True):
         if x.shape[i] < edge_order + 1:
             given = f"{x.shape[i]} elements along axis {i}"
             needed = f"at least {edge_order + 1} are needed for edge_order={edge_order}"
-            raise ShapeError(describe("gradient", given, needed, "Leave the axis out, or sample more points"))
+            raise ShapeError("gradient", given, needed, "Leave the axis out, or sample more points")
         first, last = (edge_difference(x, i, h, edge_order, last=end) for end in (False, True))
         found: Any = np.concatenate([first, inner_differences(x, i, h), last], axis=i)
         results.append(laid_as(found if found.dtype == x.dtype else found.astype(x.dtype), x))

@@ -140,9 +140,7 @@ def real_over_axes(name: str, default: Any = None, *, inverse: bool = False) -> 
         x = array(name, a)
         found = places(name, x, s, axes)
         if not found:
-            raise UsageError(
-                describe(name, "no axes", "one at least is needed", "Pass axes, or an array that has some")
-            )
+            raise UsageError(name, "no axes", "one at least is needed", "Pass axes, or an array that has some")
         *rest, (n, axis) = found
         if not inverse:
             x = rfft(x, n, axis, norm)

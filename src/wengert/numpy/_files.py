@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.numpy._naming import documented
 
 __all__: list[str] = []
@@ -36,8 +36,7 @@ def reading(function: Callable[..., Any]) -> None:
     @documented(function.__name__, "Read from a file; arrays come as Tensors")
     def read(*args: Any, **options: Any) -> Any:
         if args and type(args[0]) is Tensor:
-            given = "a Tensor as the file"
-            raise DtypeError(describe(function.__name__, given, "a path or an open file is needed", "Pass one"))
+            raise DtypeError(function.__name__, "a Tensor as the file", "a path or an open file is needed", "Pass one")
         found = function(*args, **options)
         return as_tensor(found) if type(found) is np.ndarray and found.dtype.kind in "biufc" else found
 

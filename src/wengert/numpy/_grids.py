@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.numpy import _creation, _joining
 
 __all__ = ["OBJECTS"]
@@ -45,7 +45,7 @@ class Joiner:
         except ValueError as error:
             needed = "one to three integers are needed: axis, least number of axes, place of the first"
             action = "Make matrices with numpy.reshape" if text in ("r", "c") else "Correct the string"
-            raise UsageError(describe(self.name, repr(text), needed, action)) from error
+            raise UsageError(self.name, repr(text), needed, action) from error
         return (*numbers, *(axis, ndmin, trans1d)[len(numbers) :])[:3]  # type: ignore[return-value]  # three
 
     def part(self, item: Any, ndmin: int, trans1d: int) -> Any:
@@ -53,7 +53,7 @@ class Joiner:
         if isinstance(item, slice):
             found: Any = ranged(item)
         elif isinstance(item, str):
-            raise UsageError(describe(self.name, repr(item), "a string may stand first alone", "Move it there"))
+            raise UsageError(self.name, repr(item), "a string may stand first alone", "Move it there")
         else:
             found = _creation.asarray(item)
         rank = found.ndim

@@ -73,7 +73,7 @@ def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tu
     """Return the index of every position that `indices` names along an axis."""
     if indices.ndim != len(shape):
         given = f"indices of shape {indices.shape} for an array of shape {shape}"
-        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape the indices"))
+        raise ShapeError(name, given, "as many axes are needed", "Reshape the indices")
     parts: list[Any] = []
     for i, n in enumerate(shape):
         line = [1] * len(shape)
@@ -146,7 +146,7 @@ def fill_method(x: Tensor, value: Any) -> None:
     """Set every element to a number; of a scalar nothing, as NumPy's method does."""
     if np.ndim(value):
         given = f"a value of shape {np.shape(value)}"
-        raise ShapeError(describe("fill", given, "one number is needed", "Assign it: x[...] = value"))
+        raise ShapeError("fill", given, "one number is needed", "Assign it: x[...] = value")
     if not is_scalar(x):
         x[...] = value
 
@@ -175,14 +175,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     numeric = dst.dtype.kind in "biufc"
     given = np.result_type(kind.number(1), dst.dtype) if kind.weak and numeric else kind.dtype
     if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]  # the stub wants literals
-        raise DtypeError(
-            describe(
-                "copyto",
-                f"values of dtype {given} for a Tensor of dtype {dst.dtype}",
-                f"a dtype that casts by the rule {casting!r} is needed",
-                "Convert the values with .astype first, or pass casting='unsafe'",
-            )
-        )
+        needed = f"a dtype that casts by the rule {casting!r} is needed"
+        action = "Convert the values with .astype first, or pass casting='unsafe'"
+        raise DtypeError("copyto", f"values of dtype {given} for a Tensor of dtype {dst.dtype}", needed, action)
     if numeric and (given.kind != dst.dtype.kind or not kind.weak):  # elements wrap, but for whole numbers of Python's
         source = as_tensor(source).astype(dst.dtype, copy=False)
     dst[...] = source if where is True else np.where(where, source, dst)
@@ -200,7 +195,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     known = masked("place", arr, mask)
     places = np.flatnonzero(known)
     if places.size and not np.size(vals):
-        raise UsageError(describe("place", "no values", "at least one is needed", "Pass the values to insert"))
+        raise UsageError("place", "no values", "at least one is needed", "Pass the values to insert")
     set_flat(arr, places, vals, known)
 
 
@@ -225,7 +220,7 @@ def masked(name: str, target: Tensor, mask: Any) -> Any:
     found = np.asarray(concrete(name, mask)).astype(bool)
     if found.size != target.size:
         given = f"a mask of shape {found.shape} for a Tensor of shape {target.shape}"
-        raise ShapeError(describe(name, given, "a mask of the same size is needed", "Broadcast the mask"))
+        raise ShapeError(name, given, "a mask of the same size is needed", "Broadcast the mask")
     return found.reshape(target.shape)
 
 
@@ -238,7 +233,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     shape = a.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
         needed = "at least two axes are needed, of equal length if there are more than two"
-        raise ShapeError(describe("fill_diagonal", f"a Tensor of shape {shape}", needed, "Index the diagonal directly"))
+        raise ShapeError("fill_diagonal", f"a Tensor of shape {shape}", needed, "Index the diagonal directly")
     step = 1 + int(np.cumprod(shape[:-1]).sum()) if len(shape) > 2 else shape[1] + 1
     end = shape[1] ** 2 if len(shape) == 2 and not wrap else None
     set_flat(a, np.arange(a.size)[:end:step], val)

@@ -69,8 +69,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     shapes = {x.shape for x in xs}
     if len(shapes) != 1:
         given = f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays"
-        needed = "at least one array, and equal shapes, are needed"
-        raise ShapeError(describe("stack", given, needed, "Broadcast them first"))
+        raise ShapeError("stack", given, "at least one array, and equal shapes, are needed", "Broadcast them first")
     along = normalize_axis_index(axis, xs[0].ndim + 1)
     result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("stack", result, out)
@@ -140,8 +139,7 @@ def depth_of(arrays: Any) -> int:
     depths = {depth_of(item) for item in arrays}
     if len(depths) != 1:
         given = f"lists nested {sorted(depths)} deep" if depths else "an empty list"
-        needed = "lists of equal depth, not empty, are needed"
-        raise ShapeError(describe("block", given, needed, "Complete the nested lists"))
+        raise ShapeError("block", given, "lists of equal depth, not empty, are needed", "Complete the nested lists")
     return 1 + depths.pop()
 
 
@@ -249,7 +247,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     x = np.ravel(array_operand("resize", a))
     lengths = as_shape(new_shape)
     if any(n < 0 for n in lengths):
-        raise ShapeError(describe("resize", f"a shape {lengths}", "lengths from 0 are needed", "Correct the shape"))
+        raise ShapeError("resize", f"a shape {lengths}", "lengths from 0 are needed", "Correct the shape")
     size = math.prod(lengths)
     if not size or not x.size:
         return constant_tensor(np.zeros(lengths, x.dtype))
@@ -375,8 +373,7 @@ def insertion_places(obj: Any, length: int) -> np.ndarray[Any, Any]:
         return np.arange(*obj.indices(length))
     places = np.asarray(obj)
     if places.ndim > 1:
-        given = f"indices of shape {places.shape}"
-        raise ShapeError(describe("insert", given, "at most one axis is needed", "Flatten them"))
+        raise ShapeError("insert", f"indices of shape {places.shape}", "at most one axis is needed", "Flatten them")
     if places.dtype == bool:
         return np.flatnonzero(places)
     places = places.astype(np.intp) if places.size == 0 else places
@@ -400,8 +397,7 @@ def as_slice(indices: np.ndarray[Any, Any]) -> Any:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return the coordinates of a grid; see `numpy.meshgrid`."""
     if indexing not in ("xy", "ij"):
-        given = f"indexing={indexing!r}"
-        raise UsageError(describe("meshgrid", given, '"xy" or "ij" is needed', "Choose one of the two"))
+        raise UsageError("meshgrid", f"indexing={indexing!r}", '"xy" or "ij" is needed', "Choose one of the two")
     ndim = len(xi)
     order = list(range(ndim))
     if indexing == "xy" and ndim > 1:
@@ -420,7 +416,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
     """Return the matrix of the powers of a vector's elements; see `numpy.vander`."""
     base = array_operand("vander", x)
     if base.ndim != 1:
-        raise ShapeError(describe("vander", f"an array of shape {base.shape}", "one axis is needed", "Flatten it"))
+        raise ShapeError("vander", f"an array of shape {base.shape}", "one axis is needed", "Flatten it")
     dtype = np.promote_types(base.dtype, int)
     base = np.astype(base, dtype, copy=False)
     count = len(base) if N is None else operator.index(N)
@@ -437,7 +433,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x: Any = as_tensor(filt)
     ends = trim.lower() if isinstance(trim, str) else ""
     if ends not in ("fb", "bf", "f", "b"):
-        raise UsageError(describe("trim_zeros", f"trim={trim!r}", "'f', 'b' or 'fb' is needed", "Pass one of them"))
+        raise UsageError("trim_zeros", f"trim={trim!r}", "'f', 'b' or 'fb' is needed", "Pass one of them")
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
     places = np.argwhere(np.asarray(concrete("trim_zeros", x, "Take a slice of known ends")))
     index = [slice(None)] * x.ndim

@@ -95,7 +95,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         return apply(orthogonal.qr_r, x)
     if mode not in ("reduced", "complete"):
         needed = "'reduced', 'complete' or 'r' is needed"
-        raise UsageError(describe("qr", f"mode={mode!r:.40}", needed, "Leave it out for 'reduced'"))
+        raise UsageError("qr", f"mode={mode!r:.40}", needed, "Leave it out for 'reduced'")
     return orthogonal_and_triangular(x, {"mode": mode})
 
 

@@ -40,5 +40,5 @@ def known(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
         given = f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes"
         needed = "complex elements are needed, because it depends on real ones whether results are real"
         action = "Convert it with .astype(complex), and take .real of a result that is known to be real"
-        raise GraphError(describe(name, given, needed, action))
+        raise GraphError(name, given, needed, action)
     return x

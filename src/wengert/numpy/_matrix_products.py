@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import implements
 from wengert.core.values.plain_functions import enter_by_numpy
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
@@ -44,7 +44,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     x, y = array("outer", x1), array("outer", x2)
     if x.ndim != 1 or y.ndim != 1:
         given = f"shapes {x.shape} and {y.shape}"
-        raise ShapeError(describe("outer", given, "one axis each is needed", "Use wengert.numpy.outer"))
+        raise ShapeError("outer", given, "one axis each is needed", "Use wengert.numpy.outer")
     return outer_product(x, y)
 
 
@@ -53,9 +53,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross products of vectors of space; see `numpy.linalg.cross`."""
     x, y = array("cross", x1), array("cross", x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        given = f"shapes {x.shape} and {y.shape}"
         needed = f"vectors with 3 elements along axis {axis} are needed"
-        raise ShapeError(describe("cross", given, needed, "Append a zero to vectors of the plane"))
+        raise ShapeError("cross", f"shapes {x.shape} and {y.shape}", needed, "Append a zero to vectors of the plane")
     return _contractions.cross(x, y, axis=axis)
 
 
@@ -65,8 +64,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     factors = [array("multi_dot", x) for x in arrays]
     dot: Any = _contractions.dot
     if len(factors) < 2:
-        given = f"{len(factors)} arrays"
-        raise UsageError(describe("multi_dot", given, "at least two are needed", "Pass the factors as a list"))
+        raise UsageError("multi_dot", f"{len(factors)} arrays", "at least two are needed", "Pass the factors as a list")
     if len(factors) == 2:
         return dot(*factors, out=out)
     first, last = factors[0].ndim, factors[-1].ndim
@@ -77,7 +75,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     if any(x.ndim != 2 for x in factors):
         given = f"shapes {', '.join(str(x.shape) for x in factors)}"
         needed = "matrices are needed, or vectors at the ends"
-        raise ShapeError(describe("multi_dot", given, needed, "Use matmul for stacks of matrices"))
+        raise ShapeError("multi_dot", given, needed, "Use matmul for stacks of matrices")
     splits = cheapest_splits((*(x.shape[0] for x in factors), factors[-1].shape[1]))
 
     def product(start: int, stop: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from wengert._otherwise import Otherwise
 from wengert.core.diagnostics.conversion_hints import asked_for_array
 from wengert.core.values.tensor import Tensor, innermost_trace
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 
 __all__: list[str] = []
 
@@ -45,7 +45,7 @@ class OfNdarrays(Otherwise):
         if asked is not None and asked.by_library:
             action = asked.action if innermost_trace(instance) is not None else "Give it the array, x.numpy()"
             needed = "an ndarray is needed, because SciPy takes it apart in memory"
-            raise DtypeError(describe("asarray", f"a Tensor of shape {instance.shape}", needed, action))
+            raise DtypeError("asarray", f"a Tensor of shape {instance.shape}", needed, action)
         return super().__get__(instance, owner)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from wengert.core.memory.write_watches import note_write, rebound
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.masked import Masked
 from wengert.support.refusals import refusal
 from wengert.traces.parts import write_through
@@ -40,8 +40,7 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
     """Raise a UsageError for options of a ufunc that are not at their defaults."""
     unknown = sorted(key for key, value in options.items() if key not in DEFAULTS or DEFAULTS[key] != value)
     if unknown:
-        given = f"options {unknown}"
-        raise UsageError(describe(name, given, f"{supported} alone are supported", "Leave them out"))
+        raise UsageError(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out")
 
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
@@ -65,9 +64,8 @@ def writes(name: str, out: Any, where: Any) -> bool:
     """Tell whether `out=` says where to write; `where=` needs it."""
     if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
-            given = "where= without out="
             needed = "out= is needed, because the other elements would be uninitialised"
-            raise UsageError(describe(name, given, needed, "Pass out=, or use wengert.numpy.where"))
+            raise UsageError(name, "where= without out=", needed, "Pass out=, or use wengert.numpy.where")
         return False
     return True
 
@@ -84,7 +82,7 @@ def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
     What is refused is refused here, before anything is written.
     """
     if isinstance(out, bool):
-        raise DtypeError(describe(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant"))
+        raise DtypeError(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant")
     if isinstance(out, np.ndarray) and innermost_trace(result) is None and innermost_trace(where) is None:
         require_fit(name, result, out)
         numbers = result.numpy() if type(result) is Tensor else result
@@ -95,7 +93,7 @@ def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
             reason, otherwise = "would lose the gradient", ", or call .detach().numpy() on the operands"
         given = f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}"
         needed = f"a Tensor is needed, because an ndarray {reason}"
-        raise refusal(DtypeError(describe(name, given, needed, f"Make the array with wengert.numpy{otherwise}")))
+        raise refusal(DtypeError(name, given, needed, f"Make the array with wengert.numpy{otherwise}"))
     result = as_tensor(result if where is True else np.where(where, result, out))
     require_fit(name, result, out)
     return partial(replace, name, out, result)
@@ -114,12 +112,12 @@ def require_fit(name: str, result: Any, target: Any) -> None:
     if not is_masked and result.shape != target.shape:
         given = f"a result of shape {result.shape} for {kind} of shape {target.shape}"
         needed = "the same shape is needed to write in place"
-        raise ShapeError(describe(name, given, needed, "Use the operation that makes a new Tensor"))
+        raise ShapeError(name, given, needed, "Use the operation that makes a new Tensor")
     before, after = result.dtype, target.dtype
     if before is not after and not np.can_cast(before, after, "same_kind"):
         given = f"a result of dtype {before} for {kind} of dtype {after}"
         needed = "a dtype that casts within its kind is needed to write in place"
-        raise DtypeError(describe(name, given, needed, f"Convert the {kind.split()[1]} with .astype first"))
+        raise DtypeError(name, given, needed, f"Convert the {kind.split()[1]} with .astype first")
 
 
 def replace(name: str, target: Tensor, result: Any) -> Tensor:

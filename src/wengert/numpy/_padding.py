@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import apply, implements, with_dtype
 from wengert.core.values.tensor import Tensor, constant_tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._order import laid_as
 from wengert.numpy._shapes import array_operand
@@ -87,18 +87,13 @@ def along_axes(x: Any, widths: Sequence[Pair], extend: Callable[[Any, int, Pair]
 def checked_option(mode: Any, given: dict[str, Any]) -> Any:
     """Return the option that belongs to a mode, None if it was not given."""
     if not isinstance(mode, str) or mode not in OPTIONS:
-        raise UsageError(
-            describe(
-                "pad",
-                f"mode {mode!r}" if isinstance(mode, str) else "a function as mode",
-                f"one of {', '.join(OPTIONS)} is needed",
-                "Build another padding with numpy.concatenate",
-            )
-        )
+        needed = f"one of {', '.join(OPTIONS)} is needed"
+        action = "Build another padding with numpy.concatenate"
+        raise UsageError("pad", f"mode {mode!r}" if isinstance(mode, str) else "a function as mode", needed, action)
     unknown = set(given) - {OPTIONS[mode]}
     if unknown:
         needed = f"{OPTIONS[mode]} alone is allowed" if OPTIONS[mode] else "none is allowed"
-        raise UsageError(describe("pad", f"the options {sorted(unknown)} for mode {mode!r}", needed, "Leave them out"))
+        raise UsageError("pad", f"the options {sorted(unknown)} for mode {mode!r}", needed, "Leave them out")
     return given.get(OPTIONS[mode] or "")
 
 
@@ -127,8 +122,7 @@ def width_pairs(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
         pad_width = chosen
     widths = np.asarray(pad_width)
     if widths.dtype.kind != "i" and widths.size:
-        given = f"pad_width of dtype {widths.dtype}"
-        raise DtypeError(describe("pad", given, "whole numbers are needed", "Convert them to int"))
+        raise DtypeError("pad", f"pad_width of dtype {widths.dtype}", "whole numbers are needed", "Convert them to int")
     return whole_pairs("pad_width", widths, ndim)
 
 
@@ -136,7 +130,7 @@ def whole_pairs(name: str, values: Any, ndim: int) -> tuple[tuple[int, int], ...
     """Return numbers from 0 as one pair for each axis."""
     found = tuple((int(left), int(right)) for left, right in pairs(values, ndim))
     if np.any(np.less(values, 0)):
-        raise UsageError(describe("pad", f"a negative {name}", "numbers from 0 are needed", "Use slices to remove"))
+        raise UsageError("pad", f"a negative {name}", "numbers from 0 are needed", "Use slices to remove")
     return found
 
 
@@ -147,7 +141,7 @@ def length_pairs(lengths: Any, ndim: int, mode: str) -> Sequence[Pair]:
     found = whole_pairs("stat_length", np.round(lengths), ndim)
     if mode in ("maximum", "minimum") and not np.all(found):
         given = f"stat_length 0 for mode {mode!r}"
-        raise UsageError(describe("pad", given, "elements are needed", "Pass a positive stat_length"))
+        raise UsageError("pad", given, "elements are needed", "Pass a positive stat_length")
     return found
 
 
@@ -156,7 +150,7 @@ def check_extensible(x: Tensor, widths: Sequence[Pair], mode: str) -> None:
     for axis, (length, pair) in enumerate(zip(x.shape, widths, strict=True)):
         if length == 0 and any(pair):
             given = f"an empty axis {axis} with mode {mode!r}"
-            raise ShapeError(describe("pad", given, "elements are needed", 'Use the mode "constant"'))
+            raise ShapeError("pad", given, "elements are needed", 'Use the mode "constant"')
 
 
 # Modes

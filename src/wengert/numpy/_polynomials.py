@@ -11,7 +11,7 @@ from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import concrete, is_concrete
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._linalg import real_if_all_are
 
 __all__: list[str] = []
@@ -26,7 +26,7 @@ def row_of(name: str, value: Any) -> Any:
     """Return coefficients as a Tensor; what has no axes is refused."""
     found = as_tensor(value)
     if not found.ndim:
-        raise ShapeError(describe(name, "one number as coefficients", "a row of them is needed", "Write [p]"))
+        raise ShapeError(name, "one number as coefficients", "a row of them is needed", "Write [p]")
     return found
 
 
@@ -35,7 +35,7 @@ def degree_change(name: str, m: Any) -> int:
     count = as_whole(name, "m", m)
     if count < 0:
         other = {"polyder": "polyint", "polyint": "polyder"}[name]
-        raise UsageError(describe(name, f"m={m}", "a number of at least 0 is needed", f"Use {other}"))
+        raise UsageError(name, f"m={m}", "a number of at least 0 is needed", f"Use {other}")
     return count
 
 
@@ -118,7 +118,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         constants = np.broadcast_to(constants, (count,))
     if len(constants) < count:
         given = f"{len(constants)} constants of integration for m={m}"
-        raise ShapeError(describe("polyint", given, "one, or one for each is needed", "Pass k of that length"))
+        raise ShapeError("polyint", given, "one, or one for each is needed", "Pass k of that length")
     for i in range(count):
         x = np.concatenate([x / np.arange(len(x), 0, -1), constants[i : i + 1]])
     return x
@@ -134,7 +134,7 @@ def poly(seq_of_zeros: Any) -> Any:
         zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
     else:
         needed = "zeros in one row, or a square matrix, are needed"
-        raise ShapeError(describe("poly", f"shape {zeros.shape}", needed, "Reshape it"))
+        raise ShapeError("poly", f"shape {zeros.shape}", needed, "Reshape it")
     found: Any = as_tensor(np.ones(1, zeros.dtype))
     for i in range(len(zeros)):
         factor = np.stack([np.ones_like(zeros[i]), -zeros[i]])
@@ -153,7 +153,7 @@ def roots(p: Any) -> Any:
     """Return the zeros of a polynomial, the eigenvalues of its companion matrix; see `numpy.roots`."""
     x = coefficients(p)
     if x.ndim != 1:
-        raise ShapeError(describe("roots", f"shape {x.shape}", "coefficients in one row are needed", "Reshape them"))
+        raise ShapeError("roots", f"shape {x.shape}", "coefficients in one row are needed", "Reshape them")
     places = np.flatnonzero(np.asarray(concrete("roots", x, "Find the eigenvalues of the companion matrix")))
     if not len(places):
         return as_tensor(np.array([]))
@@ -182,7 +182,7 @@ def polyfit(
         weights = as_tensor(w) + 0.0
         if weights.shape != values.shape[:1]:
             given = f"weights of shape {weights.shape} for {values.shape[0]} points"
-            raise ShapeError(describe("polyfit", given, "one for each point is needed", "Pass w of that length"))
+            raise ShapeError("polyfit", given, "one for each point is needed", "Pass w of that length")
         powers = powers * weights[:, None]
         values = values * (weights[:, None] if values.ndim == 2 else weights)
     scale = np.sqrt((powers * powers).sum(axis=0))
@@ -199,7 +199,7 @@ def polyfit(
     if cov != "unscaled":
         if len(points) <= order:
             needed = f"more than {order} are needed to scale the covariance"
-            raise UsageError(describe("polyfit", f"{len(points)} points", needed, "Pass cov='unscaled'"))
+            raise UsageError("polyfit", f"{len(points)} points", needed, "Pass cov='unscaled'")
         factor = residuals / (len(points) - order)
         return found, (covariance if values.ndim == 1 else covariance[:, :, None]) * factor
     return found, covariance if values.ndim == 1 else covariance[:, :, None]
@@ -209,8 +209,8 @@ def fitting_order(deg: Any, x: Any, y: Any) -> int:
     """Return the number of coefficients of a polynomial to fit, if the arguments fit together."""
     degree = as_whole("polyfit", "deg", deg)
     if degree < 0:
-        raise UsageError(describe("polyfit", f"deg={deg}", "a degree of at least 0 is needed", "Pass another"))
+        raise UsageError("polyfit", f"deg={deg}", "a degree of at least 0 is needed", "Pass another")
     if x.ndim != 1 or not len(x) or y.ndim not in (1, 2) or y.shape[0] != len(x):
         needed = "points in one row, and as many values, in one column or several, are needed"
-        raise ShapeError(describe("polyfit", f"shapes {x.shape} and {y.shape}", needed, "Reshape them"))
+        raise ShapeError("polyfit", f"shapes {x.shape} and {y.shape}", needed, "Reshape them")
     return degree + 1

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete, make_tensor, raw
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.numpy._naming import documented
 
 __all__: list[str] = []
@@ -38,7 +38,7 @@ def rounded(x: Tensor, ndigits: Any) -> Any:
     """Round as NumPy's scalars do: to a Python integer, which no gradient follows, or to a scalar; arrays do not."""
     if not is_scalar(x):
         given = f"an array of shape {x.shape}"
-        raise DtypeError(describe("round", given, "a scalar is needed, as by arrays of NumPy", "Use numpy.round"))
+        raise DtypeError("round", given, "a scalar is needed, as by arrays of NumPy", "Use numpy.round")
     if ndigits is None:
         return round(concrete("round", x).item())
     if x.weak:  # Python rounds decimal digits of its numbers in its own way

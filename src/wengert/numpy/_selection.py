@@ -87,12 +87,12 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     """Return the elements limited to an interval; see `numpy.clip`."""
     if options and (a_min is not None or a_max is not None) and not options.keys().isdisjoint(("min", "max")):
         needed = "one name for each is needed"
-        raise UsageError(describe("clip", "min or max beside a_min or a_max", needed, "Leave one of them out"))
+        raise UsageError("clip", "min or max beside a_min or a_max", needed, "Leave one of them out")
     low, high = options.pop("min", a_min), options.pop("max", a_max)
     dtype = options.pop("dtype", None)
     if options:
         needed = "a, the bounds, out and dtype are supported"
-        raise UsageError(describe("clip", f"options {sorted(options)}", needed, "Leave them out"))
+        raise UsageError("clip", f"options {sorted(options)}", needed, "Leave them out")
     x = operand("clip", a)
     if dtype is not None:
         x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
@@ -120,12 +120,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if len(condlist) != len(choicelist) or not len(condlist):
         given = f"{len(condlist)} conditions and {len(choicelist)} choices"
         action = "Pass one choice for each condition, and default= for the rest"
-        raise UsageError(describe("select", given, "as many, and at least one, are needed", action))
+        raise UsageError("select", given, "as many, and at least one, are needed", action)
     conditions = [as_tensor(condition) for condition in condlist]
     for position, condition in enumerate(conditions):
         if condition.dtype.kind != "b":
             given = f"condition {position} of dtype {condition.dtype}"
-            raise DtypeError(describe("select", given, "bool is needed", "Write the condition as a comparison"))
+            raise DtypeError("select", given, "bool is needed", "Write the condition as a comparison")
     converted = of_one_dtype((*choicelist, default))
     result: Any = converted.pop()
     undecided = any(map(is_selection, (*conditions, *converted, result)))
@@ -151,7 +151,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     elif count != len(conditions):
         given = f"{len(conditions)} conditions and {count} functions"
         needed = "as many functions, or one more for the rest, are needed"
-        raise UsageError(describe("piecewise", given, needed, "Pass one function for each condition"))
+        raise UsageError("piecewise", given, needed, "Pass one function for each condition")
     if is_selection(x):
         chosen = x._value
         wholes = [condition._value.whole & chosen.spread_mask() for condition in conditions]
@@ -180,7 +180,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     number = as_tensor(a)
     if number.dtype.kind in "fc":
         given = f"numbers of dtype {number.dtype}"
-        raise DtypeError(describe("choose", given, "whole ones are needed", "Convert with .astype(int)"))
+        raise DtypeError("choose", given, "whole ones are needed", "Convert with .astype(int)")
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     chosen = in_range("choose", number, len(options), mode, negative=False)
@@ -204,8 +204,7 @@ def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool 
     if mode == "clip":
         return np.clip(indices, 0, length - 1)
     if mode != "raise":
-        given = f"mode={mode!r}"
-        raise UsageError(describe(name, given, "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise"))
+        raise UsageError(name, f"mode={mode!r}", "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise")
     bad = (indices < (-length if negative else 0)) | (indices >= length)
     if not is_concrete(bad):
         apply(raised, np.any(bad), error=out_of_range(name, "an index", length))
@@ -257,8 +256,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     """Return the slices along an axis where a condition holds; see `numpy.compress`."""
     condition = as_tensor(condition)
     if condition.ndim != 1:
-        given = f"a condition of shape {condition.shape}"
-        raise ShapeError(describe("compress", given, "one axis is needed", "Flatten it"))
+        raise ShapeError("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
     x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
     along = normalize_axis_index(axis or 0, x.ndim)
     if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
@@ -282,7 +280,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         numbers = numbers.astype(np.intp)
     weight = as_tensor(weights)
     if weight.ndim > 1:
-        raise ShapeError(describe("bincount", f"weights of shape {weight.shape}", "a row is needed", "Flatten them"))
+        raise ShapeError("bincount", f"weights of shape {weight.shape}", "a row is needed", "Flatten them")
     return apply(selection.bincount, weight, numbers, minlength=minlength)
 
 
@@ -328,10 +326,10 @@ def require_weights(a: Any, bins: Any, weights: Any) -> None:
     """Raise a ShapeError or UsageError unless each element has a weight and nobody counts the bins for weights."""
     if np.shape(weights) != np.shape(a):
         given = f"weights of shape {np.shape(weights)} for data of shape {np.shape(a)}"
-        raise ShapeError(describe("histogram", given, "the same shape is needed", "Broadcast the weights"))
+        raise ShapeError("histogram", given, "the same shape is needed", "Broadcast the weights")
     if isinstance(bins, str):
         needed = "a number of bins, or edges, are needed beside weights"
-        raise UsageError(describe("histogram", f"bins={bins!r}", needed, "Count the bins"))
+        raise UsageError("histogram", f"bins={bins!r}", needed, "Count the bins")
 
 
 @implements(np.histogram_bin_edges)
@@ -350,7 +348,7 @@ def grid_edges(x: Any, bins: Any, range: Any) -> Any:
     if np.ndim(bins):
         edges = as_tensor(bins)
         if is_concrete(edges) and np.any(edges[:-1] > edges[1:]):
-            raise UsageError(describe("histogramdd", "edges that decrease", "edges in order are needed", "Sort them"))
+            raise UsageError("histogramdd", "edges that decrease", "edges in order are needed", "Sort them")
         return edges
     return histogram_bin_edges(x, operator.index(bins), range)
 
@@ -367,12 +365,12 @@ def histogramdd(
     shapes = {x.shape for x in (*columns, *([] if weights is None else [as_tensor(weights)]))}
     if len(shapes) > 1 or len(next(iter(shapes), (0,))) != 1:
         given = f"coordinates, or weights, of shapes {sorted(shapes)}"
-        raise ShapeError(describe("histogramdd", given, "rows of equal lengths are needed", "Correct them"))
+        raise ShapeError("histogramdd", given, "rows of equal lengths are needed", "Correct them")
     ranges = (None,) * len(columns) if range is None else range
     many = list(bins) if np.iterable(bins) else [bins] * len(columns)
     if len(many) != len(columns) or len(ranges) != len(columns):
         given = f"bins for {len(many)} axes and ranges for {len(ranges)} of points with {len(columns)} coordinates"
-        raise UsageError(describe("histogramdd", given, "one for each coordinate is needed", "Correct them"))
+        raise UsageError("histogramdd", given, "one for each coordinate is needed", "Correct them")
     edges = [grid_edges(x, b, r) for x, b, r in zip(columns, many, ranges, strict=True)]
     shape = tuple(len(edge) + 1 for edge in edges)  # with a cell on each end for what lies outside
     places = []

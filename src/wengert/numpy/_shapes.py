@@ -54,8 +54,7 @@ def buffers_of(x: Tensor) -> list[Any]:
 def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
     """Return a Tensor that has as many axes as a function needs."""
     if x.ndim < ndim:
-        given = f"an array of shape {x.shape}"
-        raise ShapeError(describe(name, given, f"at least {ndim} axes are needed", "Reshape it first"))
+        raise ShapeError(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
     return x
 
 
@@ -104,7 +103,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, shape))
     except TypeError:
         given = f"{shown(shape)} as a shape or shift"
-        raise DtypeError(describe("shape", given, "whole numbers are needed", "Pass an int or a tuple")) from None
+        raise DtypeError("shape", given, "whole numbers are needed", "Pass an int or a tuple") from None
 
 
 def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
@@ -191,7 +190,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
     if len(new) != count:
-        raise DtypeError(describe("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it"))
+        raise DtypeError("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it")
     kept = iter(shape)
     return reshaped(x, {"shape": tuple([1 if i in new else next(kept) for i in range(x.ndim + count)]), "order": "C"})
 
@@ -212,7 +211,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     for i in dropped:
         if shape[i] != 1:
             given = f"axis {i} of length {shape[i]}"
-            raise ShapeError(describe("squeeze", given, "an axis of length one is needed", "Choose another axis"))
+            raise ShapeError("squeeze", given, "an axis of length one is needed", "Choose another axis")
     return reshaped(x, {"shape": tuple([n for i, n in enumerate(shape) if i not in dropped]), "order": "C"})
 
 
@@ -235,7 +234,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     except ValueError as error:
         given = f"a shape {x.shape} to be broadcast to {lengths}"
         needed = "a shape with equal lengths from the right, or 1, is needed"
-        raise ShapeError(describe("broadcast_to", given, needed, "Reshape the array")) from error
+        raise ShapeError("broadcast_to", given, needed, "Reshape the array") from error
     if result._trace is not ALIAS or is_scalar(x):  # which has no memory: no view, but read-only all the same
         forbid_writes(base_and_path(result)[0])
     return result
@@ -295,9 +294,8 @@ def sliding_window_view(
 ) -> Any:
     """Return a read-only view of all windows of a shape; see `numpy.lib.stride_tricks.sliding_window_view`."""
     if writeable:
-        given = "writeable=True for a Tensor"
         needed = "a read-only view is needed, because its elements overlap"
-        raise UsageError(describe("sliding_window_view", given, needed, "Write into the array itself"))
+        raise UsageError("sliding_window_view", "writeable=True for a Tensor", needed, "Write into the array itself")
     array = array_operand("sliding_window_view", x)
     window = as_shape(window_shape)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)

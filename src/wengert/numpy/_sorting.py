@@ -13,7 +13,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.primitives import sorting
@@ -39,8 +39,7 @@ def along_row(a: Any, axis: int | None) -> tuple[Tensor, int]:
 def refuse_fields(name: str, order: Any) -> None:
     """Raise a UsageError if fields to sort by are given: Tensors have none."""
     if order is not None:
-        given = f"order={order!r}"
-        raise UsageError(describe(name, given, "arrays without fields have no order of fields", "Leave order out"))
+        raise UsageError(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
 
 
 sorted_along = single_function(sorting.sort)
@@ -135,11 +134,11 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the indices that sort by several keys, the last one first; see `numpy.lexsort`."""
     columns = [as_tensor(key) for key in keys]
     if not columns:
-        raise UsageError(describe("lexsort", "no keys", "at least one is needed", "Pass the arrays to sort by"))
+        raise UsageError("lexsort", "no keys", "at least one is needed", "Pass the arrays to sort by")
     rank = columns[0].ndim
     if any(key.shape != columns[0].shape for key in columns):
         needed = "keys of one shape are needed"
-        raise ShapeError(describe("lexsort", f"shapes {[key.shape for key in columns]}", needed, "Broadcast them"))
+        raise ShapeError("lexsort", f"shapes {[key.shape for key in columns]}", needed, "Broadcast them")
     if not rank:  # one place, whatever the keys are
         return constant_tensor(np.lexsort(np.zeros(len(columns)), axis=axis))
     return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank)
@@ -224,8 +223,7 @@ def require_known(name: str, *arrays: Any) -> None:
             given = f"an array of shape {x.shape} whose elements are unknown while tracing"
             needed = "a result whose shape does not depend on elements is needed"
             marked = MARKS.get(name, MARKED)
-            action = f"Mark them: {marked}; choose by numpy.where. {OUTSIDE}"
-            raise GraphError(describe(name, given, needed, action))
+            raise GraphError(name, given, needed, f"Mark them: {marked}; choose by numpy.where. {OUTSIDE}")
 
 
 def distinct(name: str, ar: Any, axis: int | None, equal_nan: bool) -> Any:

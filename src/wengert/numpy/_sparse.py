@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.primitives.sparse import sparse_product
 
 __all__ = ["or_sparse"]
@@ -38,7 +38,7 @@ def product(matrix: Any, x: Tensor) -> Any:
     if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
         given = f"a sparse matrix of shape {matrix.shape} and a Tensor of shape {x.shape}"
         needed = "a vector or a matrix with as many rows as the sparse matrix has columns is needed"
-        raise ShapeError(describe("matmul", given, needed, "Reshape it"))
+        raise ShapeError("matmul", given, needed, "Reshape it")
     rows = matrix if matrix.format in ("csr", "csc") else matrix.tocsr()
     shape = (int(rows.shape[0]), int(rows.shape[1]))
     return apply(sparse_product, x, rows.data, rows.indices, rows.indptr, shape=shape, format=rows.format)

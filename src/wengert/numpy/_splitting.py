@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import implements
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._shapes import array_operand, require_ndim
 
 __all__: list[str] = []
@@ -21,8 +21,7 @@ __all__: list[str] = []
 def division_points(sections: int, length: int) -> list[int]:
     """Return where to cut a length into nearly equal sections, the longer ones first."""
     if sections <= 0:
-        given = f"{sections} sections"
-        raise UsageError(describe("array_split", given, "at least one is needed", "Pass a positive number"))
+        raise UsageError("array_split", f"{sections} sections", "at least one is needed", "Pass a positive number")
     short, longer = divmod(length, sections)
     return [i * short + min(i, longer) for i in range(sections + 1)]
 
@@ -41,7 +40,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         except TypeError:
             if not isinstance(indices_or_sections, float | np.generic | np.ndarray | Tensor):
                 given, needed = f"{shown(indices_or_sections)} as sections", "a number, or a list of indices, is needed"
-                raise UsageError(describe("array_split", given, needed, "Pass a whole number")) from None
+                raise UsageError("array_split", given, needed, "Pass a whole number") from None
             points = division_points(int(indices_or_sections), length)
     before = (slice(None),) * along
     return [x[(*before, slice(start, end))] for start, end in pairwise(points)]
@@ -56,7 +55,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         if length % indices_or_sections:  # 2.5 goes into 4 no more than 3 does
             given = f"{indices_or_sections} sections for an axis of length {length}"
             needed = "a divisor of the length is needed"
-            raise ShapeError(describe("split", given, needed, "Use array_split for parts of different lengths"))
+            raise ShapeError("split", given, needed, "Use array_split for parts of different lengths")
     return array_split(x, indices_or_sections, axis)
 
 

@@ -42,8 +42,7 @@ def dispersion(
     x = screened(a) if name.startswith("nan") else as_tensor(a)
     correction = given(extras["correction"])
     if correction is not None and ddof != 0:
-        needed = "one of them is needed"
-        raise UsageError(describe(name, "both ddof and correction", needed, "Leave one out: they mean the same"))
+        raise UsageError(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
     ddof = ddof if correction is None else correction
     require_one_number(name, "ddof", ddof)
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
@@ -199,7 +198,7 @@ def fitted_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> Ten
     if found.shape != tuple(x.shape[i] for i in axis):
         given = f"weights of shape {found.shape} for axes of lengths {tuple(x.shape[i] for i in axis)}"
         needed = "weights as long as the axes they run along are needed"
-        raise ShapeError(describe("average", given, needed, "Reshape the weights, or pass another axis"))
+        raise ShapeError("average", given, needed, "Reshape the weights, or pass another axis")
     ordered = found.transpose(tuple(np.argsort(axis).tolist()))
     return ordered.reshape(tuple(n if i in axis else 1 for i, n in enumerate(x.shape)))
 
@@ -240,10 +239,9 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
     found = found if found.dtype == np.float64 else found.astype(float)
     if found.shape != (count,):
         given = f"{name} of shape {found.shape} for {count} observations"
-        needed = "one weight for each observation is needed"
-        raise ShapeError(describe("cov", given, needed, f"Pass {name} of shape ({count},)"))
+        raise ShapeError("cov", given, "one weight for each observation is needed", f"Pass {name} of shape ({count},)")
     if is_concrete(found) and np.any(raw(found) < 0):
-        raise UsageError(describe("cov", f"negative {name}", "weights of at least 0 are needed", "Change them"))
+        raise UsageError("cov", f"negative {name}", "weights of at least 0 are needed", "Change them")
     return found
 
 
@@ -282,15 +280,13 @@ def cov(
     other = None if y is None else as_tensor(y)
     for given_array in (x, other):
         if given_array is not None and given_array.ndim > 2:
-            given = f"shape {given_array.shape}"
-            raise ShapeError(describe("cov", given, "at most two dimensions are needed", "Reshape it"))
+            raise ShapeError("cov", f"shape {given_array.shape}", "at most two dimensions are needed", "Reshape it")
     if ddof is not None and ddof != int(ddof):
-        raise UsageError(describe("cov", f"ddof={ddof}", "an integer is needed", "Round it"))
+        raise UsageError("cov", f"ddof={ddof}", "an integer is needed", "Round it")
     kinds = [x.dtype, np.dtype(float)] + ([] if other is None else [other.dtype])
     dtype = np.result_type(*kinds) if dtype is None else as_dtype("cov", dtype)
     if dtype.kind not in "fc":
-        given = f"dtype={dtype}"
-        raise DtypeError(describe("cov", given, "a dtype of floats or complex numbers is needed", "Leave it out"))
+        raise DtypeError("cov", f"dtype={dtype}", "a dtype of floats or complex numbers is needed", "Leave it out")
     rows = observations(x, rowvar=rowvar, dtype=dtype, of_many=x.ndim != 1)
     if not rows.shape[0]:
         return as_tensor(np.zeros((0, 0)))
@@ -309,7 +305,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     if fweights is not None:
         weight = sample_weights("fweights", fweights, count)
         if is_concrete(weight) and not np.all(raw(weight) == np.around(raw(weight))):
-            raise UsageError(describe("cov", "fweights that are not integer", "counts are needed", "Use aweights"))
+            raise UsageError("cov", "fweights that are not integer", "counts are needed", "Use aweights")
     if aweights is not None:
         aweights = sample_weights("aweights", aweights, count)
         weight = aweights if weight is None else weight * aweights

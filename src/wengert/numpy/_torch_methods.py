@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert._otherwise import Otherwise
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.numpy import _contractions, _conversion
 from wengert.numpy._in_place import BINARY, UNARY, scaled
 from wengert.numpy._ufuncs import OF_UFUNCS
@@ -325,7 +325,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], type | str | np.dtype):
         needed = "a shape is needed, because elements are not read as others"
-        raise DtypeError(describe("view", f"the dtype {np.dtype(shape[0])}", needed, converted(self, shape[0])))
+        raise DtypeError("view", f"the dtype {np.dtype(shape[0])}", needed, converted(self, shape[0]))
     return self.reshape(*shape, copy=False) if shape else self[...]
 
 

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.numpy._accumulations import accumulated
 from wengert.numpy._joining import stack
 from wengert.numpy._out import dtype_within, with_out
@@ -93,7 +93,7 @@ def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     """Put the identity of a ufunc in place of the elements that a mask leaves out."""
     if ufunc not in (np.logaddexp, np.logaddexp2):
         needed = "a ufunc whose identity leaves every other element unchanged is needed"
-        raise UsageError(describe(name, "where=", needed, "Use wengert.numpy.where on the operand, or leave it out"))
+        raise UsageError(name, "where=", needed, "Use wengert.numpy.where on the operand, or leave it out")
     return np.where(where, x, np.full((), -np.inf, x.dtype))
 
 
@@ -101,7 +101,7 @@ def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], init
     """Put the starting value before the first elements along an axis, in the dtype in which a ufunc reduces these."""
     if len(axis) != 1:
         given = f"initial= with {len(axis)} axes"
-        raise UsageError(describe(name, given, "one axis is needed", "Reduce one axis after the other"))
+        raise UsageError(name, given, "one axis is needed", "Reduce one axis after the other")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     x = x.astype(ufunc.reduce(np.ones(1, x.dtype)).dtype)
     first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)

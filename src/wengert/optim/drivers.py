@@ -12,7 +12,7 @@ import numpy as np
 from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import aval_of
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.optim.vectors import VectorProblem, as_example, as_float
 from wengert.support.attributes import signature
 from wengert.tree import leaves
@@ -209,8 +209,7 @@ def root(
     count = value(problem.start).size
     if count != problem.start.size:
         given = f"{count} equations for {problem.start.size} unknowns"
-        needed = "as many are needed"
-        raise ShapeError(describe("optim.root", given, needed, "Use wengert.optim.least_squares otherwise"))
+        raise ShapeError("optim.root", given, "as many are needed", "Use wengert.optim.least_squares otherwise")
     uses_jacobian = method in ("hybr", "lm")
     return problem.result(
         optimize.root(
@@ -289,7 +288,7 @@ def curve_fit(
         found = value(np.array(p))
         if len(found) != places.size:  # places would leave the rest out
             given = f"{len(found)} values of the model for {places.size} of ydata"
-            raise ShapeError(describe(name, given, "as many are needed", "Give xdata and ydata one length"))
+            raise ShapeError(name, given, "as many are needed", "Give xdata and ydata one length")
         return found[at.astype(int)]
 
     found, covariance, *more = optimize.curve_fit(
@@ -313,7 +312,7 @@ def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
         asked = options.get("nan_policy") is None
     if asked and not all(np.all(np.isfinite(leaf)) for leaf in leaves(xdata) if aval_of(leaf).dtype.kind in "fc"):
         remedy = "Leave those points out, or pass nan_policy='omit'"
-        raise UsageError(describe(name, "NaN or infinite numbers in xdata", "finite ones are needed", remedy))
+        raise UsageError(name, "NaN or infinite numbers in xdata", "finite ones are needed", remedy)
 
 
 def parameter_count(name: str, model: Callable[..., Any]) -> int:
@@ -321,5 +320,5 @@ def parameter_count(name: str, model: Callable[..., Any]) -> int:
     kinds = [p.kind for p in signature(model).parameters.values()]
     if len(kinds) < 2 or inspect.Parameter.VAR_POSITIONAL in kinds:
         given = "a model whose parameters cannot be counted"
-        raise UsageError(describe(name, given, "p0 is needed", "Pass p0, an array or a container"))
+        raise UsageError(name, given, "p0 is needed", "Pass p0, an array or a container")
     return len(kinds) - 1

@@ -15,7 +15,7 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor, raw
 from wengert.creation import tensor
-from wengert.errors import DtypeError, FileFormatError, UsageError, describe, placed
+from wengert.errors import DtypeError, FileFormatError, UsageError, placed
 
 __all__ = ["load", "save"]
 
@@ -79,7 +79,7 @@ def require_file(name: str, file: Any, method: str) -> None:
     """Raise a UsageError unless something is a path or a file."""
     if not isinstance(file, str | os.PathLike) and not callable(getattr(file, method, None)):
         given = f"{shown(file)} for file"
-        raise UsageError(describe(f"optim.{name}", given, "a path or an open binary file is needed", "Pass one"))
+        raise UsageError(f"optim.{name}", given, "a path or an open binary file is needed", "Pass one")
 
 
 def kept_as(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -115,8 +115,7 @@ def children_of(container: Any) -> list[Any]:
 
 def refused(given: str) -> DtypeError:
     """Return the error about what cannot be saved."""
-    needed = "arrays, numbers, strings and containers of them are needed"
-    return DtypeError(describe("optim.save", given, needed, "Convert it"))
+    return DtypeError("optim.save", given, "arrays, numbers, strings and containers of them are needed", "Convert it")
 
 
 def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
@@ -154,7 +153,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
     except DAMAGED as error:
         given = f"a file that cannot be read ({type(error).__name__})"
         needed = "one that wengert.optim.save wrote is needed"
-        raise FileFormatError(describe("optim.load", given, needed, "Save it again")) from error
+        raise FileFormatError("optim.load", given, needed, "Save it again") from error
 
 
 def leaf_of(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
@@ -187,16 +186,14 @@ def fitted(given: list[Any], like: Any) -> Any:
     if len(given) != len(wanted):
         needed = f"{len(wanted)}, as many as `like` has, are needed"
         action = "Pass containers of the structure that was saved"
-        raise UsageError(describe("optim.load", f"a file with {len(given)} leaves", needed, action))
+        raise UsageError("optim.load", f"a file with {len(given)} leaves", needed, action)
     for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
         if np.shape(one) != np.shape(other) or np.asarray(raw(one)).dtype != np.asarray(raw(other)).dtype:
             error = UsageError(
-                describe(
-                    "optim.load",
-                    f"an array of shape {np.shape(one)} and dtype {np.asarray(raw(one)).dtype}",
-                    f"shape {np.shape(other)} and dtype {np.asarray(raw(other)).dtype} are needed, as in `like`",
-                    "Pass containers of the structure that was saved",
-                )
+                "optim.load",
+                f"an array of shape {np.shape(one)} and dtype {np.asarray(raw(one)).dtype}",
+                f"shape {np.shape(other)} and dtype {np.asarray(raw(other)).dtype} are needed, as in `like`",
+                "Pass containers of the structure that was saved",
             )
             raise error if structure is None else placed(error, place_of(like, index, "like"))
     return unflatten(structure, given)

@@ -8,7 +8,7 @@ from typing import Any
 from wengert._otherwise import lacking, telling
 from wengert.core.diagnostics.argument_checks import as_items, shown
 from wengert.core.values.tensor import Tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.optim.rules import Rule, State, require_rule
 from wengert.traces.grad_modes import no_grad
 
@@ -82,7 +82,7 @@ class Optimizer:
         if name in RATES and not hasattr(type(self), name):
             given, needed = f"{name} of an optimizer", "the rule has the rate"
             remedy = 'Write a function of the step, as optim.sgd(lambda step: settings["rate"]), or a schedule'
-            raise UsageError(describe("Optimizer", given, needed, remedy))
+            raise UsageError("Optimizer", given, needed, remedy)
         super().__setattr__(name, value)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -136,4 +136,4 @@ MAKE = "Make them with wengert.tensor(..., requires_grad=True), or use the rule'
 
 def refused(given: str, action: str = MAKE) -> UsageError:
     """Return the error about parameters."""
-    return UsageError(describe("optim.Optimizer", given, "leaf Tensors that require grad are needed", action))
+    return UsageError("optim.Optimizer", given, "leaf Tensors that require grad are needed", action)

@@ -12,7 +12,7 @@ from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import aval_of
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 
 __all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
 
@@ -75,9 +75,8 @@ def first_state(memories: int, parameters: Any) -> State:
     leaves, _ = flatten(parameters)
     for leaf in leaves:
         if aval_of(leaf).dtype.kind in "biu":  # every step would be cut off to an integer
-            given = f"parameters of dtype {aval_of(leaf).dtype}"
             needed = "floats or complex numbers are needed"
-            raise DtypeError(describe("optim", given, needed, "Write them with a point"))
+            raise DtypeError("optim", f"parameters of dtype {aval_of(leaf).dtype}", needed, "Write them with a point")
     return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
 
@@ -116,8 +115,7 @@ def zeros_for(leaf: Any) -> Any:
 def unlike(name: str, given: str) -> UsageError:
     """Return the error about gradients or a state that are not those of the parameters."""
     needed = "gradients and a state of the parameters' containers and shapes are needed"
-    action = "Pass what wengert.grad and init gave for these parameters"
-    return UsageError(describe(f"optim.{name}", given, needed, action))
+    return UsageError(f"optim.{name}", given, needed, "Pass what wengert.grad and init gave for these parameters")
 
 
 def alike(new: Any, old: Any) -> Any:
@@ -137,14 +135,14 @@ def require(name: str, what: str, value: Any, least: float = 0.0, below: float =
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < below:
         allowed = f"{least} or more" if below == np.inf else f"at least {least} and below {below}"
         given = f"{shown(value)} for {what}"
-        raise UsageError(describe(f"optim.{name}", given, f"a number, {allowed}, is needed", "Pass a float"))
+        raise UsageError(f"optim.{name}", given, f"a number, {allowed}, is needed", "Pass a float")
 
 
 def require_rule(name: str, rule: Any) -> None:
     """Raise a UsageError unless something is a rule."""
     if type(rule) is not Rule:
         given = f"{shown(rule)} for rule"
-        raise UsageError(describe(f"optim.{name}", given, "a rule is needed", "Pass wengert.optim.adam(), say"))
+        raise UsageError(f"optim.{name}", given, "a rule is needed", "Pass wengert.optim.adam(), say")
 
 
 @telling(**ELSEWHERE, momentum="optim.momentum(rate, decay)", weight_decay="it into the loss, or use optim.adamw")

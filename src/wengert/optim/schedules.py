@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_items, as_whole
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.optim.rules import require
 
 __all__ = ["cosine", "exponential", "linear", "piecewise", "warmed_up"]
@@ -126,7 +126,7 @@ def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
     if len(values) != len(limits) + 1 or any(a >= b for a, b in pairwise(limits)):
         given = f"{len(values)} rates and bounds {limits!r:.40}"
         needed = "one bound less than rates is needed, increasing"
-        raise UsageError(describe("optim.piecewise", given, needed, "Pass the step at which each later rate begins"))
+        raise UsageError("optim.piecewise", given, needed, "Pass the step at which each later rate begins")
     for rate in values:
         require("piecewise", "a rate", rate)
     return functools.partial(of_a_table, np.array(values, float), np.array(limits))

@@ -11,7 +11,7 @@ from wengert import tree
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.attributes import resemble
 from wengert.support.cached import cached
 from wengert.transforms.jacobian import hessian, hvp, jacobian
@@ -47,8 +47,7 @@ class VectorProblem:
         vector, self.back = tree.raveled(name, "x0", self.example)
         require_real(name, "x0", vector)
         if not vector.size:
-            given = f"{shown(start)} for x0"
-            raise UsageError(describe(name, given, "one number or more is needed", "Pass where to start"))
+            raise UsageError(name, f"{shown(start)} for x0", "one number or more is needed", "Pass where to start")
         self.start: Vector = np.array(vector, dtype=float)
         self.scalar = as_scalar(name, function, self.back)
         self.residuals = as_residuals(name, function, self.back)
@@ -120,7 +119,7 @@ class VectorProblem:
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             needed = "a pair of lowest and highest values is needed, each a number or a container like x0"
             action = "Pass (0.0, upper), say; numpy.inf where there is no bound"
-            raise UsageError(describe(self.name, f"{shown(bounds)} for bounds", needed, action))
+            raise UsageError(self.name, f"{shown(bounds)} for bounds", needed, action)
         return Bounds(self.side(bounds[0]), self.side(bounds[1]))
 
     def are_sides(self, bounds: Any) -> bool:
@@ -137,7 +136,7 @@ class VectorProblem:
             return False
         needed = "what tells whether they are lowest and highest values, or a pair for each number, is needed"
         action = "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples"
-        raise UsageError(describe(self.name, "two arrays for the bounds of two numbers", needed, action))
+        raise UsageError(self.name, "two arrays for the bounds of two numbers", needed, action)
 
     def side(self, limit: Any) -> Vector:
         """Return lowest or highest values as a vector."""
@@ -146,25 +145,14 @@ class VectorProblem:
         if other is None:
             given = given * len(leaves)
         elif other != structure:
-            raise UsageError(
-                describe(
-                    self.name,
-                    "bounds of other containers than x0",
-                    "a pair of lowest and highest values is needed, each a number or a container like x0",
-                    "Build both like x0",
-                )
-            )
+            needed = "a pair of lowest and highest values is needed, each a number or a container like x0"
+            raise UsageError(self.name, "bounds of other containers than x0", needed, "Build both like x0")
         shapes = [(np.shape(x), np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
-        for shape, needed in shapes:
-            if shape not in ((), needed):
-                raise ShapeError(
-                    describe(
-                        self.name,
-                        f"bounds of shape {shape} for x0 of shape {needed}",
-                        "a number or that shape is needed",
-                        "Build them like x0",
-                    )
-                )
+        for shape, wanted in shapes:
+            if shape not in ((), wanted):
+                needed = "a number or that shape is needed"
+                action = "Build them like x0"
+                raise ShapeError(self.name, f"bounds of shape {shape} for x0 of shape {wanted}", needed, action)
         wide = [np.broadcast_to(x, shape) for x, (_, shape) in zip(given, shapes, strict=True)]
         return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
 
@@ -186,7 +174,7 @@ class VectorProblem:
                 return given
             needed = "one without is needed where x0 is not one vector"
             action = "Leave jac out, for derivatives are filled in"
-            raise UsageError(describe(self.name, "a constraint with its own jac", needed, action))
+            raise UsageError(self.name, "a constraint with its own jac", needed, action)
         if isinstance(given, dict) and "fun" in given:
             inner = VectorProblem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
             value, slope = inner.residuals_and_jacobian()
@@ -239,9 +227,8 @@ def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any
     def scalar(vector: Any, *args: Any) -> Any:
         found = require_result(name, function(back(vector), *args))
         if flatten(found)[1] is not None:
-            given = f"a function that returned {shown(found)}"
             remedy = "Return the value alone, and compute the rest from x when that is found"
-            raise UsageError(describe(name, given, "one number is needed", remedy))
+            raise UsageError(name, f"a function that returned {shown(found)}", "one number is needed", remedy)
         return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
 
     return resemble(scalar, function, updated=False)
@@ -265,8 +252,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
 def require_result(name: str, found: Any) -> Any:
     """Return what the user's function returned, which is not None."""
     if found is None:
-        given = "a function that returned None"
-        raise UsageError(describe(name, given, "numbers are needed", "Return what it computes"))
+        raise UsageError(name, "a function that returned None", "numbers are needed", "Return what it computes")
     return found
 
 
@@ -278,7 +264,7 @@ def require_real(name: str, label: str, vector: Any) -> None:
     """
     if vector.dtype.kind == "c":
         action = "Write an array of the real parts and one of the imaginary parts"
-        raise DtypeError(describe(name, f"complex numbers in {label}", "real ones are needed", action))
+        raise DtypeError(name, f"complex numbers in {label}", "real ones are needed", action)
 
 
 def is_traced(value: Any) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wengert._otherwise import lacking
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["Box", "Picture", "Wire"]
 
@@ -111,7 +111,7 @@ class Picture:
         if file.suffix not in (".svg", ".html"):
             given = f"a picture for the file {file.name!r}"
             needed = "a name that ends in .svg or .html is needed"
-            raise UsageError(describe("save", given, needed, "Save it as .svg, and convert that by another program"))
+            raise UsageError("save", given, needed, "Save it as .svg, and convert that by another program")
         file.write_text(self.to_svg() if file.suffix == ".svg" else self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str | None:

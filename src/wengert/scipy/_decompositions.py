@@ -37,9 +37,8 @@ def qr(
     """
     x = matrices("qr", a)
     if mode not in ("full", "r", "economic") or pivoting:
-        given = "pivoting=True" if pivoting else f"mode={mode!r:.40}"
         needed = "'full', 'r' or 'economic' without pivoting is needed"
-        raise UsageError(describe("qr", given, needed, "Use mode='economic'"))
+        raise UsageError("qr", "pivoting=True" if pivoting else f"mode={mode!r:.40}", needed, "Use mode='economic'")
     params = {"mode": "reduced" if mode == "economic" else "complete", "check_finite": bool(check_finite)}
     q, r = apply(orthogonal.scipy_qr, x, **params)
     return (r,) if mode == "r" else (q, r)
@@ -72,7 +71,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     x = square("lu_solve", packed)
     right = system("lu_solve", x.shape[-1], b)
     if trans not in (0, 1, 2):
-        raise UsageError(describe("lu_solve", f"trans={trans!r:.40}", "0, 1 or 2 is needed", "Leave it out"))
+        raise UsageError("lu_solve", f"trans={trans!r:.40}", "0, 1 or 2 is needed", "Leave it out")
     params = {"trans": int(trans), "check_finite": bool(check_finite)}
     return of_columns(lambda y: apply(factors.lu_solve, x, y, array("lu_solve", pivots), **params), right)
 
@@ -123,8 +122,7 @@ def ordinary(name: str, options: dict[str, Any]) -> None:
     """Refuse options that are not at their defaults."""
     for option, value in options.items():
         if value is not None and value is not False:
-            given = f"{option}={value!r:.40}"
-            raise UsageError(describe(name, given, "its default is needed", f"Leave {option} out"))
+            raise UsageError(name, f"{option}={value!r:.40}", "its default is needed", f"Leave {option} out")
 
 
 @implements(scipy.linalg.eigh)
@@ -276,7 +274,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:  # 
     x, y = matrices("orthogonal_procrustes", A), matrices("orthogonal_procrustes", B)
     if x.shape[-2:] != y.shape[-2:]:
         given = f"shapes {x.shape} and {y.shape}"
-        raise ShapeError(describe("orthogonal_procrustes", given, "matrices of one shape are needed", "Reshape them"))
+        raise ShapeError("orthogonal_procrustes", given, "matrices of one shape are needed", "Reshape them")
     u, s, vh = svd(np.matmul(y.mT, np.conjugate(x)).mT, check_finite=check_finite)
     return u @ vh, np.sum(s, axis=-1)
 

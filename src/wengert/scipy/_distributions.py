@@ -20,7 +20,7 @@ from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor, strengthened
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient
 
@@ -200,7 +200,7 @@ class Distribution:
         if method not in self.formulas:
             needed = "one that can be differentiated is needed"
             action = f"Use scipy.stats.{self.name}.{method} on plain arrays"
-            raise UsageError(describe(f"{self.name}.{method}", "a method without a formula", needed, action))
+            raise UsageError(f"{self.name}.{method}", "a method without a formula", needed, action)
         return self.formulas[method]
 
     if not TYPE_CHECKING:  # checkers know the methods
@@ -224,7 +224,7 @@ class Distribution:
         if len(args) > len(names) or found.keys() != set(names) or set(names[: len(args)]) & set(kwds):
             given = f"{len(args)} parameters" + "".join(f", {name}=" for name in kwds)
             needed = f"{', '.join(names)} are needed"
-            raise UsageError(describe(f"{self.name}.{method}", given, needed, "Pass them in this order, or by name"))
+            raise UsageError(f"{self.name}.{method}", given, needed, "Pass them in this order, or by name")
         shapes = numbers(f"{self.name}.{method}", *[found[name] for name in self.shapes])
         return shapes + [number_or_array(f"{self.name}.{method}", found[name]) for name in self.optional]
 
@@ -265,7 +265,7 @@ def require_key(name: str, key: Any) -> None:
     """Raise a UsageError of draws without a key."""
     if key is None:
         needed = "a key of wengert.random is needed"
-        raise UsageError(describe(f"{name}.rvs", "no key", needed, "Pass key=wengert.random.key(seed)"))
+        raise UsageError(f"{name}.rvs", "no key", needed, "Pass key=wengert.random.key(seed)")
 
 
 class Frozen:
@@ -487,10 +487,9 @@ class Discrete(Distribution):
         most = np.ceil(np.max(distribution.isf(1e-12) + 5 * distribution.std() + 30))
         columns = [shape[..., np.newaxis] for shape in shapes]
         if not most < MOST:
-            given = "a distribution over more than 1e8 numbers"
             needed = "a sum that ends is needed"
             action = "Use the entropy of a normal distribution"
-            raise UsageError(describe(f"{self.name}.entropy", given, needed, action))
+            raise UsageError(f"{self.name}.entropy", "a distribution over more than 1e8 numbers", needed, action)
         lower, upper = self.ends(columns)
         points = np.arange(most)
         inside = all_of(points >= lower, points <= upper)

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from wengert.core.diagnostics.argument_checks import as_whole, shown
 from wengert.core.values.dispatch import apply, implements
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.primitives import matrix_equations, matrix_functions
 from wengert.scipy._decompositions import solve
 from wengert.scipy._operands import array, known, of_columns, square, system
@@ -31,8 +31,7 @@ def expm(A: Any) -> Any:  # noqa: N803 - SciPy's name
 def without_error(name: str, disp: Any) -> None:
     """Refuse to return an estimate of the error."""
     if disp is not NOT_GIVEN and not disp:
-        given = "disp=False"
-        raise UsageError(describe(name, given, "the result alone is needed", "Leave it out; SciPy has deprecated it"))
+        raise UsageError(name, "disp=False", "the result alone is needed", "Leave it out; SciPy has deprecated it")
 
 
 @implements(scipy.linalg.logm)
@@ -106,7 +105,7 @@ def equation(name: str, *shapes: tuple[int, ...], fits: bool) -> None:
     """Require matrices whose shapes fit."""
     if not fits:
         given = "shapes " + ", ".join(map(str, shapes))
-        raise ShapeError(describe(name, given, "square matrices that fit that on the right are needed", "Reshape them"))
+        raise ShapeError(name, given, "square matrices that fit that on the right are needed", "Reshape them")
 
 
 @implements(scipy.linalg.solve_sylvester)
@@ -147,12 +146,12 @@ def solve_banded(
     """Return the solution of a system with a banded matrix; see `scipy.linalg.solve_banded`."""
     if np.shape(l_and_u) != (2,):
         given, needed = f"{shown(l_and_u)} as the first argument", "a pair (diagonals below, above) is needed"
-        raise UsageError(describe("solve_banded", given, needed, "Pass it before the diagonals"))
+        raise UsageError("solve_banded", given, needed, "Pass it before the diagonals")
     below, above = (as_whole("solve_banded", "diagonals", count, 0) for count in l_and_u)
     bands = array("solve_banded", ab)
     if bands.ndim < 2 or bands.shape[-2] != below + above + 1:
         given = f"shape {bands.shape} for {below} diagonals below and {above} above"
-        raise ShapeError(describe("solve_banded", given, "a row for each diagonal is needed", "Reshape it"))
+        raise ShapeError("solve_banded", given, "a row for each diagonal is needed", "Reshape it")
     params = {"below": below, "above": above, "check_finite": bool(check_finite)}
     right = system("solve_banded", bands.shape[-1], b)
     return of_columns(lambda y: apply(matrix_equations.solve_banded, bands, y, **params), right)
@@ -221,7 +220,7 @@ def khatri_rao(a: Any, b: Any) -> Any:
     x, y = array("khatri_rao", a), array("khatri_rao", b)
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
         given = f"shapes {x.shape} and {y.shape}"
-        raise ShapeError(describe("khatri_rao", given, "matrices with as many columns are needed", "Reshape them"))
+        raise ShapeError("khatri_rao", given, "matrices with as many columns are needed", "Reshape them")
     products = x[..., :, None, :] * y[..., None, :, :]
     return np.reshape(products, (*products.shape[:-3], -1, x.shape[-1]))
 

@@ -13,7 +13,7 @@ import scipy.stats
 from wengert import random
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.primitives import least_squares
 from wengert.scipy import linalg
 from wengert.scipy._continuous import CONTINUOUS
@@ -170,7 +170,7 @@ class Multinomial(WithProbabilities):
         if not x.ndim or x.shape[-1] != p.shape[-1]:
             given = f"counts of shape {x.shape} and probabilities of shape {p.shape}"
             needed = "as many counts as probabilities are needed"
-            raise ShapeError(describe("multinomial.logpmf", given, needed, "Check the last axis"))
+            raise ShapeError("multinomial.logpmf", given, needed, "Check the last axis")
         inside = all_of(np.all((x >= 0) & (np.floor(x) == x), axis=-1), np.sum(x, axis=-1) == n)
         counts = either(inside[..., np.newaxis] & (x >= 0), x, 0.0)
         found = sp.gammaln(n + 1) + np.sum(sp.xlogy(counts, p) - sp.gammaln(counts + 1), axis=-1)
@@ -206,7 +206,7 @@ def located(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
     centre = np.zeros(dimension) if centre is None else centre
     if matrix.shape != (dimension, dimension) or centre.shape != (dimension,):
         given = f"a location of shape {centre.shape} and a matrix of shape {matrix.shape}"
-        raise ShapeError(describe(name, given, "a vector and a square matrix as large are needed", "Check the shapes"))
+        raise ShapeError(name, given, "a vector and a square matrix as large are needed", "Check the shapes")
     if x is None:
         return [dimension, centre, matrix]
     x = as_tensor(numbers(name, x)[0])
@@ -216,7 +216,7 @@ def located(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
         x = x[:, np.newaxis] if dimension == 1 else x[np.newaxis, :]
     if x.shape[-1] != dimension:
         given = f"points of shape {x.shape} in {dimension} dimensions"
-        raise ShapeError(describe(name, given, "the last axis needs to have one entry each", "Check the shape of x"))
+        raise ShapeError(name, given, "the last axis needs to have one entry each", "Check the shape of x")
     return [dimension, centre, matrix, x - centre]
 
 
@@ -331,7 +331,7 @@ class Wishart(WithDensity):
         (df,) = numbers(f"wishart.{method}", df)
         if is_concrete(df) and np.any(raw(df) <= size - 1):
             given = f"{raw(df)} degrees of freedom"
-            raise UsageError(describe(f"wishart.{method}", given, f"more than {size - 1} are needed", "Check df"))
+            raise UsageError(f"wishart.{method}", given, f"more than {size - 1} are needed", "Check df")
         return [df, matrix, size]
 
     def logpdf(self, x: Any, df: Any, scale: Any) -> Any:
@@ -341,7 +341,7 @@ class Wishart(WithDensity):
         x = x.reshape(size, size, -1) if x.ndim < 3 else x
         if x.shape[:2] != (size, size):
             given = f"matrices of shape {x.shape[:2]}"
-            raise ShapeError(describe("wishart.logpdf", given, f"{size} by {size} is needed", "Check x and scale"))
+            raise ShapeError("wishart.logpdf", given, f"{size} by {size} is needed", "Check x and scale")
         root, log_scale = factor(matrix)
         stack = np.moveaxis(x, -1, 0)
         log_x = 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(stack), axis1=-2, axis2=-1)), axis=-1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.numpy import _matrices
 from wengert.numpy._contractions import array
 
@@ -43,7 +43,7 @@ def system(name: str, rows: int, b: Any) -> Any:
     x = array(name, b)
     if not x.ndim or x.shape[-2 if x.ndim > 1 else 0] != rows:
         needed = "as many elements, or rows, on the right as the matrix has are needed"
-        raise ShapeError(describe(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it"))
+        raise ShapeError(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it")
     return of_lapack(x)
 
 

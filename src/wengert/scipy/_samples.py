@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.scipy._distributions import numbers
 
 __all__ = ["SAMPLES"]
@@ -24,7 +24,7 @@ def require_propagated(name: str, nan_policy: str) -> None:
     """
     if nan_policy != "propagate":
         given, needed = f"nan_policy={nan_policy!r}", "'propagate' is needed"
-        raise UsageError(describe(name, given, needed, "Leave NaN out first, with numpy.where or by indexing"))
+        raise UsageError(name, given, needed, "Leave NaN out first, with numpy.where or by indexing")
 
 
 def zscore(a: Any, axis: Any = 0, ddof: float = 0, nan_policy: str = "propagate") -> Any:
@@ -55,7 +55,7 @@ def entropy(
     """
     require_propagated("entropy", nan_policy)
     if base is not None and base <= 0:
-        raise UsageError(describe("entropy", f"base={base!r}", "a positive number is needed", "Pass 2 for bits"))
+        raise UsageError("entropy", f"base={base!r}", "a positive number is needed", "Pass 2 for bits")
     given = numbers("entropy", pk) if qk is None else np.broadcast_arrays(*numbers("entropy", pk, qk))
     shares = [x / np.sum(x, axis=axis, keepdims=True) for x in given]
     found = np.sum((sp.entr if qk is None else sp.rel_entr)(*shares), axis=axis, keepdims=keepdims)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from wengert.core.values.dispatch import apply, implements
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.primitives import triangular
 from wengert.scipy._operands import array, of_columns, square, system
 
@@ -32,7 +32,7 @@ def solve_triangular(
     x = square("solve_triangular", a)
     if trans not in TRANSPOSES:
         given = f"trans={trans!r:.40}"
-        raise UsageError(describe("solve_triangular", given, "0, 1, 2, 'N', 'T' or 'C' is needed", "Leave it out"))
+        raise UsageError("solve_triangular", given, "0, 1, 2, 'N', 'T' or 'C' is needed", "Leave it out")
     params = {
         "trans": TRANSPOSES[trans],
         "lower": bool(lower),

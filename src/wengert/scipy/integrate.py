@@ -20,7 +20,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._differences import trapezoid
 from wengert.numpy._left_out import named_on_demand
 
@@ -36,9 +36,8 @@ def widths(name: str, y: Any, x: Any, axis: int) -> Any:
     """Return the distances between places of samples along an axis."""
     places: Any = as_tensor(x)
     if places.ndim not in (1, y.ndim) or places.shape[axis if places.ndim > 1 else 0] != y.shape[axis]:
-        given = f"x of shape {places.shape} for samples of shape {y.shape}"
         needed = f"one place for each sample along axis {axis}, or the shape of the samples, is needed"
-        raise ShapeError(describe(name, given, needed, "Reshape x"))
+        raise ShapeError(name, f"x of shape {places.shape} for samples of shape {y.shape}", needed, "Reshape x")
     if places.ndim == 1:
         return np.diff(places).reshape((1,) * axis + (-1,) + (1,) * (y.ndim - axis - 1))
     return np.diff(places, axis=axis)
@@ -71,7 +70,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     at = normalize_axis_index(axis, heights.ndim)
     if not heights.shape[at]:
         given = f"samples of shape {heights.shape}"
-        raise ShapeError(describe("cumulative_trapezoid", given, "a sample at least is needed", "Pass some"))
+        raise ShapeError("cumulative_trapezoid", given, "a sample at least is needed", "Pass some")
     distances = distance("cumulative_trapezoid", dx) if x is None else widths("cumulative_trapezoid", heights, x, at)
     found: Any = np.cumulative_sum(
         distances * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0, axis=at
@@ -79,8 +78,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     if initial is None:
         return found
     if initial != 0:
-        given = f"initial={initial!r}"
-        raise UsageError(describe("cumulative_trapezoid", given, "0 or None is needed", "Add it to the result"))
+        raise UsageError("cumulative_trapezoid", f"initial={initial!r}", "0 or None is needed", "Add it to the result")
     zeros = np.zeros((*found.shape[:at], 1, *found.shape[at + 1 :]), found.dtype)
     return np.concatenate([zeros, found], axis=at)
 
@@ -124,7 +122,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     at = normalize_axis_index(axis, heights.ndim)
     count = heights.shape[at]
     if not count:
-        raise ShapeError(describe("simpson", f"samples of shape {heights.shape}", "a sample is needed", "Pass some"))
+        raise ShapeError("simpson", f"samples of shape {heights.shape}", "a sample is needed", "Pass some")
     h = distance("simpson", dx) if x is None else widths("simpson", heights, x, at).astype(float)
     if count % 2:
         return parabolas(heights, h, at, count - 2)
@@ -158,7 +156,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     intervals = heights.shape[at] - 1
     if intervals < 1 or intervals & (intervals - 1):
         given = f"{intervals + 1} samples along axis {axis}"
-        raise ShapeError(describe("romb", given, "one more than a power of two is needed", "Use simpson"))
+        raise ShapeError("romb", given, "one more than a power of two is needed", "Use simpson")
     h = intervals * distance("romb", dx)
     row = [(np.take(heights, 0, axis=at) + np.take(heights, intervals, axis=at)) / 2.0 * h]
     step = intervals
@@ -191,7 +189,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     low, high = as_tensor(a), as_tensor(b)
     if any(is_concrete(end) and np.any(np.isinf(raw(end))) for end in (low, high)):
         needed, remedy = "finite ones are needed", "Substitute a variable that stays finite, as t / (1 - t)"
-        raise UsageError(describe("fixed_quad", "an infinite limit", needed, remedy))
+        raise UsageError("fixed_quad", "an infinite limit", needed, remedy)
     values = func((high - low) * (places + 1) / 2.0 + low, *args)
     return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
 

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import positive
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import floats, real, slope
 from wengert.primitives import elementwise
@@ -92,8 +92,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     x: Any = real("hardtanh", input)
     low, high = slope("hardtanh", "min_val", min_val, x.shape), slope("hardtanh", "max_val", max_val, x.shape)
     if is_number(low) and is_number(high) and not low <= high:
-        given = f"bounds {low} and {high}"
-        raise UsageError(describe("hardtanh", given, "a lower one first is needed", "Swap them"))
+        raise UsageError("hardtanh", f"bounds {low} and {high}", "a lower one first is needed", "Swap them")
     return np.where(x <= low, low, np.where(x >= high, high, x))
 
 
@@ -318,8 +317,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
         near = np.clip(x, -SATURATED, SATURATED)
         return x * sigmoid(math.sqrt(8 / math.pi) * near * (1 + 0.044715 * (near * near)))  # (1 + tanh) / 2 of half
     if approximate != "none":
-        given = f"approximate={approximate!r}"
-        raise UsageError(describe("gelu", given, "'none' or 'tanh' is needed", "Leave it out"))
+        raise UsageError("gelu", f"approximate={approximate!r}", "'none' or 'tanh' is needed", "Leave it out")
     return 0.5 * x * special.erfc(x * -math.sqrt(0.5))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole, elements, refused, require_flag
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
@@ -49,8 +49,7 @@ def classes(name: str, indices: Any) -> Any:
     """Return integers as a Tensor; truth values or floats are what somebody mistook for classes."""
     x: Any = as_tensor(indices)
     if x.dtype.kind not in "iu":
-        given = f"indices of dtype {x.dtype}"
-        raise DtypeError(describe(name, given, "integers are needed", "Convert them with .astype(int)"))
+        raise DtypeError(name, f"indices of dtype {x.dtype}", "integers are needed", "Convert them with .astype(int)")
     return x
 
 
@@ -112,20 +111,19 @@ def scaled_dot_product_attention(
     if isinstance(is_causal, float) or isinstance(scale, bool):  # what PyTorch has in these places
         given = f"is_causal={is_causal!r} and scale={scale!r}"
         needed = "truth and a number are needed; there is no dropout_p before them"
-        raise UsageError(describe(name, given, needed, "Write is_causal= and scale= by their names"))
+        raise UsageError(name, given, needed, "Write is_causal= and scale= by their names")
     require_flag(name, is_causal=is_causal)
     q, k, v = (real(name, x) for x in (query, key, value))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:
-        given = "a mask and is_causal=True"
-        raise UsageError(describe(name, given, "one of them is needed", "Leave one out"))
+        raise UsageError(name, "a mask and is_causal=True", "one of them is needed", "Leave one out")
     mask = np.tri(*scores.shape[-2:]).astype(bool) if is_causal else attn_mask
     if mask is not None:
         mask = within(name, "attn_mask", mask, scores.shape)
         if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
             given = f"attn_mask of dtype {mask.dtype}"
-            raise DtypeError(describe(name, given, "truth values or floats are needed", "Convert it"))
+            raise DtypeError(name, given, "truth values or floats are needed", "Convert it")
     return np.matmul(softmax(scores) if mask is None else masked_softmax(scores, mask), v)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_staged
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
@@ -29,14 +29,13 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
     if padding == "valid":
         return (0,) * len(spans), (0,) * len(spans)
     if isinstance(padding, str) and padding != "same":
-        needed = "'same', 'valid' or numbers are needed"
-        raise UsageError(describe(name, f"padding={padding!r}", needed, "Pass one of these"))
+        raise UsageError(name, f"padding={padding!r}", "'same', 'valid' or numbers are needed", "Pass one of these")
     if padding != "same":
         found = each(name, "padding", padding, len(spans), 0)
         return found, found
     if max(stride) > 1:
         given = f"padding='same' with stride {stride}"
-        raise UsageError(describe(name, given, "a stride of 1 is needed", "Pass the padding as numbers"))
+        raise UsageError(name, given, "a stride of 1 is needed", "Pass the padding as numbers")
     low = tuple([(span - 1) // 2 for span in spans])
     return low, tuple([span - 1 - a for span, a in zip(spans, low, strict=True)])
 
@@ -45,11 +44,11 @@ def require_channels(name: str, image: Lengths, kernel: Lengths, groups: int, tr
     """Raise a ShapeError unless images have the axes and channels of kernels, in groups."""
     if len(kernel) != len(image):
         needed = f"two axes of channels and {len(image) - 2} of space are needed"
-        raise ShapeError(describe(name, f"kernels of shape {kernel}", needed, "Reshape them"))
+        raise ShapeError(name, f"kernels of shape {kernel}", needed, "Reshape them")
     own, wanted = image[1], kernel[0] if transposed else kernel[1] * groups
     if own != wanted or kernel[0] % groups or own % groups:
         given = f"images with {own} channels and kernels of shape {kernel} in {groups} groups"
-        raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
+        raise ShapeError(name, given, "channels that fit are needed", "Correct the kernels")
 
 
 def places(
@@ -183,7 +182,7 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         cuts, more = each(name, "padding", padding, rank, 0), each(name, "output_padding", output_padding, rank, 0)
         if any(n >= max(step, gap) for n, step, gap in zip(more, steps, gaps, strict=True)):
             given = f"output_padding={output_padding!r} with stride {steps} and dilation {gaps}"
-            raise UsageError(describe(name, given, "less than one of these is needed", "Pad the result instead"))
+            raise UsageError(name, given, "less than one of these is needed", "Pad the result instead")
         low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[-rank:], gaps, cuts, strict=True)])
         high = tuple([a + b for a, b in zip(low, more, strict=True)])
         lengths = tuple([(n - 1) * step + 1 for n, step in zip(x.shape[-rank:], steps, strict=True)])

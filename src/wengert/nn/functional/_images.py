@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 
 __all__ = ["Lengths", "each", "images", "require_room", "spans_of"]
 
@@ -25,7 +25,7 @@ def each(name: str, what: str, value: Any, rank: int, least: int = 1) -> Lengths
         found = ()
     if len(found) != rank or min(found) < least:
         needed = f"one or {rank} integers, {least} or more, are needed"
-        raise UsageError(describe(name, f"{what}={value!r}", needed, "Correct it"))
+        raise UsageError(name, f"{what}={value!r}", needed, "Correct it")
     return found
 
 
@@ -38,7 +38,7 @@ def images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
     if count == rank + 1:
         return x[None], False
     needed = f"(batch, channels) or (channels,) and {rank} axes of space are needed"
-    raise ShapeError(describe(name, f"shape {x.shape}", needed, "Reshape it"))
+    raise ShapeError(name, f"shape {x.shape}", needed, "Reshape it")
 
 
 def spans_of(kernel: Lengths, gaps: Lengths) -> Lengths:
@@ -50,5 +50,4 @@ def require_room(name: str, lengths: Lengths, spans: Lengths) -> None:
     """Raise a ShapeError unless windows fit into images, with what was put around these."""
     if any(n < span for n, span in zip(lengths, spans, strict=True)):
         given = f"windows of {spans} in images of {lengths}, with what is around them"
-        needed = "windows that fit are needed"
-        raise ShapeError(describe(name, given, needed, "Pad the images, or take smaller windows"))
+        raise ShapeError(name, given, "windows that fit are needed", "Pad the images, or take smaller windows")

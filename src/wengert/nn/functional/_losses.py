@@ -35,9 +35,8 @@ CERTAIN = -100.0
 def reduced(name: str, losses: Any, reduction: str) -> Any:
     """Return the mean or sum of losses, or themselves."""
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
-        given = f"reduction={shown(reduction)}"
         remedy = "Pass one of these" if isinstance(reduction, str) else "Write weight=, if that is meant"
-        raise UsageError(describe(name, given, "'mean', 'sum' or 'none' is needed", remedy))
+        raise UsageError(name, f"reduction={shown(reduction)}", "'mean', 'sum' or 'none' is needed", remedy)
     if reduction == "none":
         return losses
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
@@ -57,7 +56,7 @@ def paired(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any
         repeated = len(few) < len(many) and any(b == 1 != a for a, b in both)
         if repeated or any(a != b and 1 not in (a, b) for a, b in both):
             given = f"an input of shape {ours} and a target of shape {theirs}"
-            raise ShapeError(describe(name, given, "one shape is needed", "Write target.reshape(input.shape), say"))
+            raise ShapeError(name, given, "one shape is needed", "Write target.reshape(input.shape), say")
     return x, wanted
 
 
@@ -248,7 +247,7 @@ def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) ->
     if target.shape != shape:
         given = f"a target of shape {target.shape} and dtype {target.dtype}"
         remedy = "Reshape it; integers are classes, other numbers the probabilities of all classes"
-        raise ShapeError(describe(name, given, f"{what} of shape {shape} are needed", remedy))
+        raise ShapeError(name, given, f"{what} of shape {shape} are needed", remedy)
 
 
 @elsewhere
@@ -344,7 +343,7 @@ def cross_entropy(
     else:
         if ignore_index is not None:
             given = f"ignore_index={ignore_index} with a target of dtype {wanted.dtype}"
-            raise UsageError(describe("cross_entropy", given, "classes, as integers, are needed", "Leave it out"))
+            raise UsageError("cross_entropy", given, "classes, as integers, are needed", "Leave it out")
         require_target("cross_entropy", wanted, x.shape, "probabilities")
         counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:

@@ -11,7 +11,7 @@ from wengert import random
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import of_shape, require_setting
@@ -33,7 +33,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
     shape = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
     if not shape or x.shape[x.ndim - len(shape) :] != shape:
         given = f"shape {x.shape} for normalized_shape={shape}"
-        raise ShapeError(describe(name, given, "last axes of these lengths are needed", "Correct one of them"))
+        raise ShapeError(name, given, "last axes of these lengths are needed", "Correct one of them")
     return tuple(range(x.ndim - len(shape), x.ndim))
 
 
@@ -123,9 +123,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     x: Any = as_tensor(input)
     as_whole("group_norm", "num_groups", num_groups, 1)
     if x.ndim < 2 or x.shape[1] % num_groups:
-        given = f"shape {x.shape} for {num_groups} groups"
         needed = "channels, the second axis, that make them are needed"
-        raise ShapeError(describe("group_norm", given, needed, "Correct it"))
+        raise ShapeError("group_norm", f"shape {x.shape} for {num_groups} groups", needed, "Correct it")
     weight, bias = (
         of_shape("group_norm", what, value, x.shape[1:2]) for what, value in (("weight", weight), ("bias", bias))
     )
@@ -146,10 +145,10 @@ def move(running: Any, found: Any, momentum: float) -> None:
     if running is not None:
         if not isinstance(running, np.ndarray | Tensor):
             given, needed = f"running statistics of type {type(running).__name__}", "arrays that can be written to"
-            raise DtypeError(describe("batch_norm", given, f"{needed} are needed", "Make them with np.zeros(channels)"))
+            raise DtypeError("batch_norm", given, f"{needed} are needed", "Make them with np.zeros(channels)")
         if running.dtype.kind not in "fc":  # writing would round every step away
             given = f"running statistics of dtype {running.dtype}"
-            raise DtypeError(describe("batch_norm", given, "floats are needed", "Convert them with .astype(float)"))
+            raise DtypeError("batch_norm", given, "floats are needed", "Convert them with .astype(float)")
         running[...] = (1 - momentum) * running + momentum * stop_gradient(found)
 
 
@@ -190,8 +189,7 @@ def batch_norm(
     """
     x: Any = as_tensor(input)
     if x.ndim < 2:
-        given = f"shape {x.shape}"
-        raise ShapeError(describe("batch_norm", given, "channels, the second axis, are needed", "Reshape it"))
+        raise ShapeError("batch_norm", f"shape {x.shape}", "channels, the second axis, are needed", "Reshape it")
     require_setting("batch_norm", "momentum", momentum, 0, 1)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
@@ -231,10 +229,10 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any = Non
     """
     x: Any = as_tensor(input)
     if not 0 <= p < 1:
-        raise UsageError(describe("dropout", f"p={p}", "a probability less than 1 is needed", "Correct it"))
+        raise UsageError("dropout", f"p={p}", "a probability less than 1 is needed", "Correct it")
     if not training or not p:
         return x
     if key is None:
         action = "Pass key=wengert.random.key(seed), another one for each step"
-        raise UsageError(describe("dropout", "no key", "a key of wengert.random is needed while training", action))
+        raise UsageError("dropout", "no key", "a key of wengert.random is needed while training", action)
     return np.where(random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0)

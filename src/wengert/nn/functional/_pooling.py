@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
@@ -46,7 +46,7 @@ def padded(name: str, padding: Any, kernel: Lengths) -> Lengths:
     found = each(name, "padding", padding, len(kernel), 0)
     if any(2 * n > k for n, k in zip(found, kernel, strict=True)):
         given = f"padding={padding!r} for windows of {kernel}"
-        raise UsageError(describe(name, given, "at most half a window is needed", "Pad the images with numpy.pad"))
+        raise UsageError(name, given, "at most half a window is needed", "Pad the images with numpy.pad")
     return found
 
 

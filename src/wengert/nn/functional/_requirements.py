@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 __all__ = ["floats", "of_shape", "real", "require_setting", "slope", "within"]
 
@@ -18,7 +18,7 @@ def real(name: str, value: Any) -> Any:
     found: Any = as_tensor(value)
     if found.dtype.kind == "c":
         given = f"an array of dtype {found.dtype}"
-        raise DtypeError(describe(name, given, "real numbers are needed", "Pass numpy.abs of it, or real parts"))
+        raise DtypeError(name, given, "real numbers are needed", "Pass numpy.abs of it, or real parts")
     return found
 
 
@@ -34,7 +34,7 @@ def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     found: Any = as_tensor(value)
     if found.shape not in ((), shape):
         given = f"{what} of shape {found.shape}"
-        raise ShapeError(describe(name, given, f"shape {shape}, or one number, is needed", "Reshape it"))
+        raise ShapeError(name, given, f"shape {shape}, or one number, is needed", "Reshape it")
     return found
 
 
@@ -44,7 +44,7 @@ def within(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     lengths = zip(reversed(found.shape), reversed(shape), strict=False)
     if found.ndim > len(shape) or any(ours not in (1, theirs) for ours, theirs in lengths):
         given = f"{what} of shape {found.shape}"
-        raise ShapeError(describe(name, given, f"one that broadcasts to shape {shape} is needed", "Reshape it"))
+        raise ShapeError(name, given, f"one that broadcasts to shape {shape} is needed", "Reshape it")
     return found
 
 
@@ -57,4 +57,4 @@ def require_setting(name: str, what: str, value: Any, least: float, most: float 
     """Raise a UsageError if a number, known while Python runs, is out of a range."""
     if isinstance(value, int | float | np.number) and not least <= value <= most:
         needed = f"a number, {least:g} or more, is needed" if most == np.inf else f"{least:g} to {most:g} is needed"
-        raise UsageError(describe(name, f"{shown(value)} for {what}", needed, "Correct it"))
+        raise UsageError(name, f"{shown(value)} for {what}", needed, "Correct it")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.nn.functional._images import each
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
@@ -109,13 +109,13 @@ def grid_sample(
     if rank not in (2, 3) or places.ndim != x.ndim or places.shape[0] != x.shape[0] or places.shape[-1] != rank:
         given = f"images of shape {x.shape} and a grid of shape {places.shape}"
         needed = "(batch, channels, ...) and (batch, ..., axes of space), 2 or 3, are needed"
-        raise ShapeError(describe("grid_sample", given, needed, "Correct the grid"))
+        raise ShapeError("grid_sample", given, needed, "Correct the grid")
     if mode not in ("bilinear", "nearest") and (mode, rank) != ("bicubic", 2):
         needed = "'bilinear', 'nearest' or, of two axes of space, 'bicubic' is needed"
-        raise UsageError(describe("grid_sample", f"mode={mode!r:.40}", needed, "Pass one of these"))
+        raise UsageError("grid_sample", f"mode={mode!r:.40}", needed, "Pass one of these")
     if padding_mode not in ("zeros", "border", "reflection"):
         needed = "'zeros', 'border' or 'reflection' is needed"
-        raise UsageError(describe("grid_sample", f"padding_mode={padding_mode!r:.40}", needed, "Pass one of these"))
+        raise UsageError("grid_sample", f"padding_mode={padding_mode!r:.40}", needed, "Pass one of these")
     rows = []
     for axis, n in enumerate(x.shape[2:]):
         turned = places[..., rank - 1 - axis]
@@ -199,21 +199,20 @@ def interpolate(
     known = {**LINEAR, "bicubic": 2}
     if mode not in ("nearest", "nearest-exact", *known):
         needed = f"one of nearest, nearest-exact, {', '.join(known)} is needed"
-        raise UsageError(describe("interpolate", f"mode={mode!r:.40}", needed, "Pass one of them"))
+        raise UsageError("interpolate", f"mode={mode!r:.40}", needed, "Pass one of them")
     if rank < 1 or known.get(mode, rank) != rank:
-        given = f"images of shape {x.shape} with mode={mode!r}"
         needed = f"(batch, channels) and {known.get(mode, 'some')} axes of space are needed"
-        raise ShapeError(describe("interpolate", given, needed, "Reshape them"))
+        raise ShapeError("interpolate", f"images of shape {x.shape} with mode={mode!r}", needed, "Reshape them")
     if (size is None) == (scale_factor is None):
         given = f"size={size} and scale_factor={scale_factor}"
-        raise UsageError(describe("interpolate", given, "one of them is needed", "Pass one"))
+        raise UsageError("interpolate", given, "one of them is needed", "Pass one")
     inner = x.shape[2:]
     if size is None:
         factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * rank
         if len(factors) != rank or not all(1 <= n * f < math.inf for n, f in zip(inner, factors, strict=True)):
             given = f"scale_factor={scale_factor!r:.40} for axes of lengths {inner}"
             needed = f"one or {rank} factors that leave an element of each are needed"
-            raise UsageError(describe("interpolate", given, needed, "Correct it"))
+            raise UsageError("interpolate", given, needed, "Correct it")
         lengths = tuple([math.floor(n * factor) for n, factor in zip(inner, factors, strict=True)])
     else:
         factors, lengths = [None] * rank, each("interpolate", "size", size, rank)

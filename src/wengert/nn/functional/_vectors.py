@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import of_shape, real, require_setting
@@ -36,7 +36,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     rows: Any = as_tensor(weight)
     if rows.ndim != 2:
         given = f"weight of shape {rows.shape}"
-        raise ShapeError(describe("linear", given, "a matrix is needed", "Call vmap for several, or numpy.matmul"))
+        raise ShapeError("linear", given, "a matrix is needed", "Call vmap for several, or numpy.matmul")
     found: Any = np.matmul(as_tensor(input), rows.T)
     return found if bias is None else found + of_shape("linear", "bias", bias, found.shape[-1:])
 

@@ -66,7 +66,7 @@ def knots_of(name: str, value: Any, k: int) -> Any:
     t = numbers(value)
     if k < 0 or t.dtype.kind == "c" or t.ndim != 1 or t.shape[0] < 2 * k + 2:
         given = f"knots of shape {t.shape} and dtype {t.dtype} for degree {k}"
-        raise ShapeError(describe(name, given, f"a row of {max(2 * k + 2, 2)} or more is needed", "Correct them"))
+        raise ShapeError(name, given, f"a row of {max(2 * k + 2, 2)} or more is needed", "Correct them")
     if is_concrete(t):
         known = np.asarray(raw(t))
         if np.any(np.diff(known) < 0) or not np.all(np.isfinite(known)) or not known[k] < known[-k - 1]:
@@ -118,7 +118,7 @@ class BSpline:
         self.c = np.moveaxis(found, self.axis, 0)
         if self.c.shape[0] < self.count:
             given = f"{self.c.shape[0]} coefficients for {self.t.shape[0]} knots and degree {self.k}"
-            raise ShapeError(describe("BSpline", given, f"{self.count} are needed", "Correct them"))
+            raise ShapeError("BSpline", given, f"{self.count} are needed", "Correct them")
         self.extrapolate = beyond_ends(extrapolate)
 
     @classmethod
@@ -163,7 +163,7 @@ class BSpline:
             return self.antiderivative(-nu)
         if nu > self.k:
             given = f"derivative {nu} of a spline of degree {self.k}"
-            raise UsageError(describe("BSpline.derivative", given, f"one up to {self.k} is needed", "It is zero"))
+            raise UsageError("BSpline.derivative", given, f"one up to {self.k} is needed", "It is zero")
         t, c, k = self.t, self.c[: self.count], self.k
         for _ in range(nu):
             c = np.diff(c, axis=0) * k / beside(t[k + 1 : -1] - t[1 : -k - 1], c)

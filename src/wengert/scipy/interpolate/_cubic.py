@@ -29,7 +29,7 @@ def hermite(x: Any, y: Any, slopes: Any) -> Any:
 def require_real(name: str, y: Any) -> None:
     """Raise a DtypeError of complex samples, which have no order."""
     if y.dtype.kind == "c":
-        raise DtypeError(describe(name, "complex samples", "real ones are needed", "Pass the real and imaginary parts"))
+        raise DtypeError(name, "complex samples", "real ones are needed", "Pass the real and imaginary parts")
 
 
 class CubicHermiteSpline(PPoly):
@@ -173,7 +173,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
         if method not in ("akima", "makima"):
             given = f"method={method!r:.40}"
-            raise UsageError(describe("Akima1DInterpolator", given, "'akima' or 'makima' is needed", "Leave it out"))
+            raise UsageError("Akima1DInterpolator", given, "'akima' or 'makima' is needed", "Leave it out")
         self.x = increasing("Akima1DInterpolator", x)
         heights, self.axis = finite_samples("Akima1DInterpolator", "y", y, axis, self.x.shape[0])
         require_real("Akima1DInterpolator", heights)
@@ -199,9 +199,9 @@ def condition_of(given: Any, shape: tuple[int, ...]) -> Condition:
         if value.shape == shape:
             return given[0], value
         text = f"a derivative of shape {value.shape} at an end"
-        raise ShapeError(describe("CubicSpline", text, f"the shape of a sample, {shape}, is needed", "Reshape it"))
+        raise ShapeError("CubicSpline", text, f"the shape of a sample, {shape}, is needed", "Reshape it")
     needed = "'not-a-knot', 'periodic', 'clamped', 'natural' or (1 or 2, value) is needed for each end"
-    raise UsageError(describe("CubicSpline", f"bc_type with {given!r:.40}", needed, "Pass one of them"))
+    raise UsageError("CubicSpline", f"bc_type with {given!r:.40}", needed, "Pass one of them")
 
 
 def conditions_of(bc_type: Any, y: Any) -> list[Condition]:
@@ -209,7 +209,7 @@ def conditions_of(bc_type: Any, y: Any) -> list[Condition]:
     ends = (bc_type, bc_type) if isinstance(bc_type, str) else tuple(bc_type)
     if len(ends) != 2 or (not isinstance(bc_type, str) and any(isinstance(e, str) and e == "periodic" for e in ends)):
         needed = "a condition for each end, or 'periodic' for both, is needed"
-        raise UsageError(describe("CubicSpline", f"bc_type={bc_type!r:.40}", needed, "Pass bc_type='periodic'"))
+        raise UsageError("CubicSpline", f"bc_type={bc_type!r:.40}", needed, "Pass bc_type='periodic'")
     found = [condition_of(end, y.shape[1:]) for end in ends]
     if found[0] == "periodic" and is_concrete(y):
         first, last = np.asarray(raw(y[0])), np.asarray(raw(y[-1]))

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_one_number, require_real, shown
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
@@ -22,7 +22,7 @@ def spline_of(tck: Any) -> BSpline:
         return tck
     if not isinstance(tck, tuple | list) or len(tck) != 3:
         given = f"{shown(tck)} as a spline"
-        raise UsageError(describe("tck", given, "knots, coefficients and degree are needed", "Pass what splrep gives"))
+        raise UsageError("tck", given, "knots, coefficients and degree are needed", "Pass what splrep gives")
     return BSpline(*tck)
 
 
@@ -30,7 +30,7 @@ def through(name: str, x: Any, y: Any, k: Any) -> BSpline:
     """Return the spline of a degree from 1 to 5 through real samples."""
     degree = as_whole(name, "k", k, 1)
     if degree > 5:
-        raise UsageError(describe(name, f"k={k}", "a degree from 1 to 5 is needed", "Use make_interp_spline"))
+        raise UsageError(name, f"k={k}", "a degree from 1 to 5 is needed", "Use make_interp_spline")
     heights = numbers(y)
     require_real(name, "samples", heights.dtype)
     return make_interp_spline(x, heights, degree, check_finite=False)
@@ -86,7 +86,7 @@ def splrep(
     for name, value in {**given, "full_output": full_output or None}.items():
         if value is not None:
             text = f"{name}={value!r:.40}"
-            raise UsageError(describe("splrep", text, "its default is needed", "Use make_interp_spline"))
+            raise UsageError("splrep", text, "its default is needed", "Use make_interp_spline")
     return padded(through("splrep", x, y, k))
 
 
@@ -109,7 +109,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     der = as_whole("splev", "der", der, 0)
     first, last = spline.t[spline.k], spline.t[spline.count]
     if ext not in (0, 1, 2, 3):
-        raise UsageError(describe("splev", f"ext={ext!r:.40}", "0, 1, 2 or 3 is needed", "Leave it out"))
+        raise UsageError("splev", f"ext={ext!r:.40}", "0, 1, 2 or 3 is needed", "Leave it out")
     if ext == 2:
         places = required_within("splev", places, first, last)
     if ext == 3:
@@ -133,7 +133,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     """
     if full_output:
         given = f"full_output={full_output!r:.40}"
-        raise UsageError(describe("splint", given, "0 is needed", "Use BSpline.basis_element for B-splines"))
+        raise UsageError("splint", given, "0 is needed", "Use BSpline.basis_element for B-splines")
     return spline_of(tck).integrate(a, b, extrapolate=False)
 
 
@@ -190,8 +190,7 @@ class InterpolatedUnivariateSpline:
         check_finite: bool = False,
     ) -> None:
         if w is not None or any(end is not None for end in bbox):
-            given = "weights or bounds"
-            raise UsageError(describe("InterpolatedUnivariateSpline", given, "none are needed", "Leave them out"))
+            raise UsageError("InterpolatedUnivariateSpline", "weights or bounds", "none are needed", "Leave them out")
         self.spline = through("InterpolatedUnivariateSpline", x, y, k)
         self.ext = self.EXT.index(ext) if ext in self.EXT else ext
 

@@ -12,7 +12,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import require_callable, require_one_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.scipy.interpolate._bsplines import BSpline, basis
 from wengert.scipy.interpolate._cubic import PchipInterpolator
 from wengert.scipy.interpolate._piecewise import power_sum
@@ -28,8 +28,7 @@ METHODS = ("linear", "nearest", "pchip", *DEGREES)
 def require_method(name: str, method: Any) -> None:
     """Raise a UsageError of a method that is unknown."""
     if method not in METHODS:
-        needed = f"one of {', '.join(METHODS)} is needed"
-        raise UsageError(describe(name, f"method={method!r:.40}", needed, "Pass one of them"))
+        raise UsageError(name, f"method={method!r:.40}", f"one of {', '.join(METHODS)} is needed", "Pass one of them")
 
 
 def coordinates(name: str, xi: Any, rank: int) -> Any:
@@ -43,7 +42,7 @@ def coordinates(name: str, xi: Any, rank: int) -> Any:
         found = found.reshape(-1, rank) if found.ndim == 1 and found.shape[0] % rank == 0 else found
     if not found.ndim or found.shape[-1] != rank:
         given = f"places of shape {found.shape} on a grid with {rank} axes"
-        raise ShapeError(describe(name, given, "a coordinate for each axis is needed", "Transpose them"))
+        raise ShapeError(name, given, "a coordinate for each axis is needed", "Transpose them")
     return found
 
 
@@ -89,7 +88,7 @@ class RegularGridInterpolator:
         rows = [numbers(p) for p in points]
         if [p.shape for p in rows] != [(n,) for n in heights.shape[: len(rows)]]:
             given = f"places of shapes {[p.shape for p in rows]} for samples of shape {heights.shape}"
-            raise ShapeError(describe(name, given, "a row for each axis is needed", "Correct them"))
+            raise ShapeError(name, given, "a row for each axis is needed", "Correct them")
         grid = []
         for axis, p in enumerate(rows):
             if p.shape[0] > 1 and is_concrete(p) and np.all(np.diff(np.asarray(raw(p))) < 0):
@@ -113,7 +112,7 @@ class RegularGridInterpolator:
         name, chosen = "RegularGridInterpolator", self.method if method is None else method
         require_method(name, chosen)
         if nu is not None and chosen not in DEGREES:
-            raise UsageError(describe(name, f"nu={nu} with method={chosen!r}", "a spline is needed", "Use wengert.jvp"))
+            raise UsageError(name, f"nu={nu} with method={chosen!r}", "a spline is needed", "Use wengert.jvp")
         rank = len(self.grid)
         places = coordinates(name, xi, rank)
         rows = [places[..., i] for i in range(rank)]
@@ -240,7 +239,7 @@ def interpn(
     chosen = "cubic" if method == "splinef2d" else method
     if method == "splinef2d" and (len(points) != 2 or np.ndim(values) != 2):
         given = f"method='splinef2d' for samples with {np.ndim(values)} axes"
-        raise UsageError(describe("interpn", given, "two are needed", "Pass method='cubic'"))
+        raise UsageError("interpn", given, "two are needed", "Pass method='cubic'")
     require_method("interpn", chosen)
     return RegularGridInterpolator(points, values, chosen, bounds_error, fill_value)(xi)
 
@@ -282,12 +281,11 @@ class RectBivariateSpline:
     ) -> None:
         name = "RectBivariateSpline"
         if s or any(end is not None for end in bbox):
-            needed = "a spline through all samples is needed"
-            raise UsageError(describe(name, "bounds, or smoothing", needed, "Leave them out"))
+            raise UsageError(name, "bounds, or smoothing", "a spline through all samples is needed", "Leave them out")
         grid, heights = (increasing(name, x), increasing(name, y)), numbers(z)
         if heights.shape != tuple(p.shape[0] for p in grid):
             given = f"samples of shape {heights.shape} for {grid[0].shape[0]} and {grid[1].shape[0]} places"
-            raise ShapeError(describe(name, given, "one for each pair is needed", "Transpose them"))
+            raise ShapeError(name, given, "one for each pair is needed", "Transpose them")
         self.spline = TensorSpline.through(grid, heights, (kx, ky))
         self.degrees = kx, ky
 

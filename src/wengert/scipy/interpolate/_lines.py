@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.scipy.interpolate._samples import beside, rearranged, required_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
@@ -64,7 +64,7 @@ class interp1d:  # noqa: N801 - SciPy's name
         self.axis = normalize_axis_index(axis, heights.ndim)
         if places.ndim != 1 or heights.shape[self.axis] != places.shape[0]:
             given = f"places of shape {places.shape} for samples of shape {heights.shape}"
-            raise ShapeError(describe("interp1d", given, f"one for each along axis {axis} is needed", "Correct them"))
+            raise ShapeError("interp1d", given, f"one for each along axis {axis} is needed", "Correct them")
         heights = heights if heights.dtype.kind in "fc" else heights.astype(float)
         moved: Any = np.moveaxis(heights, self.axis, 0)
         if not assume_sorted and not (is_concrete(places) and np.all(np.diff(np.asarray(raw(places))) >= 0)):
@@ -75,17 +75,17 @@ class interp1d:  # noqa: N801 - SciPy's name
         if self.degree is None and kind not in ("linear", *STEPS):
             known = ", ".join(["linear", *STEPS, *DEGREES])
             needed = f"one of {known}, or a degree, is needed"
-            raise UsageError(describe("interp1d", f"kind={kind!r:.40}", needed, "Pass one of them"))
+            raise UsageError("interp1d", f"kind={kind!r:.40}", needed, "Pass one of them")
         if places.shape[0] < (self.degree or 0) + 1:
             given = f"{places.shape[0]} samples for kind={kind!r:.40}"
-            raise ShapeError(describe("interp1d", given, f"{(self.degree or 0) + 1} are needed", "Pass more"))
+            raise ShapeError("interp1d", given, f"{(self.degree or 0) + 1} are needed", "Pass more")
         self.spline = (
             None if self.degree is None else make_interp_spline(places, moved, self.degree, check_finite=False)
         )
         self.fill_value = fill_value
         if is_extrapolated(fill_value) and bounds_error:
             given = "bounds_error=True and fill_value='extrapolate'"
-            raise UsageError(describe("interp1d", given, "one of them is needed", "Leave one out"))
+            raise UsageError("interp1d", given, "one of them is needed", "Leave one out")
         self.bounds_error = not is_extrapolated(fill_value) if bounds_error is None else bounds_error
 
     def __call__(self, x: Any) -> Any:

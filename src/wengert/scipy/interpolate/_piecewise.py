@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from wengert.core.values.plain_functions import by_arrays
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, monotone, numbers, places_of, rearranged
 
 __all__ = ["PPoly", "power_sum"]
@@ -73,7 +73,7 @@ class PPoly:
             found = np.moveaxis(found, (axis, axis + 1), (0, 1))
         if found.ndim < 2 or not found.shape[0] or found.shape[1] != self.x.shape[0] - 1:
             given = f"coefficients of shape {found.shape} for {self.x.shape[0] - 1} intervals"
-            raise ShapeError(describe("PPoly", given, "powers, then as many intervals, are needed", "Transpose them"))
+            raise ShapeError("PPoly", given, "powers, then as many intervals, are needed", "Transpose them")
         self.c = found
         self.extrapolate = beyond_ends(extrapolate)
         self.axis = axis

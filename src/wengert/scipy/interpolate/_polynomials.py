@@ -18,7 +18,7 @@ def places_of(name: str, value: Any) -> Any:
     """Return places in one row."""
     x = numbers(value)
     if x.ndim != 1 or not x.shape[0]:
-        raise ShapeError(describe(name, f"places of shape {x.shape}", "a row of them is needed", "Reshape them"))
+        raise ShapeError(name, f"places of shape {x.shape}", "a row of them is needed", "Reshape them")
     return x
 
 
@@ -49,8 +49,7 @@ class BarycentricInterpolator:
         self.wi = self.weights() if wi is None else numbers(wi)
         if self.wi.shape != self.xi.shape:
             given = f"wi of shape {self.wi.shape} for places of shape {self.xi.shape}"
-            needed = "a weight for each place is needed"
-            raise ShapeError(describe("BarycentricInterpolator", given, needed, "Leave wi out"))
+            raise ShapeError("BarycentricInterpolator", given, "a weight for each place is needed", "Leave wi out")
         self.axis = axis
         self.yi: Any = None
         self.set_yi(yi, axis)

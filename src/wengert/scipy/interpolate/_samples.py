@@ -47,7 +47,7 @@ def increasing(name: str, value: Any, least: int = 2) -> Any:
     x = numbers(value)
     if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < least:
         given = f"places of shape {x.shape} and dtype {x.dtype}"
-        raise ShapeError(describe(name, given, f"a row of {least} real numbers or more is needed", "Correct them"))
+        raise ShapeError(name, given, f"a row of {least} real numbers or more is needed", "Correct them")
     if is_concrete(x):
         places = np.asarray(raw(x))
         if not (np.all(np.diff(places) > 0) and np.all(np.isfinite(places))):
@@ -61,7 +61,7 @@ def monotone(name: str, value: Any) -> tuple[Any, Any]:
     x = numbers(value)
     if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < 2:
         given = f"places of shape {x.shape} and dtype {x.dtype}"
-        raise ShapeError(describe(name, given, "a row of 2 real numbers or more is needed", "Correct them"))
+        raise ShapeError(name, given, "a row of 2 real numbers or more is needed", "Correct them")
     if not is_concrete(x):
         return x, np.where(x[-1] < x[0], -1.0, 1.0)
     steps = np.diff(np.asarray(raw(x)))
@@ -85,7 +85,7 @@ def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
     at = normalize_axis_index(axis, y.ndim)
     if y.shape[at] != count:
         given = f"{count} places for samples of shape {y.shape}"
-        raise ShapeError(describe(name, given, f"as many samples along axis {axis} are needed", "Correct one of them"))
+        raise ShapeError(name, given, f"as many samples along axis {axis} are needed", "Correct one of them")
     return np.moveaxis(y, at, 0), at
 
 

@@ -54,7 +54,7 @@ def derivatives_of(condition: Any, shape: tuple[int, ...]) -> Conditions:
         orders = {"clamped": 1, "natural": 2}
         if condition not in orders:
             needed = "'not-a-knot', 'periodic', 'clamped', 'natural' or pairs of orders and values are needed"
-            raise UsageError(describe("make_interp_spline", f"bc_type with {condition!r:.40}", needed, "Pass these"))
+            raise UsageError("make_interp_spline", f"bc_type with {condition!r:.40}", needed, "Pass these")
         return [(orders[condition], np.zeros(shape))]
     return [(operator.index(order), np.broadcast_to(numbers(value), shape)) for order, value in condition]
 
@@ -92,7 +92,7 @@ def make_interp_spline(
     if k < 2 and t is None:
         if ends != (None, None):
             given = f"bc_type={bc_type!r:.40} with degree {k}"
-            raise UsageError(describe("make_interp_spline", given, "no condition is needed", "Leave it out"))
+            raise UsageError("make_interp_spline", given, "no condition is needed", "Leave it out")
         knots = np.concatenate([*[places[:1]] * k, places, places[-1:]])
         return BSpline.construct_fast(knots, heights, k, axis=at)
     if periodic:
@@ -102,7 +102,7 @@ def make_interp_spline(
     elif ends == (None, None):
         if places.shape[0] <= k:
             given = f"{places.shape[0]} samples for degree {k}"
-            raise ShapeError(describe("make_interp_spline", given, f"{k + 1} are needed", "Choose a lower degree"))
+            raise ShapeError("make_interp_spline", given, f"{k + 1} are needed", "Choose a lower degree")
         knots = not_a_knot(places, k)
     else:
         knots = np.concatenate([*[places[:1]] * k, places, *[places[-1:]] * k])
@@ -111,7 +111,7 @@ def make_interp_spline(
     if count != wanted:
         given = f"{len(left)} and {len(right)} derivatives at the ends"
         needed = f"{wanted - places.shape[0]} together are needed"
-        raise ShapeError(describe("make_interp_spline", given, needed, "Correct bc_type or t"))
+        raise ShapeError("make_interp_spline", given, needed, "Correct bc_type or t")
     return BSpline.construct_fast(knots, coefficients(knots, k, places, heights, left, right), k, axis=at)
 
 
@@ -191,8 +191,7 @@ def make_lsq_spline(
     """
     k = as_whole("make_lsq_spline", "k", k, 0)
     if method not in ("qr", "norm-eq"):
-        given = f"method={method!r:.40}"
-        raise UsageError(describe("make_lsq_spline", given, "'qr' or 'norm-eq' is needed", "Leave it out"))
+        raise UsageError("make_lsq_spline", f"method={method!r:.40}", "'qr' or 'norm-eq' is needed", "Leave it out")
     places = increasing("make_lsq_spline", x, 1)
     heights, at = samples("make_lsq_spline", y, axis, places.shape[0])
     if check_finite:
@@ -202,7 +201,7 @@ def make_lsq_spline(
     places = required_within("make_lsq_spline", places, knots[k], knots[count])
     if places.shape[0] < count:
         given = f"{places.shape[0]} samples for {count} coefficients"
-        raise ShapeError(describe("make_lsq_spline", given, "as many are needed", "Pass fewer knots"))
+        raise ShapeError("make_lsq_spline", given, "as many are needed", "Pass fewer knots")
     left = interval(knots, places, k, count - 1)
     weights = np.ones(places.shape) if w is None else numbers(w)
     matrix = dense(basis(knots, k, places, left), left - k, count) * weights[:, None]

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert.core.diagnostics.argument_checks import as_whole, require_one_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.primitives.convolution import correlation
 from wengert.transforms.reverse import stop_gradient
 
@@ -50,15 +50,15 @@ def correlated(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequenc
     """Return the correlation of an image with weights, whose centers are moved by the origins."""
     if mode not in PADDING:
         known = ", ".join(PADDING)
-        raise UsageError(describe(name, f"mode={mode!r}", f"one of {known} is needed", "Pass one of them"))
+        raise UsageError(name, f"mode={mode!r}", f"one of {known} is needed", "Pass one of them")
     if w.ndim != x.ndim:
         given = f"weights with {w.ndim} axes for an image with {x.ndim}"
-        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape the weights"))
+        raise ShapeError(name, given, "as many axes are needed", "Reshape the weights")
     require_one_number(name, "cval", cval, real=x.dtype.kind != "c")
     low = [n // 2 + a for n, a in zip(w.shape, origins, strict=True)]
     if any(not 0 <= a < n for a, n in zip(low, w.shape, strict=True)):
         given = f"origin {tuple(origins)} for weights of shape {w.shape}"
-        raise UsageError(describe(name, given, "a center inside of the weights is needed", "Correct it"))
+        raise UsageError(name, given, "a center inside of the weights is needed", "Correct it")
     options: dict[str, Any] = {"constant_values": cval} if PADDING[mode] == "constant" else {}
     width = [(a, n - 1 - a) for a, n in zip(low, w.shape, strict=True)]
     around: Any = PADDING[mode]
@@ -125,7 +125,7 @@ def along(name: str, x: Any, weights: Any, axis: int, mode: str, cval: Any, orig
     at = normalize_axis_index(axis, x.ndim)
     w = as_tensor(weights)
     if w.ndim != 1:
-        raise ShapeError(describe(name, f"weights of shape {w.shape}", "one row is needed", "Reshape them"))
+        raise ShapeError(name, f"weights of shape {w.shape}", "one row is needed", "Reshape them")
     kernel = w.reshape((1,) * at + (-1,) + (1,) * (x.ndim - at - 1))
     return correlated(name, x, kernel, mode, cval, [origin if i == at else 0 for i in range(x.ndim)])
 
@@ -197,7 +197,7 @@ def gaussian_filter1d(
     known: Any = stop_gradient(sigma)
     if is_concrete(known) and not 0 <= float(np.asarray(known)) < np.inf:
         given = f"sigma={float(np.asarray(known))}"
-        raise UsageError(describe("gaussian_filter", given, "a finite number, 0 or more, is needed", "Correct it"))
+        raise UsageError("gaussian_filter", given, "a finite number, 0 or more, is needed", "Correct it")
     width = int(truncate * float(np.asarray(known)) + 0.5) if radius is None else radius
     width, order = as_whole("gaussian_filter", "radius", width, 0), as_whole("gaussian_filter", "order", order, 0)
     weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
@@ -269,7 +269,7 @@ def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any =
     settings = [each(value, x.ndim) for value in (size, mode, origin)]
     if any(len(values) != x.ndim for values in settings):
         given = f"size={size!r:.40}, mode={mode!r:.40} and origin={origin!r:.40} for an image with {x.ndim} axes"
-        raise ShapeError(describe("uniform_filter", given, "one for each axis is needed", "Or pass one for all"))
+        raise ShapeError("uniform_filter", given, "one for each axis is needed", "Or pass one for all")
     for axis, length, around, center in zip(range(x.ndim), *settings, strict=True):
         x = uniform_filter1d(x, length, axis, around, cval, center) if length > 1 else x
     return x
@@ -311,7 +311,7 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(describe("laplace", "an image without axes", "one axis at least is needed", "Reshape it"))
+        raise ShapeError("laplace", "an image without axes", "one axis at least is needed", "Reshape it")
     parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
 
@@ -320,7 +320,7 @@ def chosen_axes(name: str, axes: Any, rank: int) -> tuple[int, ...]:
     """Return axes counted from 0, all if they are not given."""
     chosen = tuple(range(rank)) if axes is None else normalize_axis_tuple(axes, rank)
     if not chosen:
-        raise UsageError(describe(name, "no axes", "one at least is needed", "Leave axes out for all"))
+        raise UsageError(name, "no axes", "one at least is needed", "Leave axes out for all")
     return chosen
 
 

@@ -21,7 +21,7 @@ from wengert.core.diagnostics.argument_checks import (
 )
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a meaning for Tensors
 from wengert.scipy.ndimage._filters import each
 from wengert.scipy.ndimage._splines import BEYOND, between, coefficients, prepared
@@ -32,19 +32,17 @@ __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "spline_fil
 def image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any = 0.0, least: int = 0) -> Any:
     """Return an image, after it was looked whether the degree, the mode, the dtype and the value are usable."""
     if order not in range(least, 6):
-        needed = f"a degree from {least} to 5 is needed"
-        raise UsageError(describe(name, f"order={order!r:.40}", needed, "Pass one of them"))
+        raise UsageError(name, f"order={order!r:.40}", f"a degree from {least} to 5 is needed", "Pass one of them")
     if mode not in BEYOND:
-        needed = f"one of {', '.join(BEYOND)} is needed"
-        raise UsageError(describe(name, f"mode={mode!r:.40}", needed, "Pass one of them"))
+        raise UsageError(name, f"mode={mode!r:.40}", f"one of {', '.join(BEYOND)} is needed", "Pass one of them")
     x: Any = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(describe(name, "an image without axes", "one axis at least is needed", "Reshape it"))
+        raise ShapeError(name, "an image without axes", "one axis at least is needed", "Reshape it")
     require_one_number(name, "cval", cval, real=x.dtype.kind != "c")
     if isinstance(output, Tensor):
-        raise DtypeError(describe(name, "a Tensor for output", "a dtype is needed", "Use the result"))
+        raise DtypeError(name, "a Tensor for output", "a dtype is needed", "Use the result")
     if output is not None and as_dtype(name, output).kind not in "biufc":
-        raise DtypeError(describe(name, f"output={output!r:.40}", "a numeric dtype is needed", "Leave it out"))
+        raise DtypeError(name, f"output={output!r:.40}", "a numeric dtype is needed", "Leave it out")
     return x
 
 
@@ -54,7 +52,7 @@ def each_real(name: str, what: str, value: Any, count: int) -> Any:
     require_real(name, what, x.dtype)
     if x.shape not in ((), (count,)):
         needed = f"a number, or {count} of them, one for each axis, are needed"
-        raise ShapeError(describe(name, f"{what} of shape {x.shape}", needed, "Correct it"))
+        raise ShapeError(name, f"{what} of shape {x.shape}", needed, "Correct it")
     return np.broadcast_to(x.astype(float), (count,))
 
 
@@ -148,13 +146,13 @@ def map_coordinates(
     x = image("map_coordinates", input, order, mode, output, cval)
     if not x.size:
         given = f"an image of shape {x.shape}"
-        raise ShapeError(describe("map_coordinates", given, "one element at least is needed", "Correct it"))
+        raise ShapeError("map_coordinates", given, "one element at least is needed", "Correct it")
     places: Any = as_tensor(coordinates)
     require_real("map_coordinates", "coordinates", places.dtype)
     if places.ndim < 2 or len(places) != x.ndim:
         given = f"coordinates of shape {places.shape} for an image with {x.ndim} axes"
         needed = "a row for each axis is needed"
-        raise ShapeError(describe("map_coordinates", given, needed, "Transpose them, or write a place as [[i], [j]]"))
+        raise ShapeError("map_coordinates", given, needed, "Transpose them, or write a place as [[i], [j]]")
     places = places.astype(float)
     kind = BEYOND[mode]
     ready, pad = prepared(x, range(x.ndim), order, kind, cval, prefilter)
@@ -204,11 +202,11 @@ def affine_transform(
         last = None if elements(m) is None else elements(m)[x.ndim :]
         if last is not None and not np.array_equal(last, np.eye(x.ndim + 1)[x.ndim : m.shape[0]]):
             given = f"a matrix of homogeneous coordinates whose last row is {last[0].tolist()}"
-            raise UsageError(describe("affine_transform", given, "0, ..., 0, 1 is needed there", "Leave the row out"))
+            raise UsageError("affine_transform", given, "0, ..., 0, 1 is needed there", "Leave the row out")
         m, start = m[: x.ndim, : x.ndim], m[: x.ndim, x.ndim]
     if m.shape not in ((x.ndim,), (x.ndim, len(shape))):
         given = f"a matrix of shape {m.shape} from results with {len(shape)} axes to an image with {x.ndim}"
-        raise ShapeError(describe("affine_transform", given, "a row for each axis is needed", "Transpose it"))
+        raise ShapeError("affine_transform", given, "a row for each axis is needed", "Transpose it")
     found = resampled(x, m, start, shape, order, mode, cval, prefilter)
     return of_dtype(found, x, output)
 
@@ -295,7 +293,7 @@ def zoom(
     factors = [float(np.asarray(factor)) for factor in each(zoom, x.ndim)]
     if not all(0 <= factor < np.inf for factor in factors):
         needed = "numbers, 0 or more, are needed"
-        raise UsageError(describe("zoom", f"zoom={tuple(factors)}", needed, "Use numpy.flip to turn an axis round"))
+        raise UsageError("zoom", f"zoom={tuple(factors)}", needed, "Use numpy.flip to turn an axis round")
     shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
     if all(factor == 1 for factor in factors) and prefilter:
         return of_dtype(x, x, output)
@@ -349,7 +347,7 @@ def rotate(
     require_one_number("rotate", "angle", angle)
     plane = sorted(normalize_axis_index(axis, x.ndim) for axis in axes)
     if len(plane) != 2 or plane[0] == plane[1]:
-        raise ShapeError(describe("rotate", f"axes={axes!r:.40}", "two different axes are needed", "Correct them"))
+        raise ShapeError("rotate", f"axes={axes!r:.40}", "two different axes are needed", "Correct them")
     turn: Any = as_tensor(angle).astype(float)
     cosine, sine = scipy.special.cosdg(turn), scipy.special.sindg(turn)
     matrix = np.stack([np.stack([cosine, sine]), np.stack([-sine, cosine])])
@@ -357,8 +355,7 @@ def rotate(
     if reshape:
         if not is_concrete(turn):
             given = "an angle that is unknown in a trace or differs between lanes"
-            needed = "a known one is needed, on which the shape depends"
-            raise GraphError(describe("rotate", given, needed, "Pass reshape=False"))
+            raise GraphError("rotate", given, "a known one is needed, on which the shape depends", "Pass reshape=False")
         corners = np.asarray(raw(matrix)) @ np.array([[0, 0, lengths[0], lengths[0]], [0, lengths[1], 0, lengths[1]]])
         size = (np.ptp(corners, axis=1) + 0.5).astype(int)
     else:

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._contractions import convolve as convolve_sequences
 from wengert.primitives.convolution import correlation
 
@@ -21,12 +21,12 @@ MODES = ("full", "same", "valid")
 def pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     """Return two signals with as many axes, the longer one first where only overlaps are wanted."""
     if mode not in MODES:
-        raise UsageError(describe(name, f"mode={mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these"))
+        raise UsageError(name, f"mode={mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these")
     x: Any = as_tensor(in1)
     y: Any = as_tensor(in2)
     if x.ndim != y.ndim:
         given = f"signals with {x.ndim} and {y.ndim} axes"
-        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape one of them"))
+        raise ShapeError(name, given, "as many axes are needed", "Reshape one of them")
     return x, y
 
 
@@ -37,7 +37,7 @@ def swapped(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bool
         return False
     if not all(y.shape[i] >= x.shape[i] for i in axes):
         given = f"shapes {x.shape} and {y.shape} with mode='valid'"
-        raise ShapeError(describe(name, given, "one as long as the other along every axis is needed", "Pad one"))
+        raise ShapeError(name, given, "one as long as the other along every axis is needed", "Pad one")
     return True
 
 
@@ -86,8 +86,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     if method == "fft":
         return fftconvolve(x, y, mode)
     if method not in ("auto", "direct"):
-        needed = "'auto', 'direct' or 'fft' is needed"
-        raise UsageError(describe("convolve", f"method={method!r}", needed, "Leave it out"))
+        raise UsageError("convolve", f"method={method!r}", "'auto', 'direct' or 'fft' is needed", "Leave it out")
     if not x.ndim:
         return x * y
     if swapped("convolve", x, y, mode, tuple(range(x.ndim))):
@@ -159,12 +158,11 @@ def of_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue
     x, y = pair(name, in1, in2, mode)
     around: Any = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}.get(boundary)
     if around is None:
-        given = f"boundary={boundary!r}"
-        raise UsageError(describe(name, given, "'fill', 'wrap' or 'symm' is needed", "Pass one of these"))
+        raise UsageError(name, f"boundary={boundary!r}", "'fill', 'wrap' or 'symm' is needed", "Pass one of these")
     if boundary == "fill":
         require_one_number(name, "fillvalue", fillvalue, real="c" not in x.dtype.kind + y.dtype.kind)
     if x.ndim != 2:
-        raise ShapeError(describe(name, f"signals with {x.ndim} axes", "two are needed", "Use convolve"))
+        raise ShapeError(name, f"signals with {x.ndim} axes", "two are needed", "Use convolve")
     if swapped(name, x, y, mode, (0, 1)):
         x, y = y, x
     if mode == "valid":

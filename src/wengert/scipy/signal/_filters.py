@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.diagnostics.argument_checks import as_whole, elements, require_real
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.convolution import correlation
 from wengert.primitives.filters import feedback
 from wengert.scipy.ndimage import convolve1d
@@ -38,7 +38,7 @@ def row(name: str, what: str, value: Any) -> Any:
     """Return coefficients of a filter."""
     x: Any = np.atleast_1d(as_tensor(value))
     if x.ndim != 1 or not len(x):
-        raise ShapeError(describe(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape"))
+        raise ShapeError(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape")
     return x
 
 
@@ -47,7 +47,7 @@ def require_first(name: str, what: str, coefficients: Any) -> None:
     known = elements(coefficients)
     if known is not None and not known[0]:
         needed = "another first coefficient is needed"
-        raise UsageError(describe(name, f"{what} that begins with 0", needed, "Leave leading zeros out"))
+        raise UsageError(name, f"{what} that begins with 0", needed, "Leave leading zeros out")
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
@@ -164,10 +164,9 @@ def with_ends(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> t
     signal = np.moveaxis(signal, axis, -1)
     if signal.shape[-1] <= edge:
         given = f"{signal.shape[-1]} elements along the axis, to be continued by {edge}"
-        raise ShapeError(describe(name, given, "more are needed", "Pass another padlen"))
+        raise ShapeError(name, given, "more are needed", "Pass another padlen")
     if edge and padtype not in ("odd", "even", "constant", None):
-        needed = "'odd', 'even', 'constant' or None is needed"
-        raise UsageError(describe(name, f"padtype={padtype!r}", needed, "Correct it"))
+        raise UsageError(name, f"padtype={padtype!r}", "'odd', 'even', 'constant' or None is needed", "Correct it")
     return extend_ends(signal, edge, padtype), edge
 
 
@@ -190,11 +189,11 @@ def rows_of_six(name: str, sos: Any) -> Any:
     """Return the coefficients of filters of the second order; the fourth ones, if they are known, are 1."""
     sections: Any = as_tensor(sos)
     if sections.ndim != 2 or sections.shape[1] != 6 or not len(sections):
-        raise ShapeError(describe(name, f"shape {sections.shape}", "rows of six are needed", "Reshape them"))
+        raise ShapeError(name, f"shape {sections.shape}", "rows of six are needed", "Reshape them")
     known = elements(sections)
     if known is not None and np.any(known[:, 3] != 1):
         needed, action = "ones are needed", "Divide each row by its fourth coefficient"
-        raise UsageError(describe(name, f"{known[:, 3].tolist()!s:.40} for sos[:, 3]", needed, action))
+        raise UsageError(name, f"{known[:, 3].tolist()!s:.40} for sos[:, 3]", needed, action)
     return sections
 
 
@@ -244,13 +243,13 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     tensor([-1.,  1.])
     """
     if type not in ("linear", "constant"):
-        raise UsageError(describe("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it"))
+        raise UsageError("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it")
     x: Any = as_tensor(data)
     if np.any(np.asarray(bp)):
         needed = "one line for the whole signal, 0, is needed"
-        raise UsageError(describe("detrend", f"bp={bp!r:.40}", needed, "Detrend the parts and join them"))
+        raise UsageError("detrend", f"bp={bp!r:.40}", needed, "Detrend the parts and join them")
     if not x.size:
-        raise ShapeError(describe("detrend", f"shape {x.shape}", "elements are needed", "Pass a signal"))
+        raise ShapeError("detrend", f"shape {x.shape}", "elements are needed", "Pass a signal")
     rest = x - np.mean(x, axis=axis, keepdims=True)
     if type == "constant" or x.shape[axis] == 1:
         return rest
@@ -354,7 +353,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
         if not is_concrete(sections):
             given = "coefficients that are unknown in a trace or differ between lanes"
             needed = "known ones are needed, because how many are zero says how far the signal goes on"
-            raise GraphError(describe("sosfiltfilt", given, needed, "Pass padlen"))
+            raise GraphError("sosfiltfilt", given, needed, "Pass padlen")
         known = np.asarray(raw(sections))
         padlen = int(3 * (2 * len(known) + 1 - min(np.sum(known[:, 2] == 0), np.sum(known[:, 5] == 0))))
     signal, edge = with_ends(
@@ -429,7 +428,7 @@ def savgol_filter(
     count = signal.shape[axis]
     if window_length > count:
         given = f"{count} elements along the axis for windows of {window_length}"
-        raise ShapeError(describe("savgol_filter", given, "a window at least is needed", "Pass another mode"))
+        raise ShapeError("savgol_filter", given, "a window at least is needed", "Pass another mode")
     inner = np.moveaxis(convolve1d(signal, weights, axis, "constant"), axis, -1)
     moved, half = np.moveaxis(signal, axis, -1), window_length // 2
     ends = end_weights(window_length, polyorder, deriv, delta).astype(signal.dtype)
@@ -463,7 +462,7 @@ def medfilt(volume: Any, kernel_size: Any = None) -> Any:
     x: Any = np.atleast_1d(as_tensor(volume))
     sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, (x.ndim,)).tolist()
     if not all(size % 2 for size in sizes):
-        raise UsageError(describe("medfilt", f"kernel_size={kernel_size}", "odd lengths are needed", "Add one"))
+        raise UsageError("medfilt", f"kernel_size={kernel_size}", "odd lengths are needed", "Add one")
     if not x.size:
         return x.copy()
     framed = np.pad(x, [(size // 2, size // 2) for size in sizes])

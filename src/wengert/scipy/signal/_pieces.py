@@ -10,7 +10,7 @@ import scipy.signal
 
 from wengert.core.diagnostics.argument_checks import elements, require_one_number
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.scipy.signal._filters import detrend as without_trend
 
 __all__ = [
@@ -52,14 +52,14 @@ def require_rate(name: str, fs: Any) -> None:
     require_one_number(name, "fs", fs)
     known = elements(fs)
     if known is not None and not known > 0:
-        raise UsageError(describe(name, f"fs={known}", "more than 0 is needed", "Pass how many elements a second has"))
+        raise UsageError(name, f"fs={known}", "more than 0 is needed", "Pass how many elements a second has")
 
 
 def require_trend(name: str, detrend: Any) -> None:
     """Raise a UsageError of what does not say what is taken from pieces."""
     if not (callable(detrend) or detrend is False or detrend is None or detrend in ("constant", "linear")):
         needed = "'constant', 'linear', a function or False is needed"
-        raise UsageError(describe(name, f"detrend={detrend!r:.40}", needed, "Correct it"))
+        raise UsageError(name, f"detrend={detrend!r:.40}", needed, "Correct it")
 
 
 def pieces(
@@ -81,13 +81,13 @@ def pieces(
     if weights.shape != (length,) or not 0 < length <= count:
         given = f"pieces of {length} elements, a window of shape {weights.shape} and signals of {count}"
         needed = "pieces as long as the window, and no longer than the signals, are needed"
-        raise UsageError(describe(name, given, needed, "Pass another nperseg= or window="))
+        raise UsageError(name, given, needed, "Pass another nperseg= or window=")
     overlap = length // shared if noverlap is None else int(noverlap)
     whole = length if nfft is None else int(nfft)
     if overlap >= length or whole < length:
         given = f"nperseg={length}, noverlap={overlap} and nfft={whole}"
         needed = "noverlap below nperseg, and nfft not below it, are needed"
-        raise UsageError(describe(name, given, needed, "Pass other lengths, or leave them out"))
+        raise UsageError(name, given, needed, "Pass other lengths, or leave them out")
     return Pieces(weights, length - overlap, whole, onesided)
 
 
@@ -137,4 +137,4 @@ def require(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -
     """Refuse what is none of some choices."""
     if given not in choices:
         needed = f"one of {', '.join(map(repr, choices))} is needed"
-        raise UsageError(describe(name, f"{what}={given!r:.40}", needed, "Correct it"))
+        raise UsageError(name, f"{what}={given!r:.40}", needed, "Correct it")

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.primitives.convolution import correlation
 
 __all__ = ["hilbert", "resample", "resample_poly", "upfirdn"]
@@ -34,7 +34,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 
     """
     signal: Any = as_tensor(x)
     if signal.dtype.kind == "c":
-        raise UsageError(describe("hilbert", "a complex signal", "a real one is needed", "Pass its real part"))
+        raise UsageError("hilbert", "a complex signal", "a real one is needed", "Pass its real part")
     count = signal.shape[axis] if N is None else as_whole("hilbert", "N", N, 1)
     weights = np.zeros(count)
     weights[0] = 1
@@ -98,7 +98,7 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
     """
     if window is not None or domain != "time":
         given = f"window={window!r:.40} and domain={domain!r:.40}"
-        raise UsageError(describe("resample", given, "their defaults are needed", "Multiply the transform yourself"))
+        raise UsageError("resample", given, "their defaults are needed", "Multiply the transform yourself")
     num = as_whole("resample", "num", num, 1)
     signal: Any = as_tensor(x)
     at = normalize_axis_index(axis, signal.ndim)
@@ -135,10 +135,10 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
     kernel: Any = as_tensor(h)
     signal: Any = as_tensor(x)
     if kernel.ndim != 1 or not len(kernel):
-        raise ShapeError(describe("upfirdn", f"h of shape {kernel.shape}", "a row is needed", "Reshape it"))
+        raise ShapeError("upfirdn", f"h of shape {kernel.shape}", "a row is needed", "Reshape it")
     if mode != "constant" or cval:
         given = f"mode={mode!r:.40} and cval={cval!r:.40}"
-        raise UsageError(describe("upfirdn", given, "zeros around the signal are needed", "Pad it with numpy.pad"))
+        raise UsageError("upfirdn", given, "zeros around the signal are needed", "Pad it with numpy.pad")
     kind = np.result_type(kernel.dtype, signal.dtype, np.float32)
     moved = np.moveaxis(signal.astype(kind), axis, -1)
     rows, around = moved.reshape(1, math.prod(moved.shape[:-1]), 1, moved.shape[-1]), (len(kernel) - 1,)
@@ -175,8 +175,7 @@ def resample_poly(
     """
     if padtype != "constant" or cval:
         given = f"padtype={padtype!r:.40} and cval={cval!r:.40}"
-        needed = "zeros around the signal are needed"
-        raise UsageError(describe("resample_poly", given, needed, "Pad it with numpy.pad"))
+        raise UsageError("resample_poly", given, "zeros around the signal are needed", "Pad it with numpy.pad")
     signal: Any = as_tensor(x)
     signal = signal if signal.dtype.kind in "fc" else signal.astype(float)
     up, down = as_whole("resample_poly", "up", up, 1), as_whole("resample_poly", "down", down, 1)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.scipy.signal._filters import extend_ends, pad_zeros
 from wengert.scipy.signal._pieces import (
     SCALINGS,
@@ -204,7 +204,7 @@ def istft(
     spectra: Any = as_tensor(Zxx)
     if spectra.ndim < 2 or (time_axis - freq_axis) % spectra.ndim == 0:
         given = f"shape {spectra.shape}, freq_axis={freq_axis} and time_axis={time_axis}"
-        raise ShapeError(describe("istft", given, "an axis of frequencies and one of times are needed", "Pass others"))
+        raise ShapeError("istft", given, "an axis of frequencies and one of times are needed", "Pass others")
     spectra = np.moveaxis(spectra + 0j, (time_axis, freq_axis), (-2, -1))
     count, rates = spectra.shape[-2:]
     usual = 2 * (rates - 1) if input_onesided else rates

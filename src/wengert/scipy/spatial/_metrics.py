@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["METRICS", "Metric", "root"]
 
@@ -44,8 +44,7 @@ def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     if not isinstance(p, int | float | np.integer) or not p > 0:
-        given = f"p={p!r:.40}"
-        raise UsageError(describe("minkowski", given, "an order above 0 is needed", "Pass 1 or 2, for instance"))
+        raise UsageError("minkowski", f"p={p!r:.40}", "an order above 0 is needed", "Pass 1 or 2, for instance")
     difference = u - v if w is None else (u - v) * (w != 0 if p == np.inf else w ** (1 / p))
     return np.linalg.norm(difference, ord=float(p), axis=-1)
 

@@ -15,7 +15,7 @@ import scipy.special
 
 from wengert.core.diagnostics.argument_checks import elements, refused, require_flag, require_real
 from wengert.core.values.dispatch import as_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.spatial._metrics import METRICS, Metric, root
 
@@ -54,11 +54,11 @@ def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> M
         if inverse is None and points.shape[0] <= points.shape[1]:
             given = f"{points.shape[0]} points with {points.shape[1]} coordinates"
             needed = f"{points.shape[1] + 1} or more are needed for a covariance that has an inverse"
-            raise UsageError(describe(name, given, needed, "Pass more, or VI="))
+            raise UsageError(name, given, needed, "Pass more, or VI=")
         options = {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T if inverse is None else as_tensor(inverse)}
     if metric not in METRICS:
         known = ", ".join(METRICS)
-        raise UsageError(describe(name, f"metric {metric!r}", f"one of {known} is needed", "Or pass a function"))
+        raise UsageError(name, f"metric {metric!r}", f"one of {known} is needed", "Or pass a function")
     checked = options_of(name, options, points.shape[-1])
     return lambda x, y: METRICS[metric](x, y, **checked)
 
@@ -73,7 +73,7 @@ def options_of(name: str, options: dict[str, Any], count: int) -> dict[str, Any]
         x = found[key] = floats(name, options[key], key)
         if x.shape != shapes[key]:
             given = f"{key} of shape {x.shape} for points with {count} coordinates"
-            raise ShapeError(describe(name, given, f"shape {shapes[key]} is needed", "Reshape it"))
+            raise ShapeError(name, given, f"shape {shapes[key]} is needed", "Reshape it")
         known = elements(x) if key != "VI" else None
         if known is not None:
             refused(name, key, known, np.less(known, 0), "0 or more is needed")
@@ -84,7 +84,7 @@ def points_of(name: str, value: Any) -> Any:
     """Return points as rows of floats."""
     x = floats(name, value)
     if x.ndim != 2:
-        raise ShapeError(describe(name, f"points of shape {x.shape}", "rows, one a point, are needed", "Reshape them"))
+        raise ShapeError(name, f"points of shape {x.shape}", "rows, one a point, are needed", "Reshape them")
     return x.astype(float)
 
 
@@ -119,13 +119,13 @@ def require_equal(x: Any, y: Any) -> None:
     """Raise a ShapeError unless points have as many coordinates."""
     if x.shape[1] != y.shape[1]:
         given = f"points with {x.shape[1]} and {y.shape[1]} coordinates"
-        raise ShapeError(describe("cdist", given, "as many are needed", "Correct one of the sets"))
+        raise ShapeError("cdist", given, "as many are needed", "Correct one of the sets")
 
 
 def refuse_out(name: str, out: Any) -> None:
     """Raise a UsageError if a place for the result is given."""
     if out is not None:
-        raise UsageError(describe(name, "out=", "None is needed", "Assign the result"))
+        raise UsageError(name, "out=", "None is needed", "Assign the result")
 
 
 def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - SciPy's name
@@ -170,9 +170,8 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: 
     x: Any = as_tensor(X)
     ranks = {"no": x.ndim, "tomatrix": 1, "tovector": 2}
     if force not in ranks or x.ndim != ranks[force]:
-        given = f"force={force!r:.40} for shape {x.shape}"
         needed = "'tomatrix' is needed for a row, 'tovector' for a matrix"
-        raise UsageError(describe("squareform", given, needed, "Leave it out"))
+        raise UsageError("squareform", f"force={force!r:.40} for shape {x.shape}", needed, "Leave it out")
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
         if checks:
             require_distances(x)
@@ -180,7 +179,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: 
     count = max(int(np.ceil(np.sqrt(2 * x.size))), 1)
     if x.ndim != 1 or count * (count - 1) != 2 * x.size:
         needed = "n (n - 1) / 2 distances, or a square matrix, are needed"
-        raise ShapeError(describe("squareform", f"shape {x.shape}", needed, "Correct it"))
+        raise ShapeError("squareform", f"shape {x.shape}", needed, "Correct it")
     places = np.zeros((count, count), int)
     places[np.triu_indices(count, 1)] = np.arange(x.size)
     if not x.size:
@@ -195,7 +194,7 @@ def require_distances(x: Any) -> None:
     if known is not None and not (np.array_equal(known, known.T) and not np.any(np.diagonal(known))):
         needed = "a symmetric one with zeros on its diagonal is needed"
         action = "Pass (x + x.T) / 2 if rounding is all it lacks, or checks=False"
-        raise UsageError(describe("squareform", "a matrix that is none of distances", needed, action))
+        raise UsageError("squareform", "a matrix that is none of distances", needed, action)
 
 
 # Of two points
@@ -218,7 +217,7 @@ def of_two_points(name: str, summary: str, example: str, value: str) -> Callable
         x, y = floats(name, u), floats(name, v)
         if x.ndim != 1 or x.shape != y.shape:
             given = f"points of shapes {x.shape} and {y.shape}"
-            raise ShapeError(describe(name, given, "rows of as many coordinates are needed", "Use cdist for several"))
+            raise ShapeError(name, given, "rows of as many coordinates are needed", "Use cdist for several")
         by_place = dict(zip(names, args, strict=False))
         if len(args) > len(names) or not by_place.keys().isdisjoint(kwargs):
             metric(x, y, *args, **kwargs)  # which Python refuses
