@@ -122,7 +122,7 @@ def test_instances_that_cannot_be_referred_to_weakly_do_not_stay_for_ever() -> N
     assert traced.trace_count == 1
 
 
-@pytest.mark.parametrize("cached", [_sampling.resized_taps, _splines.bands, _splines.round_matrix])
+@pytest.mark.parametrize("cached", [_sampling.resized_taps, _splines.spline_bands, _splines.round_matrix])
 def test_arrays_for_each_length_are_not_all_remembered(cached: Any) -> None:
     assert cached.cache_info().maxsize <= 64
 

@@ -11,7 +11,7 @@ import wengert as wg
 from wengert.core.graph.diagrams import picture_of
 from wengert.errors import DtypeError, UsageError
 from wengert.graph import gradient, to_html, to_svg, trace
-from wengert.pictures.layout import BENDS, GAP, affordable, laid_out, layers_of, set_apart
+from wengert.pictures.layout import BENDS, GAP, assign_layers, choose_wires, lay_out, set_apart
 from wengert.pictures.picture import Box, Picture, Wire
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,8 +56,8 @@ def test_boxes_stand_apart_and_wires_lead_downward(seed):
     draw = random.Random(seed)
     sizes = [(draw.uniform(20, 200), draw.uniform(20, 60)) for _ in range(60)]
     wires = some_wires(seed, 60)
-    found = laid_out(sizes, [(3, 1)] * 60, wires)
-    assert found == laid_out(sizes, [(3, 1)] * 60, wires)
+    found = lay_out(sizes, [(3, 1)] * 60, wires)
+    assert found == lay_out(sizes, [(3, 1)] * 60, wires)
     assert all(found.layers[w.source] < found.layers[w.target] for w in wires)
     for layer in set(found.layers):
         row = sorted((found.lefts[i], sizes[i][0]) for i in range(60) if found.layers[i] == layer)
@@ -72,7 +72,7 @@ def test_boxes_stand_apart_and_wires_lead_downward(seed):
 
 def test_layers_keep_wires_short():
     wires = [Wire(0, 0, 2, 0), Wire(2, 0, 3, 0), Wire(3, 0, 4, 0), Wire(1, 0, 4, 1)]
-    assert layers_of(5, wires) == [0, 2, 1, 2, 3]
+    assert assign_layers(5, wires) == [0, 2, 1, 2, 3]
 
 
 def test_the_longest_wires_are_left_out_when_they_are_too_many():
@@ -80,7 +80,7 @@ def test_the_longest_wires_are_left_out_when_they_are_too_many():
     layers = [*range(count), *range(count, 2 * count)]
     wires = [Wire(i, 0, i + 1, 0) for i in range(2 * count - 1)]
     wires += [Wire(i, 0, 2 * count - 1 - i, 1) for i in range(count - 1)]
-    drawn, left_out = affordable(layers, wires)
+    drawn, left_out = choose_wires(layers, wires)
     assert sum(layers[w.target] - layers[w.source] - 1 for w in drawn) <= BENDS * len(layers) + 100
     assert min(layers[w.target] - layers[w.source] for w in left_out) >= 100
     assert len(drawn) + len(left_out) == len(wires)
@@ -105,7 +105,7 @@ def test_positions_are_the_nearest_that_are_in_order():
 
 def test_few_wires_cross_where_none_need():
     wires = [Wire(0, 0, 5, 0), Wire(1, 0, 4, 0), Wire(2, 0, 3, 0)]
-    found = laid_out([(40.0, 20.0)] * 6, [(1, 1)] * 6, wires)
+    found = lay_out([(40.0, 20.0)] * 6, [(1, 1)] * 6, wires)
     order = sorted(range(3), key=found.lefts.__getitem__)
     assert sorted((3, 4, 5), key=found.lefts.__getitem__) == [5 - i for i in order]
 

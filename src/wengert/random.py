@@ -134,12 +134,12 @@ def key(seed: int) -> Any:
     return words
 
 
-def made_of(key: Any, words: Tensor) -> Any:
+def as_key_like(key: Any, words: Tensor) -> Any:
     """Return keys as what the key is that they were made of, an ndarray or a Tensor, if they are not traced."""
     return words if type(key) is Tensor or innermost_trace(words) is not None else words.numpy()
 
 
-def words_of(name: str, source: Any, count: int, domain: int = DRAW, start: Any = 0) -> Any:
+def draw_words(name: str, source: Any, count: int, domain: int = DRAW, start: Any = 0) -> Any:
     """Return random words of a key."""
     x = as_tensor(source)
     if x.dtype != np.uint64 or x.shape != (2,):
@@ -163,7 +163,7 @@ def split(key: Any, num: int = 2) -> Any:
     [(2,), (2,), (2,)]
     """
     count = as_whole("split", "num", num, 0)
-    return made_of(key, words_of("split", key, 2 * count, SPLIT).reshape(count, 2))
+    return as_key_like(key, draw_words("split", key, 2 * count, SPLIT).reshape(count, 2))
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -189,13 +189,13 @@ def fold_in(key: Any, data: Any) -> Any:
     if np.result_type(x).kind not in "iu" or np.shape(x) != ():
         given = f"{shown(data)} of shape {np.shape(x)} and dtype {np.result_type(x)}"
         raise DtypeError("fold_in", given, "an integer is needed", "Use vmap for several")
-    return made_of(key, words_of("fold_in", key, 2, FOLD, x))
+    return as_key_like(key, draw_words("fold_in", key, 2, FOLD, x))
 
 
 # Numbers
 
 
-def sized(size: Any, *parameters: Any) -> tuple[int, ...]:
+def draw_shape(size: Any, *parameters: Any) -> tuple[int, ...]:
     """Return the shape of draws: as given, or what parameters broadcast to."""
     wide = np.broadcast_shapes(*map(np.shape, parameters))
     if size is None:
@@ -212,7 +212,7 @@ def number(value: Any) -> Any:
     return value if is_number(value) else as_tensor(value)
 
 
-def unlike_shape(name: str, parameter: str, value: Any) -> Any:
+def refuse_shape(name: str, parameter: str, value: Any) -> Any:
     """Return the first parameter of a distribution, which must not look like a shape, as it is the shape in JAX."""
     if isinstance(value, tuple) and all(type(entry) is int for entry in value):
         given = f"the tuple {value} for {parameter}"
@@ -221,7 +221,7 @@ def unlike_shape(name: str, parameter: str, value: Any) -> Any:
     return number(value)
 
 
-def floating(name: str, dtype: Any) -> np.dtype[Any]:
+def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype of draws, which must be float64 or float32."""
     found = as_dtype(name, dtype)
     if found not in (np.float64, np.float32):
@@ -243,17 +243,17 @@ def bits(key: Any, size: Any = ()) -> Any:
     >>> bits(key(7), 2).numpy()
     array([8648156199155761070, 7861003179181181637], dtype=uint64)
     """
-    shape = sized(size)
-    return words_of("bits", key, math.prod(shape)).reshape(shape)
+    shape = draw_shape(size)
+    return draw_words("bits", key, math.prod(shape)).reshape(shape)
 
 
 def units(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
     """Return numbers from 0 on, less than 1."""
     count = math.prod(shape)
     if dtype == np.float64:
-        found = words_of(name, key, count)
+        found = draw_words(name, key, count)
     else:  # two halves of each word, the lower one first
-        pairs = words_of(name, key, (count + 1) // 2)
+        pairs = draw_words(name, key, (count + 1) // 2)
         found = np.stack([pairs & np.uint64(0xFFFFFFFF), pairs >> np.uint64(32)], axis=-1).reshape(-1)[:count]
     return apply(primitives.units, found, dtype=dtype).reshape(shape)
 
@@ -279,8 +279,8 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     >>> uniform(key(7), size=3)
     tensor([0.46881749, 0.42614584, 0.3629817 ])
     """
-    low, high = unlike_shape("uniform", "low", low), number(high)
-    found = units("uniform", key, sized(size, low, high), floating("uniform", dtype))
+    low, high = refuse_shape("uniform", "low", low), number(high)
+    found = units("uniform", key, draw_shape(size, low, high), float_dtype("uniform", dtype))
     if is_number(low) and is_number(high) and (low, high) == (0, 1):
         return found
     lowest, highest = elements(low), elements(high)
@@ -311,9 +311,9 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
     >>> round(wg.grad(lambda scale: normal(key(0), 0.0, scale, size=100).std())(2.0), 3)
     1.073
     """
-    loc, scale = unlike_shape("normal", "loc", loc), positive("normal", "scale", number(scale))
-    shape, dtype = sized(size, loc, scale), floating("normal", dtype)
-    found = apply(primitives.normals, words_of("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
+    loc, scale = refuse_shape("normal", "loc", loc), positive("normal", "scale", number(scale))
+    shape, dtype = draw_shape(size, loc, scale), float_dtype("normal", dtype)
+    found = apply(primitives.normals, draw_words("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
 
 
@@ -336,8 +336,8 @@ def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float
     >>> exponential(key(7), 2.0, size=2)
     tensor([1.2652992 , 1.11075997])
     """
-    scale = positive("exponential", "scale", unlike_shape("exponential", "scale", scale))
-    return scale * standard_exponential("exponential", key, sized(size, scale), floating("exponential", dtype))
+    scale = positive("exponential", "scale", refuse_shape("exponential", "scale", scale))
+    return scale * standard_exponential("exponential", key, draw_shape(size, scale), float_dtype("exponential", dtype))
 
 
 def standard_exponential(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
@@ -367,7 +367,7 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     known = elements(p)
     if known is not None:
         refused("bernoulli", "p", known, ~((np.asarray(known) >= 0) & (np.asarray(known) <= 1)), "0 to 1 is needed")
-    return units("bernoulli", key, sized(size, p)) < p
+    return units("bernoulli", key, draw_shape(size, p)) < p
 
 
 @telling(**SIZED)
@@ -391,7 +391,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     """
     weights: Any = as_tensor(logits)
     weights = np.moveaxis(weights, axis, -1)
-    shape, known = sized(size, np.zeros(weights.shape[:-1])), elements(weights)
+    shape, known = draw_shape(size, np.zeros(weights.shape[:-1])), elements(weights)
     if known is not None:
         refused("categorical", "logits", known, ~(known < np.inf), "logarithms of probabilities are needed")
         most = np.max(known, axis=-1, initial=-np.inf)
@@ -429,7 +429,7 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     if lowest is not None and highest is not None and np.any(wrong := np.greater_equal(lowest, highest)):
         first = [np.broadcast_to(bound, np.shape(wrong))[wrong].flat[0] for bound in (lowest, highest)]
         raise UsageError("integers", f"bounds {first[0]} and {first[1]}", "a lower one below is needed", "Swap them")
-    shape, kind = sized(size, low, high), as_dtype("integers", dtype)
+    shape, kind = draw_shape(size, low, high), as_dtype("integers", dtype)
     if kind.kind not in "iu":
         raise DtypeError("integers", f"dtype {kind}", "a dtype of integers is needed", "Use .astype")
     room = np.iinfo(kind)
@@ -438,7 +438,7 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
             given = f"numbers from {low} up to {high} of dtype {kind}"
             raise UsageError("integers", given, "a dtype that holds them is needed", "Pass a wider one")
     span = as_tensor(high - low).astype(np.uint64)
-    offset = words_of("integers", key, math.prod(shape)).reshape(shape) % span
+    offset = draw_words("integers", key, math.prod(shape)).reshape(shape) % span
     return (offset.astype(np.int64) + low).astype(kind)
 
 
@@ -468,10 +468,10 @@ def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
 
 def draws(name: str, key: Any, method: str, parameter: Any, size: Any) -> Any:
     """Return what a method of NumPy's generators draws for each element of a parameter, which is not followed."""
-    words_of(name, key, 0)
+    draw_words(name, key, 0)
     x = as_tensor(parameter)
     x = x if x.dtype == np.float64 else x.astype(float)
-    shape = sized(size, x)
+    shape = draw_shape(size, x)
     rows = np.broadcast_to(x, shape).reshape(-1)
     return apply(primitives.drawn, as_tensor(key), rows, method=method).reshape(shape)
 
@@ -482,7 +482,7 @@ def log_gammas(name: str, key: Any, a: Any, shape: tuple[int, ...]) -> Any:
     A draw is one of a shape larger by 1, times u**(1 / shape) (Marsaglia and Tsang, *A simple method for generating
     gamma variables*, 2000).
     """
-    words_of(name, key, 0)
+    draw_words(name, key, 0)
     keys = split(key)
     a = np.broadcast_to(as_tensor(a), shape)
     a = a if a.dtype == np.float64 else a.astype(float)
@@ -510,7 +510,7 @@ def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
     tensor([2.18831431, 1.01433598])
     """
     shape, scale = positive("gamma", "shape", number(shape)), positive("gamma", "scale", number(scale))
-    return scale * np.exp(log_gammas("gamma", key, shape, sized(size, shape, scale)))
+    return scale * np.exp(log_gammas("gamma", key, shape, draw_shape(size, shape, scale)))
 
 
 @telling(**SIZED)
@@ -533,7 +533,7 @@ def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     tensor([0.3739572 , 0.86840089])
     """
     a, b = positive("beta", "a", number(a), zero=False), positive("beta", "b", number(b), zero=False)
-    shape = sized(size, a, b)
+    shape = draw_shape(size, a, b)
     keys = split(key)
     first, second = (log_gammas("beta", k, x, shape) for k, x in zip((keys[0], keys[1]), (a, b), strict=True))
     return 0.5 + 0.5 * np.tanh(0.5 * (first - second))
@@ -558,7 +558,7 @@ def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
     tensor([0.12379986, 0.15182079, 0.72437935])
     """
     a = as_tensor(positive("dirichlet", "alpha", as_tensor(alpha)))
-    logs = log_gammas("dirichlet", key, a, sized(size) + a.shape)
+    logs = log_gammas("dirichlet", key, a, draw_shape(size) + a.shape)
     terms = np.exp(logs - stop_gradient(np.max(logs, axis=-1, keepdims=True)))
     return terms / np.sum(terms, axis=-1, keepdims=True)
 
@@ -582,13 +582,13 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """
     array = as_tensor(x)
     if not array.ndim:
-        return order("permutation", key, operator.index(x))
-    return np.take(array, order("permutation", key, array.shape[axis]), axis=axis)
+        return random_order("permutation", key, operator.index(x))
+    return np.take(array, random_order("permutation", key, array.shape[axis]), axis=axis)
 
 
-def order(name: str, key: Any, count: int) -> Any:
+def random_order(name: str, key: Any, count: int) -> Any:
     """Return the numbers below one in random order."""
-    return np.argsort(words_of(name, key, count), kind="stable")
+    return np.argsort(draw_words(name, key, count), kind="stable")
 
 
 @telling(replacement="replace=", shape="size=", n="size=")
@@ -617,12 +617,12 @@ def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = No
     """
     array = as_tensor(a)
     length = array.shape[axis] if array.ndim else operator.index(a)
-    shape = sized(() if size is None else size)
-    places = chosen_places(key, length, shape, replace, None if p is None else as_tensor(p))
+    shape = draw_shape(() if size is None else size)
+    places = choose_places(key, length, shape, replace, None if p is None else as_tensor(p))
     return np.take(array, places, axis=axis) if array.ndim else places
 
 
-def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
+def choose_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
     """Return the places of a choice."""
     count = math.prod(shape)
     if p is not None and p.shape != (length,):
@@ -639,7 +639,7 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
         given = f"{count} of {length} without replacement"
         raise UsageError("choice", given, "as many as there are, or fewer, are needed", "Pass replace=True")
     if p is None:
-        return order("choice", key, length)[:count].reshape(shape)
+        return random_order("choice", key, length)[:count].reshape(shape)
     waits = standard_exponential("choice", key, (length,)) / p  # whoever waits least comes first
     return np.argsort(waits, kind="stable")[:count].reshape(shape)
 

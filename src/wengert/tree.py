@@ -131,7 +131,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     >>> leaves({"b": 1.0, "a": [2.0, None, 3.0]})
     [2.0, 3.0, 1.0]
     """
-    return flattened("leaves", tree, is_leaf)[0]
+    return flatten_named("leaves", tree, is_leaf)[0]
 
 
 def paths(tree: Any, name: str = "", is_leaf: IsLeaf = None) -> list[str]:
@@ -154,7 +154,7 @@ def paths(tree: Any, name: str = "", is_leaf: IsLeaf = None) -> list[str]:
     >>> structure(parameters).unflatten([path.endswith("['weight']") for path in paths(parameters)])
     {'layers': [{'weight': True, 'bias': False}]}
     """
-    found = flattened("paths", tree, is_leaf)[1]
+    found = flatten_named("paths", tree, is_leaf)[1]
     return [name] if found is None else [accessor.codify(name) for accessor in _tree.accessors_of(found)]
 
 
@@ -174,10 +174,10 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:
     >>> structure([1.0, (2.0, 3.0)])
     Structure([*, (*, *)])
     """
-    return Structure(flattened("structure", tree, is_leaf)[1])
+    return Structure(flatten_named("structure", tree, is_leaf)[1])
 
 
-def flattened(name: str, tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
+def flatten_named(name: str, tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
     """Return leaves and structure of containers; `is_leaf` is looked at first."""
     if is_leaf is None:
         return _tree.flatten(tree)
@@ -205,7 +205,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = N
     {'w': 0.0, 'b': [0.0]}
     """
     require_callable("tree.map", function)
-    columns = [flattened("map", tree, is_leaf)]
+    columns = [flatten_named("map", tree, is_leaf)]
     for other in rest:
         columns.append(_tree.flatten(other, is_leaf))
         if columns[-1][1] != columns[0][1]:
@@ -241,16 +241,16 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     >>> back(vector + 1.0)
     {'a': 2.0, 'b': array([[3., 4.]])}
     """
-    return raveled("tree.ravel", "tree", tree)
+    return ravel_named("tree.ravel", "tree", tree)
 
 
-def raveled(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_named(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return what `ravel` does, for an argument of a public function, which errors name."""
     found, definition = _tree.flatten(tree)
     avals = []
     for index, leaf in enumerate(found):
         try:
-            avals.append(required(name, leaf))
+            avals.append(leaf_aval(name, leaf))
         except DtypeError as error:
             raise error if definition is None else placed(error, _tree.place_of(tree, index, label)) from None
     shapes = [aval.shape for aval in avals]
@@ -270,13 +270,13 @@ def raveled(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]
             start += size
             if part.dtype != dtype and (part.dtype.kind == dtype.kind or dtype.kind == "c"):
                 part = part.astype(dtype)
-            parts.append(in_form(part, form))
+            parts.append(as_leaf_type(part, form))
         return _tree.unflatten(definition, parts)
 
     return vector, back
 
 
-def in_form(part: Any, form: type[Any]) -> Any:
+def as_leaf_type(part: Any, form: type[Any]) -> Any:
     """Return an element as the Python number or NumPy scalar that the leaf was; what is traced stays a Tensor."""
     if not isinstance(part, np.ndarray | np.generic):
         return part
@@ -285,7 +285,7 @@ def in_form(part: Any, form: type[Any]) -> Any:
     return np.asarray(part)[()] if issubclass(form, np.generic) else part
 
 
-def required(name: str, leaf: Any) -> Any:
+def leaf_aval(name: str, leaf: Any) -> Any:
     """Return shape and dtype of a leaf of real or complex numbers; raise a DtypeError for any other."""
     kind = None
     if isinstance(leaf, np.ndarray | np.generic | float | complex | Tensor):
@@ -368,17 +368,19 @@ def register(
     if take_apart is None or put_together is None:
         _containers.register_attributes(kind, frozenset(static))
     else:
-        _containers.register(kind, pair_of(kind, take_apart), lambda data, children: put_together(data, list(children)))
+        _containers.register(
+            kind, check_pair(kind, take_apart), lambda data, children: put_together(data, list(children))
+        )
     return kind
 
 
-def pair_of(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
+def check_pair(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
     """Return a function that takes an instance apart, and refuses what is no pair."""
 
     def parts(instance: Any) -> tuple[list[Any], Any]:
         found = take_apart(instance)
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Iterable)):
-            given = f"take_apart of {kind.__name__} returned {text_of(found)}"
+            given = f"take_apart of {kind.__name__} returned {describe_result(found)}"
             needed = "a pair of children and static data is needed"
             raise UsageError("tree", given, needed, "Return ((child, ...), static), with None for no data")
         return list(found[0]), found[1]
@@ -386,7 +388,7 @@ def pair_of(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any]
     return parts
 
 
-def text_of(found: Any) -> str:
+def describe_result(found: Any) -> str:
     """Return what errors say that a function returned."""
     return f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
 

@@ -16,47 +16,47 @@ from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 
-__all__ = ["accumulated"]
+__all__ = ["accumulate_ufunc"]
 
-summed = single_function(accumulations.cumsum)
-compact_accumulate = single_function(accumulations.accumulate)
+apply_cumsum = single_function(accumulations.cumsum)
+apply_accumulate = single_function(accumulations.accumulate)
 
 
-def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
+def accumulate_ufunc(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
     """Return the running results of a ufunc along an axis."""
     axis = normalize_axis_index(axis, x.ndim)
     options = {} if dtype is None else {"dtype": as_dtype("cumprod" if ufunc is np.multiply else "cumsum", dtype)}
     if ufunc is np.add:
-        return summed(x, {"axis": axis, "reverse": False, **options})
+        return apply_cumsum(x, {"axis": axis, "reverse": False, **options})
     if PRIMITIVES[ufunc.__name__].kind == "constant":
         return apply(accumulations.constant_accumulate, x, ufunc=ufunc, axis=axis, **options)
-    return compact_accumulate(x, {"ufunc": ufunc, "axis": axis, **options})
+    return apply_accumulate(x, {"ufunc": ufunc, "axis": axis, **options})
 
 
-def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Tensor:
+def accumulate_by_name(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Tensor:
     """Return running results along an axis, or along the elements in C order without one."""
     x = as_tensor(a)
     if (axis is None and x.ndim != 1) or not x.ndim:
         x = x.reshape(-1)
     if out is None:
-        found: Tensor = accumulated(x, ufunc, 0 if axis is None else axis, dtype)
+        found: Tensor = accumulate_ufunc(x, ufunc, 0 if axis is None else axis, dtype)
         return found
-    return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype_within(x, dtype, out)), out)
+    return with_out(name, accumulate_ufunc(x, ufunc, 0 if axis is None else axis, dtype_within(x, dtype, out)), out)
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumsum`."""
-    return running("cumsum", np.add, a, axis, dtype, out)
+    return accumulate_by_name("cumsum", np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running products along an axis; see `numpy.cumprod`."""
-    return running("cumprod", np.multiply, a, axis, dtype, out)
+    return accumulate_by_name("cumprod", np.multiply, a, axis, dtype, out)
 
 
-def cumulative(
+def accumulate_by_standard(
     name: str, ufunc: np.ufunc, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool
 ) -> Tensor:
     """Return running results as the array API defines them."""
@@ -64,7 +64,7 @@ def cumulative(
     if axis is None and t.ndim > 1:
         raise ShapeError(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
     axis = normalize_axis_index(axis or 0, t.ndim)
-    result = accumulated(t, ufunc, axis, dtype_within(t, dtype, out))
+    result = accumulate_ufunc(t, ufunc, axis, dtype_within(t, dtype, out))
     if include_initial:
         shape = (*t.shape[:axis], 1, *t.shape[axis + 1 :])
         result = np.concatenate([np.full(shape, ufunc.identity, result.dtype), result], axis=axis)
@@ -76,7 +76,7 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumulative_sum`."""
-    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)
+    return accumulate_by_standard("cumulative_sum", np.add, x, axis, dtype, out, include_initial)
 
 
 @implements(np.cumulative_prod)
@@ -84,4 +84,4 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running products along an axis; see `numpy.cumulative_prod`."""
-    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)
+    return accumulate_by_standard("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)

@@ -89,7 +89,7 @@ class vectorize:  # noqa: N801 - NumPy's name
             return self.pyfunc(*positional, **named)
 
         ranks = [0] * len(operands) if signature is None else core_ranks(signature, len(operands))
-        return each_core(called, operands, ranks, otypes)
+        return map_cores(called, operands, ranks, otypes)
 
 
 def core_ranks(signature: str, count: int) -> list[int]:
@@ -102,7 +102,7 @@ def core_ranks(signature: str, count: int) -> list[int]:
     return found
 
 
-def each_core(function: Function, operands: Sequence[Any], ranks: Sequence[int], otypes: Any) -> Any:
+def map_cores(function: Function, operands: Sequence[Any], ranks: Sequence[int], otypes: Any) -> Any:
     """Return the results of a function for all cores, joined."""
     shapes = [x.shape[: x.ndim - rank] for x, rank in zip(operands, ranks, strict=True)]
     shape = np.broadcast_shapes(*shapes)
@@ -115,12 +115,12 @@ def each_core(function: Function, operands: Sequence[Any], ranks: Sequence[int],
     arrays = [np.broadcast_to(x, shape + x.shape[x.ndim - r :]) for x, r in zip(operands, ranks, strict=True)]
     found = [function(*[x[place] for x in arrays]) for place in np.ndindex(shape)]
     if not isinstance(found[0], tuple):
-        return joined(found, shape, None if otypes is None else otypes[0])
+        return join_results(found, shape, None if otypes is None else otypes[0])
     columns = zip(*found, strict=True)
-    return tuple(joined(column, shape, None if otypes is None else otypes[i]) for i, column in enumerate(columns))
+    return tuple(join_results(column, shape, None if otypes is None else otypes[i]) for i, column in enumerate(columns))
 
 
-def joined(results: Sequence[Any], shape: Shape, dtype: Any) -> Any:
+def join_results(results: Sequence[Any], shape: Shape, dtype: Any) -> Any:
     """Return results as one array, of the dtype of the first, as NumPy has it."""
     tensors = [as_tensor(result) for result in results]
     dtype = tensors[0].dtype if dtype is None else np.dtype(dtype)

@@ -21,7 +21,7 @@ from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
 
-permuted = single_function(shapes.transpose)
+permute_axes = single_function(shapes.transpose)
 REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 
 
@@ -38,7 +38,7 @@ def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=256, typed=True)
-def exchange(first: int, second: int, ndim: int) -> dict[str, Any]:
+def exchange_axes(first: int, second: int, ndim: int) -> dict[str, Any]:
     """Return the parameters of the permutation that exchanges two axes.
 
     Raises:
@@ -52,12 +52,12 @@ def exchange(first: int, second: int, ndim: int) -> dict[str, Any]:
     return {"axes": tuple(order)}
 
 
-def reverse(x: Tensor) -> Tensor:
+def reverse_axes(x: Tensor) -> Tensor:
     """Return a view with all axes reversed, as the attribute `T`."""
     value = x._value
     if x._trace is None and type(value) is np.ndarray and not WATCHES:
         return window_on(x, (), shapes.transpose, REVERSED[value.ndim], value.T)
-    return permuted(x, REVERSED[x.ndim])
+    return permute_axes(x, REVERSED[x.ndim])
 
 
 @implements(np.transpose)
@@ -65,7 +65,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
     x = a if type(a) is Tensor else array_operand("transpose", a)
     if axes is None:
-        return reverse(x)
+        return reverse_axes(x)
     value = x._value
     if x._trace is None and type(value) is np.ndarray and type(axes) is tuple and not WATCHES:
         try:
@@ -79,7 +79,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     if len(order) != ndim:
         action = "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once"
         raise ShapeError("transpose", f"{len(order)} axes for a shape {x.shape}", f"all {ndim} are needed", action)
-    return permuted(x, {"axes": order})
+    return permute_axes(x, {"axes": order})
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -100,10 +100,12 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     plain = x._trace is None and type(value) is np.ndarray and not WATCHES
     ndim = value.ndim if plain else x.ndim
     try:
-        params = exchange(axis1, axis2, ndim)
+        params = exchange_axes(axis1, axis2, ndim)
     except TypeError:
-        params = exchange(operator.index(axis1), operator.index(axis2), ndim)
-    return window_on(x, (), shapes.transpose, params, value.swapaxes(axis1, axis2)) if plain else permuted(x, params)
+        params = exchange_axes(operator.index(axis1), operator.index(axis2), ndim)
+    return (
+        window_on(x, (), shapes.transpose, params, value.swapaxes(axis1, axis2)) if plain else permute_axes(x, params)
+    )
 
 
 @implements(np.moveaxis)
@@ -113,7 +115,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     if type(source) is int and type(destination) is int:
         order = list(range(x.ndim))
         order.insert(normalize_axis_index(destination, x.ndim), order.pop(normalize_axis_index(source, x.ndim)))
-        return permuted(x, {"axes": tuple(order)})
+        return permute_axes(x, {"axes": tuple(order)})
     sources = normalize_axis_tuple(source, x.ndim, "source")
     places = normalize_axis_tuple(destination, x.ndim, "destination")
     if len(sources) != len(places):
@@ -122,7 +124,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     order = [i for i in range(x.ndim) if i not in sources]
     for place, moved in sorted(zip(places, sources, strict=True)):
         order.insert(place, moved)
-    return permuted(x, {"axes": tuple(order)})
+    return permute_axes(x, {"axes": tuple(order)})
 
 
 @implements(np.rollaxis)
@@ -139,7 +141,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 # Mirrored and turned
 
-flipped = single_function(shapes.flip)
+apply_flip = single_function(shapes.flip)
 
 
 @implements(np.flip)
@@ -147,9 +149,9 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
     x = array_operand("flip", m)
     if type(axis) is int:
-        return flipped(x, {"axis": (normalize_axis_index(axis, x.ndim),)})
+        return apply_flip(x, {"axis": (normalize_axis_index(axis, x.ndim),)})
     reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    return flipped(x, {"axis": reversed_axes})
+    return apply_flip(x, {"axis": reversed_axes})
 
 
 @implements(np.fliplr)

@@ -19,7 +19,7 @@ from wengert.core.values.tensor import Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out
-from wengert.numpy._sparse import or_sparse
+from wengert.numpy._sparse import allow_sparse
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
@@ -53,7 +53,7 @@ sum_einsum = single_function(sums.einsum_one)
 multiply_sequences = several_function(contractions.convolve, np.convolve)
 
 
-def of_two(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F]:
+def give_pair_function(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F]:
     """Give a product of two operands the short way of `pair_function`, which `wengert.numpy` takes."""
 
     def give(function: F) -> F:
@@ -66,13 +66,13 @@ def of_two(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F
 # Generalised ufuncs
 
 
-def moved(x: Any, axes: Any) -> Any:
+def move_core_axes(x: Any, axes: Any) -> Any:
     """Return an operand with the core axes that `axes` names at the end."""
     axes = (axes,) if isinstance(axes, int) else tuple(axes)
     return np.moveaxis(x, axes, range(-len(axes), 0))
 
 
-def moved_back(x: Any, axes: Any) -> Any:
+def restore_core_axes(x: Any, axes: Any) -> Any:
     """Return a result with its core axes, which are at the end, where `axes` names."""
     axes = (axes,) if isinstance(axes, int) else tuple(axes)
     return np.moveaxis(x, range(-len(axes), 0), axes) if axes else x
@@ -87,7 +87,7 @@ def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
     return x.astype(kind)
 
 
-def generalised(primitive: Primitive) -> Callable[..., Any]:
+def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
     """Return a function with the signature of a generalised ufunc of two operands."""
     name = primitive.name
     multiply = several_function(primitive, getattr(np, name))
@@ -101,10 +101,10 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
         if dtype is not None:
             x, y = cast_operand(name, x, dtype), cast_operand(name, y, dtype)
         if axes is not None:
-            x, y = moved(x, axes[0]), moved(y, axes[1])
+            x, y = move_core_axes(x, axes[0]), move_core_axes(y, axes[1])
         result = multiply((x, y), {})
         if axes is not None and len(axes) > 2:
-            result = moved_back(result, axes[2])
+            result = restore_core_axes(result, axes[2])
         return with_out(name, result, out)
 
     pair = pair_function(primitive, getattr(np, name), function)
@@ -119,8 +119,8 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-matmul = implements(np.matmul)(generalised(contractions.matmul))
-multiply_other = or_sparse(through_function(np.matmul, matmul))
+matmul = implements(np.matmul)(make_generalised_ufunc(contractions.matmul))
+multiply_other = allow_sparse(through_function(np.matmul, matmul))
 
 
 def matmul_operator(self: Tensor, other: Any) -> Any:
@@ -131,11 +131,11 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
 
 
 install("matmul", pair_function(contractions.matmul, np.matmul, matmul_operator))
-install("rmatmul", or_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
+install("rmatmul", allow_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
 install("imatmul", in_place("matmul", multiply_other))
-implements(np.matvec)(generalised(contractions.matvec))
-implements(np.vecmat)(generalised(contractions.vecmat))
-_vecdot = generalised(contractions.vecdot)
+implements(np.matvec)(make_generalised_ufunc(contractions.matvec))
+implements(np.vecmat)(make_generalised_ufunc(contractions.vecmat))
+_vecdot = make_generalised_ufunc(contractions.vecdot)
 
 
 @implements(np.vecdot)
@@ -162,7 +162,7 @@ def vecdot(
 
 
 @implements(np.dot)
-@of_two(contractions.dot, np.dot)
+@give_pair_function(contractions.dot, np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
     result = multiply_dot((array("dot", a), array("dot", b)), {})
@@ -170,7 +170,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @implements(np.inner)
-@of_two(contractions.inner, np.inner)
+@give_pair_function(contractions.inner, np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
     return multiply_inner((array("inner", a), array("inner", b)), {})
@@ -183,7 +183,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.outer)
-@of_two(contractions.outer, np.outer)
+@give_pair_function(contractions.outer, np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Return the products of every element of a with every one of b; see `numpy.outer`."""
     result = multiply_outer((array("outer", a), array("outer", b)), {})
@@ -222,10 +222,10 @@ def contracted_axes(axes: Any, left: int, right: int) -> tuple[tuple[int, ...], 
     if isinstance(known, str) or not isinstance(known, Sequence | np.ndarray) or len(known) != 2:
         needed = "a number of axes, or two lists of axes are needed"
         raise DtypeError("tensordot", f"axes={shown(known)}", needed, "Pass one of these")
-    return normalised(known[0], left), normalised(known[1], right)
+    return normalise_axes(known[0], left), normalise_axes(known[1], right)
 
 
-def normalised(axes: Any, ndim: int) -> tuple[int, ...]:
+def normalise_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     """Return one axis or several as numbers from 0, each once."""
     listed = [axes] if isinstance(axes, int | np.integer) else as_items("tensordot", "axes", axes)
     found = tuple([normalize_axis_index(as_whole("tensordot", "an axis", i), ndim) for i in listed])
@@ -245,7 +245,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
     if not {*lengths} <= {2, 3}:
         raise contractions.mismatched("cross", x, y, "vectors with 3 elements are needed")
-    x, y = last(x, axisa), last(y, axisb)
+    x, y = move_to_end(x, axisa), move_to_end(y, axisb)
     if x.shape[:-1] != y.shape[:-1]:
         try:
             np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
@@ -256,7 +256,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
 
 
-def last(x: Any, axis: int) -> Any:
+def move_to_end(x: Any, axis: int) -> Any:
     """Return an operand with an axis moved to the end."""
     return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, axis, -1)
 
@@ -326,16 +326,16 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Return the convolution of two sequences; see `numpy.convolve`."""
-    return multiply_sequences((sequence("convolve", a, 1), sequence("convolve", v, 1)), {"mode": mode_name(mode)})
+    return multiply_sequences((as_sequence("convolve", a, 1), as_sequence("convolve", v, 1)), {"mode": mode_name(mode)})
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """Return the correlation of two sequences; see `numpy.correlate`."""
-    return apply(contractions.correlate, sequence("correlate", a), sequence("correlate", v), mode=mode_name(mode))
+    return apply(contractions.correlate, as_sequence("correlate", a), as_sequence("correlate", v), mode=mode_name(mode))
 
 
-def sequence(name: str, value: Any, ndmin: int = 0) -> Any:
+def as_sequence(name: str, value: Any, ndmin: int = 0) -> Any:
     """Return an operand with elements in a row; with `ndmin` of 1 a number is one."""
     found = array(name, value)
     if not found.ndim and ndmin:
@@ -356,9 +356,9 @@ def mode_name(mode: str) -> str:
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the values at x of the polygon through the points (xp, fp); see `numpy.interp`."""
-    x, xp, fp = (of_whole(array("interp", z)) for z in (x, xp, fp))
+    x, xp, fp = (whole_as_float(array("interp", z)) for z in (x, xp, fp))
     if period is not None:
-        x, xp, fp = periodic(x, xp, fp, period)
+        x, xp, fp = wrap_period(x, xp, fp, period)
         left = right = None
     else:
         limits = {} if fp.dtype.kind == "c" else {"left": left, "right": right}
@@ -372,7 +372,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return result
 
 
-def of_whole(x: Any) -> Any:
+def whole_as_float(x: Any) -> Any:
     """Return whole numbers and truth values as floats, whose differences do not wrap round, and others as they are."""
     return x.astype(float) if x.dtype.kind in "bui" else x
 
@@ -384,7 +384,7 @@ def require_real(given: dict[str, Any]) -> None:
             raise DtypeError("interp", f"{name} is complex", "real numbers are needed", "Pass its .real")
 
 
-def periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+def wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Return x, xp and fp within one period, with a point more on either side."""
     if period == 0:
         raise UsageError("interp", "a period of 0", "another number is needed", "Leave period out")

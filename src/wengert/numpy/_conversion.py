@@ -14,7 +14,7 @@ from wengert.core.values.plain_functions import renewed
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError
 from wengert.numpy._naming import documented
-from wengert.numpy._order import array_as, laid_as, laid_out
+from wengert.numpy._order import as_0d_like, lay_in_order, lay_like
 from wengert.numpy._out import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes, trigonometric
 from wengert.traces.operators import operand
@@ -23,7 +23,7 @@ from wengert.traces.recorders import single_function
 __all__: list[str] = []
 
 
-converted = single_function(conversion.astype)
+apply_astype = single_function(conversion.astype)
 
 
 @implements(np.astype)
@@ -39,7 +39,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     if dtype.kind not in "biufc" and innermost_trace(tensor) is not None:
         given = f"dtype {dtype} for a Tensor that is being differentiated or traced"
         raise GraphError("astype", given, "a numeric dtype is needed", "Call .detach() first")
-    return array_as(tensor, converted(tensor, {"dtype": dtype}))
+    return as_0d_like(tensor, apply_astype(tensor, {"dtype": dtype}))
 
 
 def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -> Any:
@@ -50,7 +50,7 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
     if x._trace is not None and np.dtype(dtype).kind in "iu":
         x._refuse_draws()
     result = astype(x, dtype, copy=copy)
-    return laid_out("astype", result, order)
+    return lay_in_order("astype", result, order)
 
 
 # Complex numbers
@@ -68,7 +68,7 @@ def imag(val: Any) -> Any:
     x = val if type(val) is Tensor else as_tensor(val)
     if x.dtype.kind == "c" or is_scalar(x):
         return apply(conversion.imag, x)
-    return apply(shapes.read_only, laid_as(constant_tensor(np.zeros(x.shape, x.dtype)), x, "A"))
+    return apply(shapes.read_only, lay_like(constant_tensor(np.zeros(x.shape, x.dtype)), x, "A"))
 
 
 @implements(np.angle)
@@ -126,7 +126,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     else:
         fills = apply(conversion.nan_to_num, tensor, nan=nan, posinf=posinf, neginf=neginf)
         chosen = np.where(np.isfinite(tensor), tensor, fills)  # which sends nothing back to what is replaced
-        result = laid_as(chosen, tensor)
+        result = lay_like(chosen, tensor)
     if copy:
         return result
     written = replace("nan_to_num", tensor, result)
@@ -161,7 +161,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return apply(conversion.isclose, *operands, equal_nan=bool(equal_nan))
 
 
-def truth_of(found: Any) -> Any:
+def as_truth(found: Any) -> Any:
     """Return a truth as Python's, or as what stands for one where its element is not there, or differs by lanes."""
     return bool(found) if is_concrete(found) else weakened(found)
 
@@ -169,22 +169,22 @@ def truth_of(found: Any) -> Any:
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Tell whether all elements are nearly equal; see `numpy.allclose`."""
-    return truth_of(np.all(isclose(a, b, rtol, atol, equal_nan)))
+    return as_truth(np.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Tell whether two arrays have the same shape and elements; see `numpy.array_equal`."""
-    return truth_of(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
+    return as_truth(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
 
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Tell whether two arrays have the same elements after broadcasting; see `numpy.array_equiv`."""
-    return truth_of(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
+    return as_truth(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
 
 
-def predicate(function: Any, primitive: Primitive) -> None:
+def enter_predicate(function: Any, primitive: Primitive) -> None:
     """Enter a function that tells something of each element."""
 
     @implements(function)
@@ -193,10 +193,10 @@ def predicate(function: Any, primitive: Primitive) -> None:
         return with_out(function.__name__, apply(primitive, as_tensor(x)), out)
 
 
-predicate(np.isreal, conversion.isreal)
-predicate(np.iscomplex, conversion.iscomplex)
-predicate(np.isposinf, conversion.isposinf)
-predicate(np.isneginf, conversion.isneginf)
+enter_predicate(np.isreal, conversion.isreal)
+enter_predicate(np.iscomplex, conversion.iscomplex)
+enter_predicate(np.isposinf, conversion.isposinf)
+enter_predicate(np.isneginf, conversion.isneginf)
 
 
 # Bits of bytes

@@ -15,7 +15,7 @@ from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_con
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
-from wengert.numpy._order import laid_as, laid_out, layouts_of
+from wengert.numpy._order import lay_in_order, lay_like, layout_examples
 from wengert.numpy._shapes import as_shape
 from wengert.primitives import conversion, elementwise
 from wengert.primitives.masked import is_selection
@@ -100,26 +100,26 @@ def array(
         data = data[...]
     elif copy and data is object:
         data = np.copy(data, order=order or "K")
-    data = laid_out("array", data, order)
+    data = lay_in_order("array", data, order)
     return data.reshape((1,) * (ndmin - data.ndim) + data.shape) if data.ndim < ndmin else data
 
 
 # Filled with constants: these are NumPy's results as Tensors
 
 
-def creating(function: Callable[..., Any]) -> None:
+def enter_creation(function: Callable[..., Any]) -> None:
     """Enter a function whose results do not depend on Tensors."""
 
     @implements(function)
     @documented(function.__name__, "Return NumPy's result as Tensors")
     def create(*args: Any, **kwargs: Any) -> Any:
-        return constants(function(*args, **kwargs))
+        return own_as_tensors(function(*args, **kwargs))
 
 
-def constants(made: Any) -> Any:
+def own_as_tensors(made: Any) -> Any:
     """Return new arrays as Tensors that own them."""
     if isinstance(made, tuple | list):
-        return type(made)(constants(item) for item in made)
+        return type(made)(own_as_tensors(item) for item in made)
     if isinstance(made, np.ndarray) and made.base is not None:  # of memory that belongs to somebody else
         return as_tensor(made)
     return constant_tensor(checked("creation", made))
@@ -145,26 +145,26 @@ for _function in (
     np.blackman,
     np.bartlett,
 ):
-    creating(_function)
+    enter_creation(_function)
 
 
 @implements(np.empty)
 @documented("empty", "Return NumPy's result as Tensors")
 def empty(*args: Any, **kwargs: Any) -> Any:
     # Zeros cost as little, and whatever keeps them, a graph or a checkpoint, is the same each time.
-    return constants(np.zeros(*args, **kwargs))
+    return own_as_tensors(np.zeros(*args, **kwargs))
 
 
 @implements(np.kaiser)
 def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     """Return the Kaiser window of a length; see `numpy.kaiser`."""
     if type(beta) is not Tensor:
-        return constants(np.kaiser(M, beta))
+        return own_as_tensors(np.kaiser(M, beta))
     if beta.ndim:
         raise ShapeError("kaiser", f"beta of shape {beta.shape}", "one number is needed", "Use wengert.vmap")
     beta = beta.astype(np.result_type(beta.dtype, float))
     if M == 1:
-        return constants(np.ones(1))
+        return own_as_tensors(np.ones(1))
     center = (M - 1) / 2.0
     places = np.arange(0, float(M))
     return np.i0(beta * np.sqrt(1 - ((places - center) / center) ** 2.0)) / np.i0(beta)
@@ -207,7 +207,7 @@ def full_like(
     return made
 
 
-def filled_like(function: Any) -> Callable[..., Any]:
+def enter_filled_like(function: Any) -> Callable[..., Any]:
     """Enter and return a function that returns a Tensor filled with a constant, in the shape of another."""
 
     @implements(function)
@@ -219,36 +219,36 @@ def filled_like(function: Any) -> Callable[..., Any]:
         if is_selection(x) and shape is None:
             alike: Tensor = x._value.of(create(x._value.whole, dtype))
             return alike
-        memories = layouts_of(x)
+        memories = layout_examples(x)
         is_kept = function is np.empty_like and is_staged(x)  # by a graph, for which it should be the same each time
         fill: Any = np.zeros_like if is_kept else function
         made = constant_tensor(fill(memories[0], dtype=dtype, order=order, shape=shape))
-        return made if len(memories) == 1 else laid_as(made, x, order)
+        return made if len(memories) == 1 else lay_like(made, x, order)
 
     return create
 
 
-filled_like(np.zeros_like)
-filled_like(np.ones_like)
-empty_like = filled_like(np.empty_like)
+enter_filled_like(np.zeros_like)
+enter_filled_like(np.ones_like)
+empty_like = enter_filled_like(np.empty_like)
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> Any:
     """Return the indices of the main diagonal; see `numpy.diag_indices_from`."""
-    return constants(np.diag_indices_from(np.empty(as_tensor(arr).shape, bool)))
+    return own_as_tensors(np.diag_indices_from(np.empty(as_tensor(arr).shape, bool)))
 
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the lower triangle; see `numpy.tril_indices_from`."""
-    return constants(np.tril_indices_from(np.empty(as_tensor(arr).shape, bool), k))
+    return own_as_tensors(np.tril_indices_from(np.empty(as_tensor(arr).shape, bool), k))
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the upper triangle; see `numpy.triu_indices_from`."""
-    return constants(np.triu_indices_from(np.empty(as_tensor(arr).shape, bool), k))
+    return own_as_tensors(np.triu_indices_from(np.empty(as_tensor(arr).shape, bool), k))
 
 
 @implements(np.fromfunction)
@@ -262,7 +262,7 @@ def fromfunction(
 # Sequences: differentiable in their ends
 
 
-def in_order(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, step: Any = 1) -> tuple[Any, ...]:
+def range_limits(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, step: Any = 1) -> tuple[Any, ...]:
     """Return start, stop and step of a range, of which some are given by name."""
     first, last, width = (*args, *(start, stop, step)[len(args) :])
     return (0, first, width) if last is None else (0 if first is None else first, last, width)
@@ -271,7 +271,7 @@ def in_order(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, step
 @implements(np.arange)
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
     """Return evenly spaced numbers; see `numpy.arange`. Their number is constant in the arguments."""
-    args = in_order(args, **named) if named else args
+    args = range_limits(args, **named) if named else args
     limits = [float(np.asarray(x.detach())) if type(x) is Tensor and x.dtype.kind == "f" else x for x in args]
     limits = [operator.index(x) if type(x) is Tensor else x for x in limits]
     made = np.arange(*limits, dtype=dtype)

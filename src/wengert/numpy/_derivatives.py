@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.primitives.kinds import Constant, Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES
 
-__all__ = ["KINKS", "NOTHING", "described"]
+__all__ = ["KINKS", "NOTHING", "describe_derivatives"]
 
 BY = {
     **dict.fromkeys(("append", "insert", "put_along_axis"), "arr values"),
@@ -117,7 +117,7 @@ KINKS = {
 INFINITE = "Where the derivative is infinite, values on which nothing depends get 0, not NaN."
 
 
-def described(module: Any, name: str, function: Any, docstring: str) -> str:
+def describe_derivatives(module: Any, name: str, function: Any, docstring: str) -> str:
     """Return the docstring of a public function, with what is to be said of derivatives after its summary.
 
     Args:
@@ -132,25 +132,25 @@ def described(module: Any, name: str, function: Any, docstring: str) -> str:
     Differentiable by `x`. At 0 the derivative is 0.
     """
     known = name if module is np else f"{module.__name__.rpartition('.')[2]}.{name}"
-    text = summary_of(function) if isinstance(function, np.ufunc) else inspect.cleandoc(docstring)
+    text = ufunc_summary(function) if isinstance(function, np.ufunc) else inspect.cleandoc(docstring)
     summary, _, rest = text.partition("\n\n")
-    return "\n\n".join(part for part in (summary, statement(known, function), rest) if part)
+    return "\n\n".join(part for part in (summary, derivative_statement(known, function), rest) if part)
 
 
-def summary_of(ufunc: np.ufunc) -> str:
+def ufunc_summary(ufunc: np.ufunc) -> str:
     """Return what NumPy says that a ufunc does."""
     _, _, text = (ufunc.__doc__ or "").partition("\n\n")
     summary, _, _ = text.strip().partition("\n\n")
     return f"{' '.join(summary.split()).rstrip('.')}; see `numpy.{ufunc.__name__}`."
 
 
-def statement(name: str, function: Any) -> str:
+def derivative_statement(name: str, function: Any) -> str:
     """Return what is to be said of the derivatives of a function: by what there are some, and what a kink gives."""
     if name.rpartition(".")[2] in NOTHING:
         return "There is nothing to differentiate."
     primitive = PRIMITIVES.get(function.__name__)
-    names = differentiable(name, function)
-    where = [f"Differentiable by {listed(names)}."] if names else ["Its derivative is zero."]
+    names = differentiable_parameters(name, function)
+    where = [f"Differentiable by {join_names(names)}."] if names else ["Its derivative is zero."]
     if name in KINKS:
         where.append(KINKS[name])
     if names and isinstance(primitive, Elementwise) and primitive.singular:
@@ -158,7 +158,7 @@ def statement(name: str, function: Any) -> str:
     return " ".join(where)
 
 
-def differentiable(name: str, function: Any) -> list[str]:
+def differentiable_parameters(name: str, function: Any) -> list[str]:
     """Return the names of the parameters that a function has derivatives by."""
     if name in BY:
         return BY[name].split()
@@ -172,7 +172,7 @@ def differentiable(name: str, function: Any) -> list[str]:
     return [operand for operand, rule in zip(operands, rules, strict=False) if rule is not None]
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as code, as a sentence has them."""
     *others, last = [f"`{name}`" for name in names]
     return f"{', '.join(others)} and {last}" if others else last

@@ -19,9 +19,9 @@ from wengert.traces.recorders import single_function
 
 __all__ = ["diagonal"]
 
-compact_diagonal = single_function(shapes.diagonal)
-compact_trace = single_function(shapes.trace)
-compact_triangle = single_function(shapes.triangle)
+apply_diagonal = single_function(shapes.diagonal)
+apply_trace = single_function(shapes.trace)
+apply_triangle = single_function(shapes.triangle)
 
 
 @implements(np.diagonal)
@@ -32,7 +32,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     if ndim < 2 or type(axis1) is not int or type(axis2) is not int or axis1 or axis2 != 1:
         require_ndim("diagonal", x, 2)
         axis1, axis2 = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
-    return compact_diagonal(x, {"offset": operator.index(offset), "axis1": axis1, "axis2": axis2})
+    return apply_diagonal(x, {"offset": operator.index(offset), "axis1": axis1, "axis2": axis2})
 
 
 @implements(np.linalg.diagonal)
@@ -50,7 +50,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     x = require_ndim("trace", array_operand("trace", a), 2)
     if dtype is None and out is None:
         first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
-        return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
+        return apply_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
     return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
 
 
@@ -83,7 +83,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diagonal_matrix(ravel(v), k)
 
 
-def triangle(x: Tensor, k: int) -> Any:
+def triangle_mask(x: Tensor, k: int) -> Any:
     """Return the mask of the elements up to diagonal k; a vector stands for each row of a square matrix."""
     return np.tri(x.shape[-2:][0], x.shape[-1], k, dtype=bool)
 
@@ -93,8 +93,8 @@ def tril(m: Any, k: int = 0) -> Tensor:
     """Return the lower triangle, with zeros above diagonal k; see `numpy.tril`."""
     x = require_ndim("tril", array_operand("tril", m), 1)
     if x.ndim > 1 and type(k) is int:
-        return compact_triangle(x, {"k": k, "upper": False})
-    return np.where(triangle(x, k), x, np.zeros(1, x.dtype))  # type: ignore[return-value]  # of a Tensor it is one
+        return apply_triangle(x, {"k": k, "upper": False})
+    return np.where(triangle_mask(x, k), x, np.zeros(1, x.dtype))  # type: ignore[return-value]  # of a Tensor it is one
 
 
 @implements(np.triu)
@@ -102,5 +102,5 @@ def triu(m: Any, k: int = 0) -> Tensor:
     """Return the upper triangle, with zeros below diagonal k; see `numpy.triu`."""
     x = require_ndim("triu", array_operand("triu", m), 1)
     if x.ndim > 1 and type(k) is int:
-        return compact_triangle(x, {"k": k, "upper": True})
-    return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)  # type: ignore[return-value]  # as above
+        return apply_triangle(x, {"k": k, "upper": True})
+    return np.where(triangle_mask(x, k - 1), np.zeros(1, x.dtype), x)  # type: ignore[return-value]  # as above

@@ -13,7 +13,7 @@ from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import laid_as
+from wengert.numpy._order import lay_like
 from wengert.numpy._reductions import NO_VALUE, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
@@ -22,12 +22,12 @@ from wengert.traces.recorders import single_function
 __all__: list[str] = []
 
 
-def sliced(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
+def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     """Return a slice along one axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def edge(value: Any, x: Tensor, axis: int) -> Tensor:
+def edge_values(value: Any, x: Tensor, axis: int) -> Tensor:
     """Return values to prepend or append; a scalar stands for one element along the axis."""
     found = as_tensor(value)
     if found.ndim:
@@ -35,7 +35,7 @@ def edge(value: Any, x: Tensor, axis: int) -> Tensor:
     return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
 
 
-subtracted, integrated = single_function(accumulations.difference), single_function(accumulations.trapezoid)
+apply_difference, apply_trapezoid = single_function(accumulations.difference), single_function(accumulations.trapezoid)
 
 
 def evaluate_steps(x: Any, axis: int) -> Any:
@@ -65,17 +65,17 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: An
     if prepend is not NO_VALUE or append is not NO_VALUE:
         parts = [x]
         if prepend is not NO_VALUE:
-            parts.insert(0, edge(prepend, x, axis))
+            parts.insert(0, edge_values(prepend, x, axis))
         if append is not NO_VALUE:
-            parts.append(edge(append, x, axis))
+            parts.append(edge_values(append, x, axis))
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":
-            x = OF_UFUNCS[np.not_equal](sliced(x, axis, 1, None), sliced(x, axis, None, -1))
+            x = OF_UFUNCS[np.not_equal](slice_axis(x, axis, 1, None), slice_axis(x, axis, None, -1))
         elif x.shape[axis] < 2:
-            return sliced(x, axis, 1, None)
+            return slice_axis(x, axis, 1, None)
         else:
-            x = subtracted(x, {"axis": axis})
+            x = apply_difference(x, {"axis": axis})
     return x
 
 
@@ -85,13 +85,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     x = as_tensor(ary).reshape(-1)
     parts = [x[1:] - x[:-1]]
     if to_begin is not None:
-        parts.insert(0, flat_end("to_begin", to_begin, x.dtype))
+        parts.insert(0, end_values("to_begin", to_begin, x.dtype))
     if to_end is not None:
-        parts.append(flat_end("to_end", to_end, x.dtype))
+        parts.append(end_values("to_end", to_end, x.dtype))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]  # a Tensor
 
 
-def flat_end(name: str, value: Any, dtype: Any) -> Tensor:
+def end_values(name: str, value: Any, dtype: Any) -> Tensor:
     """Return values to put before or after differences, in their dtype."""
     found = as_tensor(value).reshape(-1)
     if not np.can_cast(found.dtype, dtype, "same_kind"):
@@ -134,7 +134,7 @@ def spacings(f: Tensor, axes: Sequence[int], varargs: Sequence[Any]) -> list[Any
 
 def inner_differences(f: Any, axis: int, h: Any) -> Any:
     """Return the central differences of second order."""
-    left, middle, right = sliced(f, axis, None, -2), sliced(f, axis, 1, -1), sliced(f, axis, 2, None)
+    left, middle, right = slice_axis(f, axis, None, -2), slice_axis(f, axis, 1, -1), slice_axis(f, axis, 2, None)
     if np.ndim(h) == 0:
         return (right - left) / (2.0 * h)
     h1, h2 = h[:-1], h[1:]
@@ -151,13 +151,13 @@ def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -
     if edge_order == 1:
         step = h if uniform else h[-1] if last else h[0]
         high, low = (
-            (sliced(f, axis, -1, None), sliced(f, axis, -2, -1))
+            (slice_axis(f, axis, -1, None), slice_axis(f, axis, -2, -1))
             if last
-            else (sliced(f, axis, 1, 2), sliced(f, axis, None, 1))
+            else (slice_axis(f, axis, 1, 2), slice_axis(f, axis, None, 1))
         )
         return (high - low) / step
     start = f.shape[axis] - 3 if last else 0
-    points = [sliced(f, axis, start + i, start + i + 1) for i in range(3)]
+    points = [slice_axis(f, axis, start + i, start + i + 1) for i in range(3)]
     if uniform:
         weights = [k / h for k in ((0.5, -2.0, 1.5) if last else (-1.5, 2.0, -0.5))]
     elif last:
@@ -189,7 +189,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
             raise ShapeError("gradient", given, needed, "Leave the axis out, or sample more points")
         first, last = (edge_difference(x, i, h, edge_order, last=end) for end in (False, True))
         found: Any = np.concatenate([first, inner_differences(x, i, h), last], axis=i)
-        results.append(laid_as(found if found.dtype == x.dtype else found.astype(x.dtype), x))
+        results.append(lay_like(found if found.dtype == x.dtype else found.astype(x.dtype), x))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -202,7 +202,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     heights = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)
     if x is None and type(dx) is float and heights.size and not is_staged(heights):
-        return integrated(heights, {"axis": at, "dx": dx})
+        return apply_trapezoid(heights, {"axis": at, "dx": dx})
     widths = dx
     if x is not None:
         points = as_tensor(x)
@@ -210,5 +210,5 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
             widths = diff(points).reshape((*(1,) * at, -1, *(1,) * (heights.ndim - at - 1)))
         else:
             widths = diff(points, axis=axis)
-    panels = widths * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0
+    panels = widths * (slice_axis(heights, at, 1, None) + slice_axis(heights, at, None, -1)) / 2.0
     return sum(panels, axis)

@@ -32,7 +32,7 @@ def normalisation(name: str, norm: Any) -> Any:
     return norm
 
 
-def length(name: str, n: Any) -> int:
+def as_length(name: str, n: Any) -> int:
     """Return a number of elements that is not zero."""
     count = operator.index(n)
     if count < 1:
@@ -41,7 +41,7 @@ def length(name: str, n: Any) -> int:
     return count
 
 
-def along_axis(name: str, primitive: Primitive, summary: str, default: Callable[[int], int]) -> Transform:
+def transform(name: str, primitive: Primitive, summary: str, default: Callable[[int], int]) -> Transform:
     """Return the function of a transform along one axis; `default` is its length for that of the operand."""
     transformed = single_function(primitive)
 
@@ -49,7 +49,7 @@ def along_axis(name: str, primitive: Primitive, summary: str, default: Callable[
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         place = normalize_axis_index(axis, x.ndim)
-        count = length(name, default(x.shape[place]) if n is None else n)
+        count = as_length(name, default(x.shape[place]) if n is None else n)
         if name == "rfft" and x.dtype.kind == "c":
             given = f"dtype {x.dtype}"
             raise TypeError(describe("rfft", given, "real elements are needed", "Use fft, or pass the real part"))
@@ -58,20 +58,20 @@ def along_axis(name: str, primitive: Primitive, summary: str, default: Callable[
     return function
 
 
-def same(count: int) -> int:
+def whole(count: int) -> int:
     """Return the length of a whole spectrum."""
     return count
 
 
-def doubled(count: int) -> int:
+def double(count: int) -> int:
     """Return the even length of what has a half spectrum."""
     return 2 * (count - 1)
 
 
-fft = implements(np.fft.fft)(along_axis("fft", fourier.fft, "Return the discrete Fourier transform", same))
-ifft = implements(np.fft.ifft)(along_axis("ifft", fourier.ifft, "Return the inverse Fourier transform", same))
-rfft = implements(np.fft.rfft)(along_axis("rfft", fourier.rfft, "Return half of the spectrum of real values", same))
-irfft = implements(np.fft.irfft)(along_axis("irfft", fourier.irfft, "Return real values of half a spectrum", doubled))
+fft = implements(np.fft.fft)(transform("fft", fourier.fft, "Return the discrete Fourier transform", whole))
+ifft = implements(np.fft.ifft)(transform("ifft", fourier.ifft, "Return the inverse Fourier transform", whole))
+rfft = implements(np.fft.rfft)(transform("rfft", fourier.rfft, "Return half of the spectrum of real values", whole))
+irfft = implements(np.fft.irfft)(transform("irfft", fourier.irfft, "Return real values of half a spectrum", double))
 
 
 @implements(np.fft.hfft)
@@ -91,7 +91,7 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
 # Several axes
 
 
-def places(name: str, x: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
+def transform_axes(name: str, x: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
     """Return lengths and axes to transform; a length of -1 or None is that of the operand."""
     if axes is None:
         axes = range(-(x.ndim if s is None else len(s)), 0)
@@ -102,7 +102,7 @@ def places(name: str, x: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
     return list(zip(lengths, map(operator.index, axes), strict=True))
 
 
-def over_axes(name: str, primitives: tuple[Primitive, Primitive], summary: str, default: Any = None) -> Transform:
+def nd_transform(name: str, primitives: tuple[Primitive, Primitive], summary: str, default: Any = None) -> Transform:
     """Return the function that transforms along one axis after the other, the last first, as NumPy does.
 
     It takes two at once as long as there are, which are different.
@@ -113,13 +113,13 @@ def over_axes(name: str, primitives: tuple[Primitive, Primitive], summary: str, 
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         rank, norm = x.ndim, normalisation(name, norm)
-        found = [(n, normalize_axis_index(axis, rank)) for n, axis in places(name, x, s, axes)]
+        found = [(n, normalize_axis_index(axis, rank)) for n, axis in transform_axes(name, x, s, axes)]
         while found:
             n, inner = found.pop()
-            inside = length(name, x.shape[inner] if n is None else n)
+            inside = as_length(name, x.shape[inner] if n is None else n)
             if found and found[-1][1] != inner:
                 n, outer = found.pop()
-                lengths = length(name, x.shape[outer] if n is None else n), inside
+                lengths = as_length(name, x.shape[outer] if n is None else n), inside
                 x = planes(x, {"n": lengths, "outer": outer, "inner": inner, "norm": norm})
             else:
                 x = along(x, {"n": inside, "axis": inner, "norm": norm})
@@ -128,7 +128,7 @@ def over_axes(name: str, primitives: tuple[Primitive, Primitive], summary: str, 
     return function
 
 
-def real_over_axes(name: str, default: Any = None, *, inverse: bool = False) -> Transform:
+def real_transform(name: str, default: Any = None, *, inverse: bool = False) -> Transform:
     """Return the transform of real values to half a spectrum along the last axis, and along the others as usual.
 
     Its inverse begins with the first axis.
@@ -138,7 +138,7 @@ def real_over_axes(name: str, default: Any = None, *, inverse: bool = False) -> 
     @documented(f"fft.{name}", f"Return {what} over several axes")
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
-        found = places(name, x, s, axes)
+        found = transform_axes(name, x, s, axes)
         if not found:
             raise UsageError(name, "no axes", "one at least is needed", "Pass axes, or an array that has some")
         *rest, (n, axis) = found
@@ -155,20 +155,20 @@ def real_over_axes(name: str, default: Any = None, *, inverse: bool = False) -> 
 
 PLANE = (-2, -1)
 FORWARD, INVERSE = (fourier.fft, fourier.fft2), (fourier.ifft, fourier.ifft2)
-implements(np.fft.fftn)(over_axes("fftn", FORWARD, "Return the Fourier transform over several axes"))
-implements(np.fft.ifftn)(over_axes("ifftn", INVERSE, "Return the inverse Fourier transform over several axes"))
-implements(np.fft.fft2)(over_axes("fft2", FORWARD, "Return the Fourier transform over two axes", PLANE))
-implements(np.fft.ifft2)(over_axes("ifft2", INVERSE, "Return the inverse Fourier transform over two axes", PLANE))
-implements(np.fft.rfftn)(real_over_axes("rfftn"))
-implements(np.fft.rfft2)(real_over_axes("rfft2", PLANE))
-implements(np.fft.irfftn)(real_over_axes("irfftn", inverse=True))
-implements(np.fft.irfft2)(real_over_axes("irfft2", PLANE, inverse=True))
+implements(np.fft.fftn)(nd_transform("fftn", FORWARD, "Return the Fourier transform over several axes"))
+implements(np.fft.ifftn)(nd_transform("ifftn", INVERSE, "Return the inverse Fourier transform over several axes"))
+implements(np.fft.fft2)(nd_transform("fft2", FORWARD, "Return the Fourier transform over two axes", PLANE))
+implements(np.fft.ifft2)(nd_transform("ifft2", INVERSE, "Return the inverse Fourier transform over two axes", PLANE))
+implements(np.fft.rfftn)(real_transform("rfftn"))
+implements(np.fft.rfft2)(real_transform("rfft2", PLANE))
+implements(np.fft.irfftn)(real_transform("irfftn", inverse=True))
+implements(np.fft.irfft2)(real_transform("irfft2", PLANE, inverse=True))
 
 
 # Shifts and frequencies
 
 
-def rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
+def roll_half(name: str, x: Any, axes: Any, sign: int) -> Any:
     """Return an array whose halves along some axes have changed places."""
     x = array(name, x)
     if axes is None:
@@ -181,16 +181,16 @@ def rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Any:
     """Return a spectrum with the frequency zero in the middle; see `numpy.fft.fftshift`."""
-    return rolled("fftshift", x, axes, 1)
+    return roll_half("fftshift", x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """Return a spectrum with the frequency zero in front; see `numpy.fft.ifftshift`."""
-    return rolled("ifftshift", x, axes, -1)
+    return roll_half("ifftshift", x, axes, -1)
 
 
-def count_of(name: str, n: Any) -> int:
+def sample_count(name: str, n: Any) -> int:
     """Return a number of samples, as NumPy takes it."""
     if not isinstance(n, int | np.integer):
         raise ValueError(describe(name, f"n={n!r:.40}", "an integer is needed", "Convert it with int()"))
@@ -200,7 +200,7 @@ def count_of(name: str, n: Any) -> int:
 @implements(np.fft.fftfreq)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Return the frequencies of a spectrum; see `numpy.fft.fftfreq`."""
-    count = count_of("fftfreq", n)
+    count = sample_count("fftfreq", n)
     middle = (count - 1) // 2 + 1
     return np.concatenate([np.arange(middle), np.arange(-(count // 2), 0)]) * (1.0 / (count * d))
 
@@ -208,7 +208,7 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 @implements(np.fft.rfftfreq)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Return the frequencies of half a spectrum; see `numpy.fft.rfftfreq`."""
-    count = count_of("rfftfreq", n)
+    count = sample_count("rfftfreq", n)
     return np.arange(count // 2 + 1) * (1.0 / (count * d))
 
 

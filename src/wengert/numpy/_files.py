@@ -20,7 +20,7 @@ def as_ndarray(value: Any) -> Any:
     return value.numpy() if type(value) is Tensor else value
 
 
-def writing(function: Callable[..., None]) -> None:
+def enter_writer(function: Callable[..., None]) -> None:
     """Enter a function that writes arrays into a file."""
 
     @implements(function)
@@ -29,7 +29,7 @@ def writing(function: Callable[..., None]) -> None:
         function(*map(as_ndarray, args), **{name: as_ndarray(value) for name, value in options.items()})
 
 
-def reading(function: Callable[..., Any]) -> None:
+def enter_reader(function: Callable[..., Any]) -> None:
     """Enter a function that reads arrays from a file."""
 
     @implements(function)
@@ -44,6 +44,6 @@ def reading(function: Callable[..., Any]) -> None:
 _WRITING: tuple[Callable[..., None], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
 _READING: tuple[Callable[..., Any], ...] = (np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex)
 for _function in _WRITING:
-    writing(_function)
+    enter_writer(_function)
 for _function in _READING:
-    reading(_function)
+    enter_reader(_function)

@@ -51,7 +51,7 @@ class Joiner:
     def part(self, item: Any, ndmin: int, trans1d: int) -> Any:
         """Return one of the parts with enough axes."""
         if isinstance(item, slice):
-            found: Any = ranged(item)
+            found: Any = slice_range(item)
         elif isinstance(item, str):
             raise UsageError(self.name, repr(item), "a string may stand first alone", "Move it there")
         else:
@@ -70,7 +70,7 @@ class Joiner:
         return found.transpose(axes[:place] + axes[new:] + axes[place:new])
 
 
-def ranged(item: slice) -> Any:
+def slice_range(item: slice) -> Any:
     """Return the numbers that a slice stands for: an imaginary step is their number."""
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, complex | np.complexfloating):
@@ -86,7 +86,7 @@ class Grid:
         self.name = name
 
     def __getitem__(self, key: Any) -> Any:
-        return _creation.constants(getattr(np, self.name)[key])
+        return _creation.own_as_tensors(getattr(np, self.name)[key])
 
 
 class Broadcast:
@@ -124,7 +124,7 @@ class ndarray(metaclass=ArrayKind):  # noqa: N801 - NumPy's name
     """Stand for the arrays of both libraries in `isinstance`; called, return a Tensor of a shape with any elements."""
 
     def __new__(cls, shape: Any, dtype: Any = float, order: Any = "C") -> Any:
-        return _creation.constants(np.zeros(shape, dtype, order))
+        return _creation.own_as_tensors(np.zeros(shape, dtype, order))
 
 
 OBJECTS: dict[str, Any] = {

@@ -56,7 +56,7 @@ BINARY: dict[str, Any] = {
 }
 
 
-def writing(name: str, function: Any) -> Callable[..., Tensor]:
+def make_writer(name: str, function: Any) -> Callable[..., Tensor]:
     """Return a method that writes the result of a function over its Tensor."""
 
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -72,27 +72,27 @@ def writing(name: str, function: Any) -> Callable[..., Tensor]:
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `alpha` times another value in place; return the Tensor."""
-    return replace("add_", self, self + scaled(other, alpha))
+    return replace("add_", self, self + scale_operand(other, alpha))
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `alpha` times another value in place; return the Tensor."""
-    return replace("sub_", self, self - scaled(other, alpha))
+    return replace("sub_", self, self - scale_operand(other, alpha))
 
 
-def scaled(other: Any, alpha: Any) -> Any:
+def scale_operand(other: Any, alpha: Any) -> Any:
     """Return a value times a factor, which is usually one."""
     return other if type(alpha) is int and alpha == 1 else np.multiply(as_tensor(other), alpha)
 
 
 def addcmul_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
     """Add `value` times a product in place; return the Tensor."""
-    return replace("addcmul_", self, self + scaled(np.multiply(as_tensor(first), second), value))
+    return replace("addcmul_", self, self + scale_operand(np.multiply(as_tensor(first), second), value))
 
 
 def addcdiv_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
     """Add `value` times a quotient in place; return the Tensor."""
-    return replace("addcdiv_", self, self + scaled(np.divide(as_tensor(first), second), value))
+    return replace("addcdiv_", self, self + scale_operand(np.divide(as_tensor(first), second), value))
 
 
 def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
@@ -127,7 +127,7 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {
-    **{f"{name}_": writing(f"{name}_", function) for name, function in (UNARY | BINARY).items()},
+    **{f"{name}_": make_writer(f"{name}_", function) for name, function in (UNARY | BINARY).items()},
     **{method.__name__: method for method in (add_, sub_, addcmul_, addcdiv_, lerp_, clamp_)},
     **{method.__name__: method for method in (fill_, zero_, copy_, masked_fill_)},
     "clip_": clamp_,

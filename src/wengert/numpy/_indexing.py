@@ -16,7 +16,7 @@ from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._out import with_out
-from wengert.numpy._selection import flattened, in_range
+from wengert.numpy._selection import bring_into_range, flatten
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
 from wengert.primitives.extreme_places import extremes_at
@@ -29,7 +29,7 @@ __all__: list[str] = []
 # Reading
 
 
-def whole(name: str, indices: Any) -> Any:
+def as_indices(name: str, indices: Any) -> Any:
     """Return indices as an integer array or Tensor.
 
     Raises:
@@ -53,13 +53,13 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
             return found
     x = as_tensor(a)
     if axis is None:
-        x, axis = flattened(x), 0
+        x, axis = flatten(x), 0
     if x.ndim == 0:
         x = x.reshape(1)  # whose only axis NumPy means
     axis = normalize_axis_index(axis, x.ndim)
-    chosen = whole("take", indices)
+    chosen = as_indices("take", indices)
     if mode != "raise":
-        chosen = in_range("take", chosen, x.shape[axis], mode)
+        chosen = bring_into_range("take", chosen, x.shape[axis], mode)
     before = (slice(None),) * axis
     if chosen.ndim == 0 and type(chosen) is Tensor:  # it may be traced, and have no element to look at
         result = x[(*before, chosen.reshape(1))].reshape(x.shape[:axis] + x.shape[axis + 1 :])
@@ -69,7 +69,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     return packed if out is None else with_out("take", packed, out)
 
 
-def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+def index_along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
     """Return the index of every position that `indices` names along an axis."""
     if indices.ndim != len(shape):
         given = f"indices of shape {indices.shape} for an array of shape {shape}"
@@ -89,15 +89,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     if isinstance(indices, Tensor | np.ndarray) and indices.dtype.kind == "b":
         raise IndexError(describe("take_along_axis", "truth values", "indices are needed", "Write numpy.where"))
     if axis is None:
-        x, axis = flattened(x), 0
+        x, axis = flatten(x), 0
     axis = normalize_axis_index(axis, x.ndim)
-    return x[along_axis("take_along_axis", x.shape, whole("take_along_axis", indices), axis)]
+    return x[index_along_axis("take_along_axis", x.shape, as_indices("take_along_axis", indices), axis)]
 
 
 # Writing in place
 
 
-def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call_on_ndarrays(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that writes into an ndarray; a Tensor being differentiated or traced is refused."""
     for x in (*args, *kwargs.values()):
         if type(x) is Tensor and innermost_trace(x) is not None:
@@ -118,7 +118,7 @@ def set_flat(target: Tensor, places: Any, values: Any, mask: Any = None) -> None
         elif places.size:
             target[...] = found
         return
-    source = flattened(as_tensor(found))
+    source = flatten(as_tensor(found))
     if not places.size or not source.size:
         return
     if source.size != places.size:
@@ -133,13 +133,13 @@ def set_flat(target: Tensor, places: Any, values: Any, mask: Any = None) -> None
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set elements by flat index, in place; of a scalar, such as `x @ x`, nothing; see `numpy.put`."""
     if type(a) is not Tensor:
-        plainly(np.put, a, ind, v, mode=mode)
+        call_on_ndarrays(np.put, a, ind, v, mode=mode)
         return
     if is_scalar(a):
         return
-    indices = whole("put", ind)
-    indices = np.asarray(concrete("put", indices)).ravel() if is_concrete(indices) else flattened(indices)
-    set_flat(a, in_range("put", indices, a.size, mode), v)
+    indices = as_indices("put", ind)
+    indices = np.asarray(concrete("put", indices)).ravel() if is_concrete(indices) else flatten(indices)
+    set_flat(a, bring_into_range("put", indices, a.size, mode), v)
 
 
 def fill_method(x: Tensor, value: Any) -> None:
@@ -155,20 +155,20 @@ def fill_method(x: Tensor, value: Any) -> None:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Set the elements at indices that vary along the other axes, in place; see `numpy.put_along_axis`."""
     if type(arr) is not Tensor:
-        plainly(np.put_along_axis, arr, indices, values, axis)
+        call_on_ndarrays(np.put_along_axis, arr, indices, values, axis)
         return
     if axis is None:
         put(arr, indices, values)
         return
     axis = normalize_axis_index(axis, arr.ndim)
-    arr[along_axis("put_along_axis", arr.shape, whole("put_along_axis", indices), axis)] = values
+    arr[index_along_axis("put_along_axis", arr.shape, as_indices("put_along_axis", indices), axis)] = values
 
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Copy values into an array, in place, where a condition holds; see `numpy.copyto`."""
     if type(dst) is not Tensor:
-        plainly(np.copyto, dst, src, casting=casting, where=where)
+        call_on_ndarrays(np.copyto, dst, src, casting=casting, where=where)
         return
     source = src if is_weak(src) else as_tensor(src)
     kind = aval_of(source)
@@ -187,12 +187,12 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask holds to the first values, repeated as needed; see `numpy.place`."""
     if type(arr) is not Tensor:
-        plainly(np.place, arr, mask, vals)
+        call_on_ndarrays(np.place, arr, mask, vals)
         return
-    if is_undecided(mask) and mask.shape == arr.shape and (values := flattened(as_tensor(vals))).size == 1:
+    if is_undecided(mask) and mask.shape == arr.shape and (values := flatten(as_tensor(vals))).size == 1:
         arr[mask] = values[0]
         return
-    known = masked("place", arr, mask)
+    known = concrete_mask("place", arr, mask)
     places = np.flatnonzero(known)
     if places.size and not np.size(vals):
         raise UsageError("place", "no values", "at least one is needed", "Pass the values to insert")
@@ -203,19 +203,19 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask holds to the values at the same flat places; see `numpy.putmask`."""
     if type(a) is not Tensor:
-        plainly(np.putmask, a, mask, values)
+        call_on_ndarrays(np.putmask, a, mask, values)
         return
     if is_undecided(mask) and mask.shape == a.shape and np.shape(values) in ((), a.shape):
         a[mask] = values[mask] if np.ndim(values) else values
         return
-    known = masked("putmask", a, mask)
+    known = concrete_mask("putmask", a, mask)
     places = np.flatnonzero(known)
-    source = flattened(as_tensor(assignable(a, values)))
+    source = flatten(as_tensor(assignable(a, values)))
     if places.size and source.size:
         set_flat(a, places, source[places % source.size], known)
 
 
-def masked(name: str, target: Tensor, mask: Any) -> Any:
+def concrete_mask(name: str, target: Tensor, mask: Any) -> Any:
     """Return a mask as truth values in the target's shape."""
     found = np.asarray(concrete(name, mask)).astype(bool)
     if found.size != target.size:
@@ -228,7 +228,7 @@ def masked(name: str, target: Tensor, mask: Any) -> Any:
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal, in place; see `numpy.fill_diagonal`."""
     if type(a) is not Tensor:
-        plainly(np.fill_diagonal, a, val, wrap)
+        call_on_ndarrays(np.fill_diagonal, a, val, wrap)
         return
     shape = a.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
@@ -242,7 +242,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 # ufunc.at: operations on parts in place, where repeated indices take effect one after the other
 
 
-def parts_in_turn(shape: tuple[int, ...], index: Any) -> list[tuple[Any, Any]]:
+def rounds_without_repeats(shape: tuple[int, ...], index: Any) -> list[tuple[Any, Any]]:
     """Split an index with repeats into rounds without any.
 
     Returns:
@@ -284,7 +284,7 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
 
     def at(a: Any, indices: Any, b: Any = None, /) -> None:
         if type(a) is not Tensor:
-            plainly(ufunc.at, a, indices, *(() if b is None else (b,)))
+            call_on_ndarrays(ufunc.at, a, indices, *(() if b is None else (b,)))
             return
         if a.ndim and ufunc in (np.maximum, np.minimum) and b is not None:
             put_extremes_at(ufunc, a, indices, b)
@@ -296,8 +296,8 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         index = concrete_index(indices)
         window = np.empty(a.shape, np.bool_)[index].shape
         operand: Any = None if b is None else np.broadcast_to(as_tensor(b), window)
-        values = None if b is None else flattened(operand)
-        for places, positions in parts_in_turn(a.shape, index):
+        values = None if b is None else flatten(operand)
+        for places, positions in rounds_without_repeats(a.shape, index):
             key = np.unravel_index(places, a.shape) if a.ndim else np.True_
             operands = (a[key],) if values is None else (a[key], values[positions])
             try:
@@ -316,16 +316,16 @@ def operate_in_turn(ufunc: np.ufunc, a: Tensor, indices: Any, b: Any) -> None:
     from wengert.control.while_loop import fori_loop  # which costs too much where nobody needs it
 
     places: Any = as_tensor(np.arange(a.size).reshape(a.shape))[indices]
-    row = flattened(places)
+    row = flatten(places)
     operand: Any = None if b is None else np.broadcast_to(as_tensor(b), places.shape)
-    values = None if b is None else flattened(operand)
+    values = None if b is None else flatten(operand)
 
     def step(k: Any, elements: Any) -> Any:
         changed: Any = np.copy(elements)
         put_result(changed, row[k], ufunc, (elements[row[k]],) if values is None else (elements[row[k]], values[k]))
         return changed
 
-    a[...] = fori_loop(0, row.size, step, flattened(a)).reshape(a.shape)
+    a[...] = fori_loop(0, row.size, step, flatten(a)).reshape(a.shape)
 
 
 def put_result(a: Tensor, key: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> None:
@@ -333,7 +333,7 @@ def put_result(a: Tensor, key: Any, ufunc: np.ufunc, operands: Sequence[Any]) ->
     a[key] = ufunc(*operands)
 
 
-def added_at(a: Any, indices: Any, b: Any) -> None:
+def add_to_part(a: Any, indices: Any, b: Any) -> None:
     """Add to part of a Tensor."""
     try:
         add_at(a, indices, b)
@@ -346,18 +346,18 @@ def added_at(a: Any, indices: Any, b: Any) -> None:
 def add_in_place(a: Any, indices: Any, b: Any, /) -> None:
     """Add to part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
     if type(a) is Tensor:
-        added_at(a, indices, b)
+        add_to_part(a, indices, b)
     else:
-        plainly(np.add.at, a, indices, b)
+        call_on_ndarrays(np.add.at, a, indices, b)
 
 
 @implements((np.subtract, "at"))
 def subtract_in_place(a: Any, indices: Any, b: Any, /) -> None:
     """Subtract from part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
     if type(a) is Tensor:
-        added_at(a, indices, -as_tensor(b))
+        add_to_part(a, indices, -as_tensor(b))
     else:
-        plainly(np.subtract.at, a, indices, b)
+        call_on_ndarrays(np.subtract.at, a, indices, b)
 
 
 for _ufunc in OF_UFUNCS:

@@ -16,7 +16,7 @@ from wengert.core.values.interop import undispatched
 from wengert.core.values.plain_functions import computed, joined
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.numpy._order import laid_as, laid_out
+from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
 from wengert.primitives import joining
@@ -30,11 +30,11 @@ __all__ = ["concatenate", "pick"]
 
 SEQUENCES = (tuple, list)
 CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
-concatenating = several_function(joining.concatenate)
-piled = several_function(joining.stack)
+apply_concatenate = several_function(joining.concatenate)
+apply_stack = several_function(joining.stack)
 
 
-def operands(name: str, arrays: Iterable[Any]) -> list[Any]:
+def as_tensors(name: str, arrays: Iterable[Any]) -> list[Any]:
     """Return the arrays of a sequence (or the parts of one array along its first axis) as Tensors."""
     return [array if type(array) is Tensor else array_operand(name, array) for array in arrays]
 
@@ -54,7 +54,7 @@ def concatenate(
     shapes = [x.shape for x in xs]
     along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
-    result = concatenating(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
+    result = apply_concatenate(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("concatenate", result, out)
 
 
@@ -63,26 +63,26 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     """Return arrays joined along a new axis; see `numpy.stack`."""
     first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
     plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(stacked, arrays, axis)) is not None:
+    if plain and (found := joined(evaluate_stack, arrays, axis)) is not None:
         return found
-    xs = operands("stack", arrays)
+    xs = as_tensors("stack", arrays)
     shapes = {x.shape for x in xs}
     if len(shapes) != 1:
         given = f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays"
         raise ShapeError("stack", given, "at least one array, and equal shapes, are needed", "Broadcast them first")
     along = normalize_axis_index(axis, xs[0].ndim + 1)
-    result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
+    result = apply_stack(xs, {"axis": along, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("stack", result, out)
 
 
-def stacked(arrays: Sequence[Any], axis: Any) -> Any:
+def evaluate_stack(arrays: Sequence[Any], axis: Any) -> Any:
     """Evaluate `stack`, which compares the shapes as it joins."""
     along = normalize_axis_index(axis, arrays[0].ndim + 1) if axis else 0
     layer = (*(slice(None),) * along, None) if along else None
     return CONCATENATE([x[layer] for x in arrays], along)
 
 
-def joined_rows(arrays: Sequence[Any]) -> Any:
+def evaluate_hstack(arrays: Sequence[Any]) -> Any:
     """Evaluate `hstack` of arrays with axes."""
     return CONCATENATE(arrays, 0 if arrays[0].ndim == 1 else 1)
 
@@ -92,9 +92,9 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
     first = tup[0] if type(tup) in SEQUENCES and tup else None
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(joined_rows, tup)) is not None:
+    if plain and (found := joined(evaluate_hstack, tup)) is not None:
         return found
-    xs = operands("hstack", tup)
+    xs = as_tensors("hstack", tup)
     ranks = [x.ndim for x in xs]
     if 0 in ranks:
         xs = [x if ndim else np.atleast_1d(x) for x, ndim in zip(xs, ranks, strict=True)]
@@ -108,19 +108,19 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
     if plain and (found := joined(VSTACK, tup)) is not None:
         return found
-    return concatenate([np.atleast_2d(x) for x in operands("vstack", tup)], 0, dtype=dtype, casting=casting)
+    return concatenate([np.atleast_2d(x) for x in as_tensors("vstack", tup)], 0, dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Any:
     """Return arrays joined along their third axis; see `numpy.dstack`."""
-    return concatenate([np.atleast_3d(x) for x in operands("dstack", tup)], 2)
+    return concatenate([np.atleast_3d(x) for x in as_tensors("dstack", tup)], 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
     """Return arrays joined as columns; see `numpy.column_stack`."""
-    xs = operands("column_stack", tup)
+    xs = as_tensors("column_stack", tup)
     return concatenate([x if x.ndim > 1 else np.reshape(x, (-1, 1)) for x in xs], 1)
 
 
@@ -130,31 +130,31 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     return concatenate((array_operand("append", arr), array_operand("append", values)), axis)
 
 
-def depth_of(arrays: Any) -> int:
+def nesting_depth(arrays: Any) -> int:
     """Return how deep the lists of blocks are nested, which must be the same everywhere."""
     if isinstance(arrays, tuple):
         raise TypeError(describe("block", "a tuple", "lists are needed to arrange blocks", "Write [...] in its place"))
     if not isinstance(arrays, list):
         return 0
-    depths = {depth_of(item) for item in arrays}
+    depths = {nesting_depth(item) for item in arrays}
     if len(depths) != 1:
         given = f"lists nested {sorted(depths)} deep" if depths else "an empty list"
         raise ShapeError("block", given, "lists of equal depth, not empty, are needed", "Complete the nested lists")
     return 1 + depths.pop()
 
 
-def leaves_of(arrays: Any) -> list[Tensor]:
+def block_leaves(arrays: Any) -> list[Tensor]:
     """Return the arrays in nested lists."""
     if isinstance(arrays, list):
-        return [leaf for item in arrays for leaf in leaves_of(item)]
+        return [leaf for item in arrays for leaf in block_leaves(item)]
     return [array_operand("block", arrays)]
 
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
     """Return the array put together from nested lists of blocks; see `numpy.block`."""
-    depth = depth_of(arrays)
-    ndim = max(depth, *(leaf.ndim for leaf in leaves_of(arrays)))
+    depth = nesting_depth(arrays)
+    ndim = max(depth, *(leaf.ndim for leaf in block_leaves(arrays)))
 
     def joined(item: Any, left: int) -> Any:
         if left:
@@ -168,9 +168,9 @@ def block(arrays: Any) -> Any:
 
 # Repeating
 
-tiled = single_function(joining.tile)
-repeated = single_function(joining.repeat)
-rolled = single_function(joining.roll)
+apply_tile = single_function(joining.tile)
+apply_repeat = single_function(joining.repeat)
+apply_roll = single_function(joining.roll)
 
 
 @implements(np.tile)
@@ -184,7 +184,7 @@ def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     ndim = max(x.ndim, len(counts))
     if x.ndim < ndim:
         x = x.reshape((1,) * (ndim - x.ndim) + x.shape)
-    return tiled(x, {"reps": (1,) * (ndim - len(counts)) + counts})
+    return apply_tile(x, {"reps": (1,) * (ndim - len(counts)) + counts})
 
 
 @implements(np.repeat)
@@ -195,16 +195,16 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
         return found
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)
-    x, along = flat_or_along("repeat", x, axis)
+    x, along = flat_or_axis("repeat", x, axis)
     if type(repeats) is int:
-        return repeated(x, {"repeats": repeats, "axis": along})
+        return apply_repeat(x, {"repeats": repeats, "axis": along})
     if isinstance(repeats, Tensor | np.ndarray):
         counts = np.asarray(repeats).astype(np.intp, casting="safe")
     else:  # NumPy cuts fractions off what is no array
         counts = np.asarray(repeats, np.intp)
     if counts.size == 1:
-        return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
-    return laid_out("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
+        return apply_repeat(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
+    return lay_in_order("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
 
 
 @implements(np.roll)
@@ -212,18 +212,18 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return an array with its elements moved around; see `numpy.roll`."""
     x = array_operand("roll", a)
     if is_unknown(shift) and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
-        return rolled_anywhere(x, shift, axis)
+        return roll_by_unknown(x, shift, axis)
     shifts = as_shape(int(shift) if isinstance(shift, np.bool_) else shift)
     if axis is None:
         row = ravel(x)
-        flat = rolled(row, {"shift": (sum(shifts),), "axis": (0,)})
+        flat = apply_roll(row, {"shift": (sum(shifts),), "axis": (0,)})
         return flat.reshape(x.shape)
     if type(axis) is int and len(shifts) == 1:
-        return rolled(x, {"shift": shifts, "axis": (normalize_axis_index(axis, x.ndim),)})
+        return apply_roll(x, {"shift": shifts, "axis": (normalize_axis_index(axis, x.ndim),)})
     axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
     pairs = np.broadcast(shifts, axes)
     moves = tuple((int(by), int(along)) for by, along in pairs)
-    return rolled(x, {"shift": tuple(by for by, _ in moves), "axis": tuple(along for _, along in moves)})
+    return apply_roll(x, {"shift": tuple(by for by, _ in moves), "axis": tuple(along for _, along in moves)})
 
 
 def is_unknown(number: Any) -> bool:
@@ -231,10 +231,10 @@ def is_unknown(number: Any) -> bool:
     return type(number) is Tensor and number.ndim == 0 and not is_concrete(number)
 
 
-def rolled_anywhere(x: Tensor, shift: Tensor, axis: int | None) -> Tensor:
+def roll_by_unknown(x: Tensor, shift: Tensor, axis: int | None) -> Tensor:
     """Return an array in C order with its elements moved around by a number that nobody can look at."""
     if axis is None:
-        return rolled_anywhere(ravel(x), shift, 0).reshape(x.shape)
+        return roll_by_unknown(ravel(x), shift, 0).reshape(x.shape)
     length = max(x.shape[normalize_axis_index(axis, x.ndim)], 1)
     by: Any = shift % np.uint64(length) if shift.dtype == np.uint64 else shift  # which int64 may have no room for
     places: Any = (np.arange(x.shape[axis]) - by.astype(np.intp)) % length
@@ -257,7 +257,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 # Picking along an axis
 
 
-def runs(indices: np.ndarray[Any, Any], most: int) -> list[tuple[int, int, int]] | None:
+def find_runs(indices: np.ndarray[Any, Any], most: int) -> list[tuple[int, int, int]] | None:
     """Return indices as runs (first, step, length), or None where there are more than `most`.
 
     >>> runs(np.array([2, 1, 0, 0, 0]), 16)
@@ -283,7 +283,7 @@ def pick(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
     Slices are joined where a few will do: their cotangents are added without going through every index.
     """
     before = (slice(None),) * axis
-    found = runs(indices, 16)
+    found = find_runs(indices, 16)
     if found is None:
         return x[(*before, indices)]
     if not found:
@@ -302,7 +302,7 @@ def pick(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Return an array without some of its parts along an axis; see `numpy.delete`."""
-    x, along = flat_or_along("delete", arr, axis)
+    x, along = flat_or_axis("delete", arr, axis)
     if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
         length = x.shape[along]
         place: Any = constant_tensor(np.arange(length))[obj]  # which raises if there is none
@@ -312,11 +312,11 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     chosen = np.asarray(obj) if type(obj) is Tensor else obj
     kept = pick(x, np.delete(numbers, chosen, along).ravel(), along)
     if isinstance(chosen, slice) or np.size(chosen) == 1:
-        return laid_as(kept, x, "A")
-    return laid_as(kept, x[(*(slice(None),) * along, [0] * x.shape[along])])
+        return lay_like(kept, x, "A")
+    return lay_like(kept, x[(*(slice(None),) * along, [0] * x.shape[along])])
 
 
-def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
+def flat_or_axis(name: str, array: Any, axis: Any) -> tuple[Any, int]:
     """Return an array and the axis to work along; without one, the flat array and its only axis."""
     x = array_operand(name, array)
     return (x if x.ndim == 1 else ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
@@ -325,36 +325,36 @@ def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """Return an array with values inserted along an axis; see `numpy.insert`."""
-    x, along = flat_or_along("insert", arr, axis)
+    x, along = flat_or_axis("insert", arr, axis)
     new: Any = operand("insert", values)
     is_tensor = type(new) is Tensor
     new = with_dtype(new, x.dtype) if is_tensor else np.asarray(new, x.dtype)
     length = x.shape[along]
     if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
-        return inserted_anywhere(x, obj, np.moveaxis(with_axes(new, x.ndim), 0, along), along)
+        return insert_at_unknown(x, obj, np.moveaxis(prepend_axes(new, x.ndim), 0, along), along)
     places = insertion_places(obj, length)
     if places.size == 1:
-        new = with_axes(new, x.ndim)
+        new = prepend_axes(new, x.ndim)
         new = np.moveaxis(new, 0, along) if places.ndim == 0 else new
         places = np.full(new.shape[along], places.item())
     order = places.argsort(kind="stable")
     positions = np.empty_like(places)
     positions[order] = places[order] + np.arange(len(places))
     shape = (*x.shape[:along], length + len(places), *x.shape[along + 1 :])
-    result = laid_as(constant_tensor(np.zeros(shape, x.dtype)), x, "A")
+    result = lay_like(constant_tensor(np.zeros(shape, x.dtype)), x, "A")
     before = (slice(None),) * along
     result[(*before, as_slice(positions))] = new
     result[(*before, as_slice(np.delete(np.arange(length + len(places)), positions)))] = x
     return result
 
 
-def with_axes(value: Any, rank: int) -> Any:
+def prepend_axes(value: Any, rank: int) -> Any:
     """Return a value with as many axes, the new ones in front."""
     missing = rank - value.ndim
     return np.reshape(value, (1,) * missing + value.shape) if missing > 0 else value
 
 
-def inserted_anywhere(x: Tensor, place: Tensor, new: Any, axis: int) -> Any:
+def insert_at_unknown(x: Tensor, place: Tensor, new: Any, axis: int) -> Any:
     """Return an array in C order with values inserted at one place that nobody can look at."""
     length, count = x.shape[axis], new.shape[axis]
     counted = constant_tensor(np.concatenate([np.arange(length + 1), np.arange(length)]))  # negative ones from the end

@@ -12,16 +12,16 @@ from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
-from wengert.numpy._matrices import known, matrices, square
+from wengert.numpy._matrices import known_square, matrices, square_matrices
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, square_eigenvalues, triangular
 from wengert.traces.recorders import results_function, several_function, single_function
 
-__all__ = ["inv", "real_if_all_are", "singular_values", "with_residuals"]
+__all__ = ["drop_zero_imaginary", "inv", "singular_values", "with_residuals"]
 
-inverted = single_function(linear_algebra.inv)
-determined = single_function(linear_algebra.det)
-solved = several_function(linear_algebra.solve)
-factored = single_function(triangular.cholesky)
+apply_inv = single_function(linear_algebra.inv)
+apply_det = single_function(linear_algebra.det)
+apply_solve = several_function(linear_algebra.solve)
+apply_cholesky = single_function(triangular.cholesky)
 
 hermitian_values = single_function(spectra.eigvalsh)
 singular_values = single_function(spectra.svdvals)
@@ -45,25 +45,25 @@ orthogonal_and_triangular = results_function(orthogonal.qr, QRResult)
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
     """Return the inverse; see `numpy.linalg.inv`."""
-    return inverted(square("inv", a), {})
+    return apply_inv(square_matrices("inv", a), {})
 
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
     """Return the solution x of a x = b; see `numpy.linalg.solve`."""
-    return solved((square("solve", a), array("solve", b)), {})
+    return apply_solve((square_matrices("solve", a), array("solve", b)), {})
 
 
 @implements(np.linalg.det)
 def det(a: Any) -> Any:
     """Return the determinant; see `numpy.linalg.det`."""
-    return determined(square("det", a), {})
+    return apply_det(square_matrices("det", a), {})
 
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant; see `numpy.linalg.slogdet`."""
-    return logarithm_of_determinant(square("slogdet", a), {})
+    return logarithm_of_determinant(square_matrices("slogdet", a), {})
 
 
 # Decompositions
@@ -72,10 +72,10 @@ def slogdet(a: Any) -> Any:
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """Return the Cholesky factor; see `numpy.linalg.cholesky`."""
-    return factored(square("cholesky", a), {"upper": bool(upper)})
+    return apply_cholesky(square_matrices("cholesky", a), {"upper": bool(upper)})
 
 
-def triangle(name: str, value: Any) -> str:
+def triangle_name(name: str, value: Any) -> str:
     """Return which triangle is read, "L" or "U"."""
     uplo = value.upper() if isinstance(value, str) else value
     if uplo not in ("L", "U"):
@@ -102,16 +102,16 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
     """Return eigenvalues and eigenvectors of Hermitian matrices; see `numpy.linalg.eigh`."""
-    return hermitian_vectors(square("eigh", a), {"uplo": triangle("eigh", UPLO)})
+    return hermitian_vectors(square_matrices("eigh", a), {"uplo": triangle_name("eigh", UPLO)})
 
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
     """Return the eigenvalues of Hermitian matrices; see `numpy.linalg.eigvalsh`."""
-    return hermitian_values(square("eigvalsh", a), {"uplo": triangle("eigvalsh", UPLO)})
+    return hermitian_values(square_matrices("eigvalsh", a), {"uplo": triangle_name("eigvalsh", UPLO)})
 
 
-def finite(name: str, x: Any) -> Any:
+def require_finite_elements(name: str, x: Any) -> Any:
     """Return a matrix, after it was looked whether all elements that are known are finite."""
     if is_concrete(x) and not np.isfinite(raw(x)).all():
         given = "infinite or NaN elements"
@@ -119,37 +119,37 @@ def finite(name: str, x: Any) -> Any:
     return x
 
 
-def real_if_all_are(given: Any, *results: Any) -> tuple[Any, ...]:
+def drop_zero_imaginary(given: Any, *results: Any) -> tuple[Any, ...]:
     """Return complex results as real ones where the operand and all eigenvalues, which come first, are real."""
     if given.dtype.kind == "c" or np.any(raw(results[0]).imag != 0):
         return results
     return tuple([x.real for x in results])
 
 
-def as_numpy_has_them(given: Any, *results: Any) -> tuple[Any, ...]:
+def real_as_numpy(given: Any, *results: Any) -> tuple[Any, ...]:
     """Return complex results as NumPy does: as real ones where they can be, before its version 2.5."""
-    return results if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else real_if_all_are(given, *results)
+    return results if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else drop_zero_imaginary(given, *results)
 
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
-    x = finite("eig", known("eig", a))
-    return EigResult(*as_numpy_has_them(x, *apply(square_eigenvalues.eig, x)))
+    x = require_finite_elements("eig", known_square("eig", a))
+    return EigResult(*real_as_numpy(x, *apply(square_eigenvalues.eig, x)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
-    x = finite("eigvals", known("eigvals", a))
-    return as_numpy_has_them(x, apply(square_eigenvalues.eigvals, x))[0]
+    x = require_finite_elements("eigvals", known_square("eigvals", a))
+    return real_as_numpy(x, apply(square_eigenvalues.eigvals, x))[0]
 
 
 @implements(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Return the singular value decomposition; see `numpy.linalg.svd`."""
     if hermitian:
-        return hermitian_svd(square("svd", a), compute_uv)
+        return hermitian_svd(square_matrices("svd", a), compute_uv)
     x = matrices("svd", a)
     if not compute_uv:
         return singular_values(x, {})

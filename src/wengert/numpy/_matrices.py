@@ -10,7 +10,7 @@ from wengert.core.values.tensor import is_concrete
 from wengert.errors import GraphError, describe
 from wengert.numpy._contractions import array
 
-__all__ = ["known", "matrices", "square"]
+__all__ = ["known_square", "matrices", "square_matrices"]
 
 NUMPYS_ERROR = np.linalg.LinAlgError
 """What is raised for another shape; functions of SciPy raise something else."""
@@ -24,7 +24,7 @@ def matrices(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> An
     return x
 
 
-def square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+def square_matrices(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
     """Return an operand that is a stack of square matrices."""
     x = array(name, value)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -33,9 +33,9 @@ def square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
     return x
 
 
-def known(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+def known_square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
     """Return square matrices whose function may be complex where they are real, as their elements say."""
-    x = square(name, value, error)
+    x = square_matrices(name, value, error)
     if x.dtype.kind != "c" and not is_concrete(x):
         given = f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes"
         needed = "complex elements are needed, because it depends on real ones whether results are real"

@@ -14,7 +14,7 @@ from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
 from wengert.numpy._linalg import inv
-from wengert.numpy._matrices import square
+from wengert.numpy._matrices import square_matrices
 from wengert.numpy._out import with_out
 
 __all__: list[str] = []
@@ -117,7 +117,7 @@ def cheapest_splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     """Return a square matrix to an integer power; see `numpy.linalg.matrix_power`."""
-    x = square("matrix_power", a)
+    x = square_matrices("matrix_power", a)
     n = operator.index(n)
     if n == 0:
         return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape) + np.zeros_like(x)

@@ -96,7 +96,7 @@ class ArrayMethods:
     @property
     def T(self: Any) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        return _axes.reverse(self)
+        return _axes.reverse_axes(self)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
@@ -126,7 +126,7 @@ class ArrayMethods:
         _conversion.imag(self)[...] = value
 
     def __round__(self: Any, ndigits: Any = None) -> Any:
-        return _queries.rounded(self, ndigits)
+        return _queries.round_scalar(self, ndigits)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version not in (None, *STANDARDS):
@@ -157,7 +157,7 @@ class ArrayMethods:
         """Return the elements in another shape."""
         lengths = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
-            return _shapes.in_shape(self, lengths)
+            return _shapes.reshape_in_c_order(self, lengths)
         return _shapes.reshape(self, lengths, order, copy=copy)
 
     def transpose(self, *axes: Any) -> Tensor:

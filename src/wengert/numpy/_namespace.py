@@ -19,7 +19,7 @@ from wengert.core.values.plain_functions import BY_NUMPY, by_numpy
 from wengert.core.values.tensor import Tensor
 from wengert.traces.recorders import REAL
 
-__all__ = ["exported", "function_names", "plain_names", "public_function"]
+__all__ = ["exported_functions", "function_names", "plain_names", "public_function"]
 
 CONSTANTS = ("False_", "True_", "e", "euler_gamma", "inf", "little_endian", "nan", "newaxis", "pi")
 DTYPES = (
@@ -52,7 +52,7 @@ BESIDE = frozenset({float, int})
 """Types of operands beside a Tensor that need no look."""
 
 
-def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose array results are Tensors, whatever it was given: itself, if it says that they are.
 
     What a function is for a Tensor and no options, `of_tensor`, and for two operands, `of_two`, is called without the
@@ -66,24 +66,24 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         if type(result) is Tensor:
             return result
-        return wrapped(result, (*args[1:], kwargs["out"]) if "out" in kwargs else args[1:])
+        return wrap_arrays(result, (*args[1:], kwargs["out"]) if "out" in kwargs else args[1:])
 
     def direct(x: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is Tensor and not args and not kwargs:
             return of_tensor(x)  # type: ignore[misc]  # there is one
-        return public(*given(x), *args, **kwargs)
+        return public(*passed_operands(x), *args, **kwargs)
 
     def direct_of_two(x: Any = MISSING, y: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is Tensor and not args and not kwargs:
             kind = type(y)
             if kind is Tensor or kind in BESIDE or (kind is np.ndarray and y.dtype.kind in REAL):
                 return of_two(x, y)  # type: ignore[misc]  # there is one
-        return public(*given(x, y), *args, **kwargs)
+        return public(*passed_operands(x, y), *args, **kwargs)
 
     return functools.wraps(function)(direct if of_tensor is not None else public if of_two is None else direct_of_two)
 
 
-def in_form_of(numpys: Callable[..., Any], public: Callable[..., Any]) -> Callable[..., Any]:
+def follow_like(numpys: Callable[..., Any], public: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that makes Tensors, but NumPy's arrays where `like` is none and nothing else is a Tensor."""
 
     @functools.wraps(public)
@@ -96,12 +96,12 @@ def in_form_of(numpys: Callable[..., Any], public: Callable[..., Any]) -> Callab
     return made
 
 
-def given(*operands: Any) -> list[Any]:
+def passed_operands(*operands: Any) -> list[Any]:
     """Return the operands that were passed."""
     return [x for x in operands if x is not MISSING]
 
 
-def wrapped(result: Any, outs: Sequence[Any] = ()) -> Any:
+def wrap_arrays(result: Any, outs: Sequence[Any] = ()) -> Any:
     """Return arrays and NumPy scalars as Tensors, also inside tuples and lists; what was given as `out` as it is."""
     if isinstance(result, np.ndarray | np.generic):
         for out in outs:
@@ -109,9 +109,9 @@ def wrapped(result: Any, outs: Sequence[Any] = ()) -> Any:
                 return result
         return as_tensor(result)
     if isinstance(result, list):
-        return [wrapped(item) for item in result]
+        return [wrap_arrays(item) for item in result]
     if isinstance(result, tuple):
-        items = [wrapped(item, outs) for item in result]
+        items = [wrap_arrays(item, outs) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
     return result
 
@@ -135,7 +135,7 @@ def function_names(module: Any = np) -> list[str]:
     return sorted([name for name, x in found if callable(x) and not isinstance(x, type) and x in FUNCTIONS])
 
 
-def with_newer(known: inspect.Signature, meaning: Callable[..., Any]) -> inspect.Signature:
+def add_newer_keywords(known: inspect.Signature, meaning: Callable[..., Any]) -> inspect.Signature:
     """Return a signature of NumPy's with the keywords that its later versions have and ours has, too."""
     own = getattr(meaning, "__kwdefaults__", None) or {}
     newer = [
@@ -153,24 +153,26 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
     found = PUBLIC.get(id(meaning))
     if found is None:
         outside = function in BY_NUMPY and not BY_NUMPY[function].inside
-        found = by_numpy(function, meaning, wrapped) if outside else returns_tensors(meaning)
+        found = by_numpy(function, meaning, wrap_arrays) if outside else wrap_results(meaning)
         if name in LIKE:
-            found = in_form_of(function, found)
+            found = follow_like(function, found)
         known = numpys_signature(function)
         if known is not None and not ALONG.isdisjoint(known.parameters):
             found = telling(**{key: written for key, written in PARAMETERS.items() if key not in known.parameters})(
                 found
             )
         if known is not None:
-            found.__signature__ = with_newer(known, meaning)  # type: ignore[attr-defined]  # for help()
+            found.__signature__ = add_newer_keywords(known, meaning)  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
         loaded = [sys.modules[owner] for owner in OF_NUMPY if owner in sys.modules]
         numpys = next((owner for owner in loaded if vars(owner).get(name) is function), None)
         if numpys is not None:  # SciPy has some of NumPy's own, too
-            from wengert.numpy._derivatives import described  # whose tables cost as much as a module of functions
+            from wengert.numpy._derivatives import (
+                describe_derivatives,  # whose tables cost as much as a module of functions
+            )
 
-            found.__doc__ = described(numpys, name, function, found.__doc__ or "")
+            found.__doc__ = describe_derivatives(numpys, name, function, found.__doc__ or "")
         PUBLIC[id(meaning)] = found
     return found
 
@@ -183,7 +185,7 @@ def numpys_signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def exported(module: Any) -> dict[str, Callable[..., Any]]:
+def exported_functions(module: Any) -> dict[str, Callable[..., Any]]:
     """Return the functions of a module of NumPy's that mean something for Tensors, by their names."""
     return {name: public_function(module, name) for name in function_names(module)}
 

@@ -15,13 +15,13 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import inv, singular_values
-from wengert.numpy._matrices import matrices, square
+from wengert.numpy._matrices import matrices, square_matrices
 from wengert.primitives import linear_algebra
 from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
 
-measured = single_function(linear_algebra.norm)
+apply_norm = single_function(linear_algebra.norm)
 
 
 @implements(np.linalg.norm)
@@ -33,12 +33,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axis = axis if axis is None or isinstance(axis, tuple) else (operator.index(axis),)
     count = x.ndim if axis is None else len(axis)
     if (axis is None and ord is None) or (count <= 2 and is_smooth(ord, count)):
-        return measured(x, {"order": ord, "axis": axis, "keepdims": bool(keepdims)})
+        return apply_norm(x, {"order": ord, "axis": axis, "keepdims": bool(keepdims)})
     if count == 1:
         return extreme_vector_norm(x, ord, axis, keepdims)
     if count == 2 and ord in (1, -1, np.inf, -np.inf, 2, -2, "nuc"):
         rows, columns = (normalize_axis_index(i, x.ndim) for i in (axis or (0, 1)))
-        return kept(matrix_norm_of_order(x, ord, rows, columns), x.shape, (rows, columns), keepdims)
+        return keep_axes(matrix_norm_of_order(x, ord, rows, columns), x.shape, (rows, columns), keepdims)
     return np.linalg.norm(np.empty(x.shape), ord, axis, keepdims)  # NumPy's error about order or axes
 
 
@@ -57,13 +57,13 @@ def extreme_vector_norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
     if order == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
     if order == np.inf:
-        return greatest(size, axis, keepdims)
+        return greatest_size(size, axis, keepdims)
     if order == -np.inf:
         return np.min(size, axis=axis, keepdims=keepdims)
     raise ValueError(describe("norm", f"order {order!r} for vectors", "a number is needed", "Pass ord=2, for instance"))
 
 
-def greatest(size: Any, axis: Any, keepdims: bool = False) -> Any:
+def greatest_size(size: Any, axis: Any, keepdims: bool = False) -> Any:
     """Return the maximum of values that are not negative, 0 if there are none."""
     options: dict[str, Any] = {"initial": 0} if 0 in size.shape else {}
     return np.max(size, axis=axis, keepdims=keepdims, **options)
@@ -75,14 +75,14 @@ def matrix_norm_of_order(x: Any, order: Any, rows: int, columns: int) -> Any:
         values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"still": True, "shared": order != "nuc"})
         if order == "nuc":
             return np.sum(values, axis=-1)
-        return greatest(values, -1) if order == 2 else np.min(values, axis=-1)
+        return greatest_size(values, -1) if order == 2 else np.min(values, axis=-1)
     summed, other = (rows, columns) if order in (1, -1) else (columns, rows)
     sums = np.sum(np.absolute(x), axis=summed)
     other -= other > summed
-    return greatest(sums, other) if order > 0 else np.min(sums, axis=other)
+    return greatest_size(sums, other) if order > 0 else np.min(sums, axis=other)
 
 
-def kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return a reduced value, with the reduced axes as axes of length one if they are to be kept."""
     return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape))) if keepdims else result
 
@@ -100,7 +100,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         lengths = [x.shape[i] for i in rest]
         flat = np.transpose(x, (*axes, *rest)).reshape((math.prod(x.shape[i] for i in axes), *lengths))
         place = 0
-    return kept(norm(flat, ord, place), x.shape, axes, keepdims)
+    return keep_axes(norm(flat, ord, place), x.shape, axes, keepdims)
 
 
 @implements(np.linalg.matrix_norm)
@@ -121,7 +121,7 @@ def cond(x: Any, p: Any = None) -> Any:
             s = singular_values(x, {"still": True, "shared": True})
             ratio: Any = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
         else:
-            ratio = condition_by_inverse(square("cond", x), p)
+            ratio = condition_by_inverse(square_matrices("cond", x), p)
         if not is_concrete(ratio) or np.isnan(raw(ratio)).any():
             ratio = np.where(np.isnan(ratio) & ~np.any(np.isnan(x), axis=(-2, -1)), np.inf, ratio)
     return ratio

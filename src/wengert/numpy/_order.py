@@ -24,12 +24,12 @@ from wengert.primitives import barriers, conversion
 from wengert.primitives.masked import is_selection
 from wengert.traces.recorders import single_function
 
-__all__ = ["array_as", "copy", "copy_method", "laid_as", "laid_out", "layouts_of"]
+__all__ = ["as_0d_like", "copy", "copy_method", "lay_in_order", "lay_like", "layout_examples"]
 
-copied = single_function(conversion.copy)
+apply_copy = single_function(conversion.copy)
 
 
-def layouts_of(x: Tensor) -> list[Any]:
+def layout_examples(x: Tensor) -> list[Any]:
     """Return an array for each way in which a Tensor (one lane of it, in a batch) may lie in memory, for its flags."""
     return [np.asarray(example(x.shape, way, x.dtype)) for way in ways_of(strides_of(x))]
 
@@ -47,10 +47,10 @@ def copy_method(x: Tensor, order: str) -> Any:
     """Return a copy: of a scalar a scalar, of an array without axes an array."""
     if x._trace is None and (found := renewed("copy", x, order)) is not None:
         return found
-    return array_as(x, copied(x, {"order": order}))
+    return as_0d_like(x, apply_copy(x, {"order": order}))
 
 
-def array_as(x: Tensor, result: Tensor) -> Tensor:
+def as_0d_like(x: Tensor, result: Tensor) -> Tensor:
     """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
     trace = result._trace
     if isinstance(result._value, np.generic) and (trace is None or trace.fast):
@@ -60,7 +60,7 @@ def array_as(x: Tensor, result: Tensor) -> Tensor:
     return result[...] if not x.ndim and is_scalar(result) and not is_scalar(x) else result
 
 
-def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
+def lay_in_order(name: str, x: Tensor, order: Any) -> Tensor:
     """Return a value in some order: itself where it lies so, else a copy.
 
     Where traced values decide which of the two it is, a write to either loses the other.
@@ -68,7 +68,7 @@ def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
     wanted: Any = as_order(order, "K")
     if wanted not in ("C", "F"):
         return x
-    flags = [memory.flags for memory in layouts_of(x)]
+    flags = [memory.flags for memory in layout_examples(x)]
     lies = [one.c_contiguous if wanted == "C" else one.f_contiguous for one in flags]
     if all(lies):
         return x
@@ -78,11 +78,11 @@ def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
     return copied
 
 
-def laid_as(result: Any, x: Tensor, order: str = "K") -> Any:
+def lay_like(result: Any, x: Tensor, order: str = "K") -> Any:
     """Return a result of this library's making in memory that lies as `empty_like` of another Tensor would."""
     if is_selection(x):  # of which nobody knows how it lies
         return result
-    made = [np.empty_like(memory, order=order, shape=result.shape) for memory in layouts_of(x)]  # type: ignore[call-overload]  # the stub wants literals
+    made = [np.empty_like(memory, order=order, shape=result.shape) for memory in layout_examples(x)]  # type: ignore[call-overload]  # the stub wants literals
     axes = {tuple(axes_by_stride(memory.strides)) for memory in made}
     if len(axes) == 1:
         return with_axes_in_memory(result, axes.pop())

@@ -17,10 +17,10 @@ from wengert.primitives.masked import Masked
 from wengert.support.refusals import refusal
 from wengert.traces.parts import write_through
 
-__all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out", "with_outs"]
+__all__ = ["dtype_within", "fill_out", "refuse_options", "replace", "with_out", "with_outs"]
 
 
-def filling(result: Any, out: Any) -> Any:
+def fill_out(result: Any, out: Any) -> Any:
     """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
     target = out[0] if isinstance(out, tuple) else out
     shape = None if target is None else np.shape(target)
@@ -46,21 +46,21 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
     """Return a result, or write it into `out` where `where` holds; that goes back to the caller as it is."""
     found: Tensor = result
-    if writes(name, out, where):
-        found = stored(name, result, out[0] if isinstance(out, tuple) else out, where)()
+    if writes_to_out(name, out, where):
+        found = writer(name, result, out[0] if isinstance(out, tuple) else out, where)()
     return found
 
 
 def with_outs(name: str, results: Sequence[Any], out: Any, where: Any = True) -> Any:
     """Return several results, or write them into those of `out`; None, and what is left out, stand for new ones."""
-    if not writes(name, out, where):
+    if not writes_to_out(name, out, where):
         return results
     targets = zip_longest(results, out if isinstance(out, tuple) else (out,))
-    writing = [partial(lambda r: r, r) if o is None else stored(name, filling(r, o), o, where) for r, o in targets]
+    writing = [partial(lambda r: r, r) if o is None else writer(name, fill_out(r, o), o, where) for r, o in targets]
     return tuple([write() for write in writing])
 
 
-def writes(name: str, out: Any, where: Any) -> bool:
+def writes_to_out(name: str, out: Any, where: Any) -> bool:
     """Tell whether `out=` says where to write; `where=` needs it."""
     if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
@@ -76,7 +76,7 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
     return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
 
 
-def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
+def writer(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
     """Return how to write a result into the Tensor given as `out=`, or into an ndarray if it is numbers and no more.
 
     What is refused is refused here, before anything is written.
@@ -86,7 +86,7 @@ def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
     if isinstance(out, np.ndarray) and innermost_trace(result) is None and innermost_trace(where) is None:
         require_fit(name, result, out)
         numbers = result.numpy() if type(result) is Tensor else result
-        return partial(copied, out, numbers, where if where is True else np.asarray(where))
+        return partial(copy_numbers, out, numbers, where if where is True else np.asarray(where))
     if type(out) is not Tensor:
         reason, otherwise = "holds numbers", ""
         if is_concrete(result):
@@ -99,7 +99,7 @@ def stored(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
     return partial(replace, name, out, result)
 
 
-def copied(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
+def copy_numbers(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
     """Write numbers into an ndarray, as NumPy does: a mask, say, which nothing is differentiated by."""
     np.copyto(target, numbers, where=where)
     return target

@@ -11,7 +11,7 @@ from wengert.core.values.dispatch import apply, implements, with_dtype
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._joining import concatenate, pick
-from wengert.numpy._order import laid_as
+from wengert.numpy._order import lay_like
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
 from wengert.traces.recorders import single_function
@@ -36,7 +36,7 @@ OPTIONS: dict[str, str | None] = {
 STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
-surrounded = single_function(joining.pad)
+apply_pad = single_function(joining.pad)
 
 
 @implements(np.pad)
@@ -47,13 +47,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     """
     x = array_operand("pad", array)
     if type(pad_width) is int and pad_width >= 0 and mode == "constant" and not kwargs:
-        return surrounded(x, {"widths": ((pad_width, pad_width),) * x.ndim})
-    return laid_as(padded(x, pad_width, mode, kwargs), x, "A")
+        return apply_pad(x, {"widths": ((pad_width, pad_width),) * x.ndim})
+    return lay_like(pad_by_mode(x, pad_width, mode, kwargs), x, "A")
 
 
-def padded(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
+def pad_by_mode(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
     """Return an array extended on all sides, in any memory order."""
-    option = checked_option(mode, kwargs)
+    option = mode_option(mode, kwargs)
     widths = width_pairs(pad_width, x.ndim)
     if mode == "empty":
         return apply(joining.pad, x, widths=widths)
@@ -63,16 +63,16 @@ def padded(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
     if not x.size:
         return apply(joining.pad, x, widths=widths)
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and option in (None, "even")):
-        return along_axes(x, widths, lambda y, axis, pair: pad_gathered(y, axis, pair, mode))
+        return extend_axes(x, widths, lambda y, axis, pair: pad_gathered(y, axis, pair, mode))
     if mode in ("reflect", "symmetric"):
-        return along_axes(x, widths, lambda y, axis, pair: pad_odd(y, axis, pair, mode))
+        return extend_axes(x, widths, lambda y, axis, pair: pad_odd(y, axis, pair, mode))
     options = pairs(option, x.ndim) if mode == "linear_ramp" else length_pairs(option, x.ndim, mode)
     if mode == "linear_ramp":
-        return along_axes(x, widths, lambda y, axis, pair: pad_ramp(y, axis, pair, options[axis]))
-    return along_axes(x, widths, lambda y, axis, pair: pad_statistic(y, axis, pair, options[axis], mode))
+        return extend_axes(x, widths, lambda y, axis, pair: pad_ramp(y, axis, pair, options[axis]))
+    return extend_axes(x, widths, lambda y, axis, pair: pad_statistic(y, axis, pair, options[axis], mode))
 
 
-def along_axes(x: Any, widths: Sequence[Pair], extend: Callable[[Any, int, Pair], Any]) -> Any:
+def extend_axes(x: Any, widths: Sequence[Pair], extend: Callable[[Any, int, Pair], Any]) -> Any:
     """Extend one axis after the other, where there is anything to add."""
     extended = x
     for axis, pair in enumerate(widths):
@@ -84,7 +84,7 @@ def along_axes(x: Any, widths: Sequence[Pair], extend: Callable[[Any, int, Pair]
 # Arguments
 
 
-def checked_option(mode: Any, given: dict[str, Any]) -> Any:
+def mode_option(mode: Any, given: dict[str, Any]) -> Any:
     """Return the option that belongs to a mode, None if it was not given."""
     if not isinstance(mode, str) or mode not in OPTIONS:
         needed = f"one of {', '.join(OPTIONS)} is needed"
@@ -160,7 +160,7 @@ def pad_constant(x: Tensor, widths: tuple[tuple[int, int], ...], values: Any) ->
     """Extend by constants: later axes decide in the corners."""
     chosen = pairs(values, x.ndim)
     if any(type(value) is Tensor for pair in chosen for value in pair):
-        return along_axes(x, widths, lambda y, axis, pair: pad_filled(y, axis, pair, chosen[axis]))
+        return extend_axes(x, widths, lambda y, axis, pair: pad_filled(y, axis, pair, chosen[axis]))
     if not np.any(chosen):
         return apply(joining.pad, x, widths=widths)
     frame = np.pad(np.zeros(x.shape, x.dtype), widths, constant_values=np.asarray(values))

@@ -12,17 +12,17 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._linalg import real_if_all_are
+from wengert.numpy._linalg import drop_zero_imaginary
 
 __all__: list[str] = []
 
 
-def coefficients(value: Any) -> Any:
+def as_coefficients(value: Any) -> Any:
     """Return coefficients as a Tensor with one axis at least."""
     return np.atleast_1d(as_tensor(value))
 
 
-def row_of(name: str, value: Any) -> Any:
+def coefficient_row(name: str, value: Any) -> Any:
     """Return coefficients as a Tensor; what has no axes is refused."""
     found = as_tensor(value)
     if not found.ndim:
@@ -42,14 +42,14 @@ def degree_change(name: str, m: Any) -> int:
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial; see `numpy.polyval`."""
-    row, x = row_of("polyval", p), as_tensor(x)
+    row, x = coefficient_row("polyval", p), as_tensor(x)
     result: Any = np.zeros_like(x)
     for k in range(row.shape[0]):
         result = result * x + row[k]
     return result
 
 
-def padded(x: Any, length: int) -> Any:
+def pad_powers(x: Any, length: int) -> Any:
     """Return coefficients with zeros for higher powers."""
     missing = length - len(x)
     return x if missing <= 0 else np.concatenate([np.zeros(missing, x.dtype), x])
@@ -58,18 +58,18 @@ def padded(x: Any, length: int) -> Any:
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Any:
     """Return the sum of polynomials; see `numpy.polyadd`."""
-    x, y = coefficients(a1), coefficients(a2)
-    return padded(x, len(y)) + padded(y, len(x))
+    x, y = as_coefficients(a1), as_coefficients(a2)
+    return pad_powers(x, len(y)) + pad_powers(y, len(x))
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of polynomials; see `numpy.polysub`."""
-    x, y = coefficients(a1), coefficients(a2)
-    return padded(x, len(y)) - padded(y, len(x))
+    x, y = as_coefficients(a1), as_coefficients(a2)
+    return pad_powers(x, len(y)) - pad_powers(y, len(x))
 
 
-def trimmed(name: str, x: Any) -> Any:
+def trim_leading_zeros(name: str, x: Any) -> Any:
     """Return coefficients from the first that is not zero on; one is left, as NumPy has it."""
     found = np.flatnonzero(np.asarray(concrete(name, x, "Convolve the coefficients")))
     return x[found[0] :] if len(found) else x[:1] * 0
@@ -78,13 +78,15 @@ def trimmed(name: str, x: Any) -> Any:
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
     """Return the product of polynomials; see `numpy.polymul`."""
-    return np.convolve(trimmed("polymul", coefficients(a1)), trimmed("polymul", coefficients(a2)))
+    return np.convolve(
+        trim_leading_zeros("polymul", as_coefficients(a1)), trim_leading_zeros("polymul", as_coefficients(a2))
+    )
 
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Return quotient and remainder of polynomials; see `numpy.polydiv`."""
-    x, y = coefficients(u) + 0.0, coefficients(v) + 0.0
+    x, y = as_coefficients(u) + 0.0, as_coefficients(v) + 0.0
     dtype = np.result_type(x.dtype, y.dtype)
     steps = max(len(x) - len(y) + 1, 1)
     rest, scale = x.astype(dtype), 1.0 / y[0]
@@ -102,7 +104,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Any:
     """Return the derivative of a polynomial; see `numpy.polyder`."""
-    x: Any = row_of("polyder", p)
+    x: Any = coefficient_row("polyder", p)
     for _ in range(degree_change("polyder", m)):
         x = x[:-1] * np.arange(len(x) - 1, 0, -1)
     return x
@@ -111,9 +113,9 @@ def polyder(p: Any, m: int = 1) -> Any:
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Return the integral of a polynomial; see `numpy.polyint`."""
-    x: Any = row_of("polyint", p)
+    x: Any = coefficient_row("polyint", p)
     count = degree_change("polyint", m)
-    constants = as_tensor(np.zeros(count)) if k is None else coefficients(k)
+    constants = as_tensor(np.zeros(count)) if k is None else as_coefficients(k)
     if len(constants) == 1 and count > 1:
         constants = np.broadcast_to(constants, (count,))
     if len(constants) < count:
@@ -127,7 +129,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
     """Return the polynomial with some zeros, or with the eigenvalues of a matrix; see `numpy.poly`."""
-    zeros = coefficients(seq_of_zeros)
+    zeros = as_coefficients(seq_of_zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = np.linalg.eigvals(zeros)
     elif zeros.ndim == 1:
@@ -151,7 +153,7 @@ def poly(seq_of_zeros: Any) -> Any:
 @implements(np.roots)
 def roots(p: Any) -> Any:
     """Return the zeros of a polynomial, the eigenvalues of its companion matrix; see `numpy.roots`."""
-    x = coefficients(p)
+    x = as_coefficients(p)
     if x.ndim != 1:
         raise ShapeError("roots", f"shape {x.shape}", "coefficients in one row are needed", "Reshape them")
     places = np.flatnonzero(np.asarray(concrete("roots", x, "Find the eigenvalues of the companion matrix")))
@@ -165,7 +167,7 @@ def roots(p: Any) -> Any:
     if count:
         below = np.diag(np.ones(count - 1, x.dtype), -1)[1:]
         found = np.linalg.eigvals(np.concatenate([(-x[1:] / x[0])[None], below]))
-        (found,) = real_if_all_are(x, found) if found.dtype.kind == "c" else (found,)
+        (found,) = drop_zero_imaginary(x, found) if found.dtype.kind == "c" else (found,)
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 

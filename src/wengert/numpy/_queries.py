@@ -31,10 +31,10 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     """Return the number of elements, or of those along axes; see `numpy.size`."""
-    return int(np.size(abstract(as_tensor(a)), axis))
+    return int(np.size(without_memory(as_tensor(a)), axis))
 
 
-def rounded(x: Tensor, ndigits: Any) -> Any:
+def round_scalar(x: Tensor, ndigits: Any) -> Any:
     """Round as NumPy's scalars do: to a Python integer, which no gradient follows, or to a scalar; arrays do not."""
     if not is_scalar(x):
         given = f"an array of shape {x.shape}"
@@ -46,14 +46,14 @@ def rounded(x: Tensor, ndigits: Any) -> Any:
     return np.round(x, ndigits)
 
 
-def abstract(value: Any) -> Any:
+def without_memory(value: Any) -> Any:
     """Return an array of a Tensor's shape and dtype that takes no memory; other values as they are."""
     if type(value) is not Tensor:
         return value
     return np.broadcast_to(np.zeros((), value.dtype), value.shape)
 
 
-def by_dtype(value: Any) -> Any:
+def dtype_or_value(value: Any) -> Any:
     """Return the dtype of a Tensor; other values as they are."""
     return value.dtype if type(value) is Tensor else value
 
@@ -61,13 +61,13 @@ def by_dtype(value: Any) -> Any:
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """Return the dtype that an operation on the operands gives; see `numpy.result_type`."""
-    return np.result_type(*map(by_dtype, arrays_and_dtypes))
+    return np.result_type(*map(dtype_or_value, arrays_and_dtypes))
 
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Tell whether a dtype can be converted to another; see `numpy.can_cast`."""
-    return np.can_cast(by_dtype(from_), to, casting)
+    return np.can_cast(dtype_or_value(from_), to, casting)
 
 
 @implements(np.common_type)
@@ -94,7 +94,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def of_arrays(function: Any) -> None:
+def enter_query(function: Any) -> None:
     """Enter a function that only looks at the arrays under Tensors."""
 
     @implements(function)
@@ -111,7 +111,7 @@ _LOOKING: tuple[Callable[..., Any], ...] = (
     np.isfortran,
 )
 for _function in _LOOKING:
-    of_arrays(_function)
+    enter_query(_function)
 
 
 @implements(np.array_repr)

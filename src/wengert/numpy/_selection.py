@@ -19,7 +19,7 @@ from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, i
 from wengert.core.values.interop import undispatched
 from wengert.core.values.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import laid_as, laid_out
+from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.primitives.checks import raised
@@ -28,14 +28,14 @@ from wengert.primitives.masked import is_selection, is_undecided, places_of
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
 
-__all__ = ["clip", "flattened", "in_range"]
+__all__ = ["bring_into_range", "clip", "flatten"]
 
 
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
 WHERE = undispatched(np.where)
-choose_where = several_function(selection.where)
-limit = several_function(selection.clip)
+apply_where = several_function(selection.where)
+apply_clip = several_function(selection.clip)
 
 
 def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
@@ -79,7 +79,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         x if type(x) is Tensor else operand("where", x),
         y if type(y) in TAKEN else operand("where", y),
     )
-    return choose_where(operands, {})
+    return apply_where(operands, {})
 
 
 @implements(np.clip)
@@ -103,11 +103,11 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     elif high is None:
         result = apply(elementwise.maximum, x, operand("clip", low))
     else:
-        result = limit((x, operand("clip", low), operand("clip", high)), {})
+        result = apply_clip((x, operand("clip", low), operand("clip", high)), {})
     return result if out is None else with_out("clip", result, out)
 
 
-def of_one_dtype(choices: Sequence[Any]) -> list[Tensor]:
+def promote_choices(choices: Sequence[Any]) -> list[Tensor]:
     """Return what is chosen from as Tensors of their common dtype; those of Python numbers give way."""
     known = [x if is_weak(x) else as_tensor(x) for x in choices]
     dtype = np.result_type(*(aval_of(x).number(0) if is_weak(x) else x.dtype for x in known))
@@ -126,14 +126,14 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         if condition.dtype.kind != "b":
             given = f"condition {position} of dtype {condition.dtype}"
             raise DtypeError("select", given, "bool is needed", "Write the condition as a comparison")
-    converted = of_one_dtype((*choicelist, default))
+    converted = promote_choices((*choicelist, default))
     result: Any = converted.pop()
     undecided = any(map(is_selection, (*conditions, *converted, result)))
     if not undecided:
         result = np.broadcast_to(result, np.broadcast_shapes(*(x.shape for x in (*conditions, *converted, result))))
     for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
         result = where(condition, choice, result)
-    return result if undecided else laid_out("select", result, "C")
+    return result if undecided else lay_in_order("select", result, "C")
 
 
 @implements(np.piecewise)
@@ -144,7 +144,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     `x[mask]`, which are operations on each element by itself, tables, sums and the like.
     """
     x = as_tensor(x)
-    conditions = [as_tensor(condition).astype(bool) for condition in conditions_of(x, condlist)]
+    conditions = [as_tensor(condition).astype(bool) for condition in condition_list(x, condlist)]
     count = len(funclist)
     if count == len(conditions) + 1:
         conditions.append(~functools.reduce(operator.or_, conditions))
@@ -156,17 +156,17 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         chosen = x._value
         wholes = [condition._value.whole & chosen.spread_mask() for condition in conditions]
         return chosen.of(piecewise(chosen.whole, wholes, funclist, *args, **kw))
-    result = laid_as(as_tensor(np.zeros(x.shape, x.dtype)[()]), x)
+    result = lay_like(as_tensor(np.zeros(x.shape, x.dtype)[()]), x)
     for condition, function in zip(conditions, funclist, strict=True):
         if not x.ndim and not is_concrete(condition):
             value = function(x, *args, **kw) if callable(function) else function
             result = where(condition, as_tensor(value).astype(x.dtype), result)
         elif is_undecided(condition) or condition.any():
             result[condition] = function(x[condition], *args, **kw) if callable(function) else function
-    return laid_as(result, x)
+    return lay_like(result, x)
 
 
-def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
+def condition_list(x: Tensor, condlist: Any) -> list[Any]:
     """Return the conditions of `piecewise` as a list; one alone may be given without it."""
     if type(condlist) not in (list, tuple) and np.ndim(condlist) == 0:
         return [condlist]
@@ -176,21 +176,21 @@ def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
-    options = of_one_dtype(choices)
+    options = promote_choices(choices)
     number = as_tensor(a)
     if number.dtype.kind in "fc":
         given = f"numbers of dtype {number.dtype}"
         raise DtypeError("choose", given, "whole ones are needed", "Convert with .astype(int)")
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
-    chosen = in_range("choose", number, len(options), mode, negative=False)
+    chosen = bring_into_range("choose", number, len(options), mode, negative=False)
     found: Any = np.copy(np.broadcast_to(options[0], shape))  # of one choice alone it is the result
     for i, option in enumerate(options[1:], 1):  # masks, which no NaN passes, as no index would say
         found = np.where(chosen == i, option, found)
     return with_out("choose", found, out)
 
 
-def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool = True) -> Any:
+def bring_into_range(name: str, indices: Any, length: int, mode: str, *, negative: bool = True) -> Any:
     """Return integer indices brought into range(length) as NumPy's `mode` says.
 
     Raises:
@@ -231,7 +231,7 @@ def nonzero(a: Any) -> tuple[Tensor, ...]:
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> Any:
     """Return the flat indices of the elements that are not zero; see `numpy.flatnonzero`."""
-    return nonzero(flattened(as_tensor(a)))[0]
+    return nonzero(flatten(as_tensor(a)))[0]
 
 
 @implements(np.argwhere)
@@ -240,7 +240,7 @@ def argwhere(a: Any) -> Any:
     return apply(selection.argwhere, as_tensor(a))
 
 
-def flattened(x: Tensor) -> Any:
+def flatten(x: Tensor) -> Any:
     """Return the elements along one axis."""
     return x if x.ndim == 1 else x.reshape(-1)
 
@@ -248,7 +248,7 @@ def flattened(x: Tensor) -> Any:
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
-    return compress(flattened(as_tensor(condition)), arr)
+    return compress(flatten(as_tensor(condition)), arr)
 
 
 @implements(np.compress)
@@ -257,7 +257,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     condition = as_tensor(condition)
     if condition.ndim != 1:
         raise ShapeError("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
-    x = flattened(as_tensor(a)) if axis is None else as_tensor(a)
+    x = flatten(as_tensor(a)) if axis is None else as_tensor(a)
     along = normalize_axis_index(axis or 0, x.ndim)
     if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
         return np.take(x, flatnonzero(condition), axis=along, out=out)
@@ -272,7 +272,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         x = np.zeros(0, np.intp)  # what is empty has no dtype of its own
     minlength = as_whole("bincount", "minlength", minlength, 0)
     if minlength and seen(x) is None:
-        return counts_within(x, weights, minlength)
+        return count_within(x, weights, minlength)
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)
     numbers = x if type(x) is Tensor else np.asarray(x)
@@ -284,7 +284,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return apply(selection.bincount, weight, numbers, minlength=minlength)
 
 
-def counts_within(x: Any, weights: Any, length: int) -> Any:
+def count_within(x: Any, weights: Any, length: int) -> Any:
     """Return `bincount` of numbers that are not there yet: as many counts as are asked for, and no more.
 
     Raises:
@@ -361,7 +361,7 @@ def histogramdd(
 
     The counts are constant in the points, as are the edges, and linear in the weights.
     """
-    columns = columns_of(sample)
+    columns = point_columns(sample)
     shapes = {x.shape for x in (*columns, *([] if weights is None else [as_tensor(weights)]))}
     if len(shapes) > 1 or len(next(iter(shapes), (0,))) != 1:
         given = f"coordinates, or weights, of shapes {sorted(shapes)}"
@@ -388,7 +388,7 @@ def histogramdd(
     return counts, edges
 
 
-def columns_of(sample: Any) -> list[Any]:
+def point_columns(sample: Any) -> list[Any]:
     """Return the coordinates of points: columns of one array, or a sequence with an array for each."""
     if isinstance(sample, list | tuple) and any(np.ndim(x) for x in sample):
         return [as_tensor(x) for x in sample]

@@ -23,12 +23,12 @@ from wengert.core.values.dispatch import applied, apply, as_tensor, implements, 
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.numpy._order import copy, layouts_of
+from wengert.numpy._order import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import recorded_view, single_function
 
-__all__ = ["array_operand", "as_shape", "ravel", "require_ndim", "squeeze"]
+__all__ = ["add_axes", "array_operand", "as_shape", "ravel", "require_ndim", "squeeze"]
 
 
 def array_operand(name: str, value: Any) -> Any:
@@ -36,12 +36,12 @@ def array_operand(name: str, value: Any) -> Any:
     return value if type(value) is Tensor else as_tensor(operand(name, value))
 
 
-def buffers_of(x: Tensor) -> list[Any]:
+def buffer_examples(x: Tensor) -> list[Any]:
     """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides.
 
     What is being traced has no memory yet: an example stands for it, or several where traced values decide how it lies.
     """
-    memories = layouts_of(x)
+    memories = layout_examples(x)
     if len(memories) > 1 or is_staged(x):
         return memories
     buffer = raw(x)
@@ -49,6 +49,12 @@ def buffers_of(x: Tensor) -> list[Any]:
     if extra and buffer.size:
         return [buffer[(0,) * extra]]
     return [np.empty(x.shape) if extra else buffer]
+
+
+def add_axes(x: Any, like: Any) -> Any:
+    """Return an array with axes of length 1 behind it, as many as another has more."""
+    more = like.ndim - x.ndim
+    return x.reshape((*x.shape, *(1,) * more)) if more else x
 
 
 def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
@@ -60,11 +66,11 @@ def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
 
 # Other shapes
 
-reshaped = single_function(shapes.reshape)
-broadcast = single_function(shapes.broadcast_to)
+to_shape = single_function(shapes.reshape)
+apply_broadcast_to = single_function(shapes.broadcast_to)
 
 
-def in_shape(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:
+def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:
     """Return the elements in another shape, in C order.
 
     For an ndarray under a plain Tensor, or one of a live tape, NumPy works out what -1 stands for.
@@ -87,7 +93,7 @@ def in_shape(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> T
             if out.base is value or is_window(out, value):
                 return window_on(x, (), shapes.reshape, params, out)
             return constant_tensor(out)
-    return reshaped(x, {"shape": completed(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
+    return to_shape(x, {"shape": complete_shape(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -106,7 +112,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         raise DtypeError("shape", given, "whole numbers are needed", "Pass an int or a tuple") from None
 
 
-def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
+def complete_shape(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     """Return a shape for the elements of a Tensor with the length that `-1` stands for where there is one."""
     if lengths == (-1,):
         return (x.size,)
@@ -117,21 +123,21 @@ def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     return lengths
 
 
-def resolved_order(name: str, x: Tensor, order: str | None) -> Any:
+def resolve_order(name: str, x: Tensor, order: str | None) -> Any:
     """Return the order in which elements are read, "C" or "F"; "A" depends on how they lie in memory."""
     chosen = as_order(order, "C")
     if chosen == "A":
-        return known_layout(name, x, lambda memory: "F" if memory.flags.fnc else "C")
+        return known_of_layout(name, x, lambda memory: "F" if memory.flags.fnc else "C")
     return chosen
 
 
-def known_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
+def known_of_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
     """Return what is to be known of how a Tensor lies in memory.
 
     Raises:
         GraphError: it lies in one of several ways, as a traced value decides, and the answers differ.
     """
-    found = set(map(answer, buffers_of(x)))
+    found = set(map(answer, buffer_examples(x)))
     if len(found) > 1:
         given = "the elements in the order in which they lie in memory, which traced values decide"
         needed = "it must be known which order that is"
@@ -145,10 +151,10 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     """Return the elements in another shape; see `numpy.reshape`."""
     x = a if type(a) is Tensor else array_operand("reshape", a)
     if order == "C" and copy is None:
-        return in_shape(x, shape)
-    lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
+        return reshape_in_c_order(x, shape)
+    lengths, chosen = complete_shape(as_shape(shape), x), resolve_order("reshape", x, order)
     if copy is False:
-        for memory in buffers_of(x):
+        for memory in buffer_examples(x):
             np.reshape(memory, lengths, order=chosen, copy=False)
     return applied(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
 
@@ -161,14 +167,14 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
         if x._trace is None and not WATCHES:
             return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
-        return in_shape(x, -1, (x.size,))
+        return reshape_in_c_order(x, -1, (x.size,))
     if order in ("K", "k"):
-        x = x.transpose(known_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
+        x = x.transpose(known_of_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
-    chosen = resolved_order("ravel", x, order)
+    chosen = resolve_order("ravel", x, order)
     result = applied(shapes.reshape, x, shape=(x.size,), order=chosen)
     base, path = base_and_path(result)
-    flags = [memory.flags for memory in buffers_of(x)] if path else []
+    flags = [memory.flags for memory in buffer_examples(x)] if path else []
     contiguous = [one.f_contiguous if chosen == "F" else one.c_contiguous for one in flags]
     if all(contiguous):
         return result
@@ -186,13 +192,13 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     if type(axis) is int:
         place = normalize_axis_index(axis, len(shape) + 1)
         lengths = (*shape[:place], 1, *shape[place:])
-        return in_shape(x, lengths, lengths)
+        return reshape_in_c_order(x, lengths, lengths)
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
     if len(new) != count:
         raise DtypeError("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it")
     kept = iter(shape)
-    return reshaped(x, {"shape": tuple([1 if i in new else next(kept) for i in range(x.ndim + count)]), "order": "C"})
+    return to_shape(x, {"shape": tuple([1 if i in new else next(kept) for i in range(x.ndim + count)]), "order": "C"})
 
 
 @implements(np.squeeze)
@@ -206,13 +212,13 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     if axis is None or x.ndim == 0:
         if axis is not None:
             normalize_axis_tuple(axis, 1)  # NumPy lets a scalar have an axis 0 here
-        return reshaped(x, {"shape": tuple([n for n in shape if n != 1]), "order": "C"})
+        return to_shape(x, {"shape": tuple([n for n in shape if n != 1]), "order": "C"})
     dropped = normalize_axis_tuple(axis, x.ndim)
     for i in dropped:
         if shape[i] != 1:
             given = f"axis {i} of length {shape[i]}"
             raise ShapeError("squeeze", given, "an axis of length one is needed", "Choose another axis")
-    return reshaped(x, {"shape": tuple([n for i, n in enumerate(shape) if i not in dropped]), "order": "C"})
+    return to_shape(x, {"shape": tuple([n for i, n in enumerate(shape) if i not in dropped]), "order": "C"})
 
 
 @implements(np.broadcast_to)
@@ -230,7 +236,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
             return window_on(x, (), shapes.broadcast_to, {"shape": window.shape}, window)
     lengths = as_shape(shape)
     try:
-        result = broadcast(x, {"shape": lengths})
+        result = apply_broadcast_to(x, {"shape": lengths})
     except ValueError as error:
         given = f"a shape {x.shape} to be broadcast to {lengths}"
         needed = "a shape with equal lengths from the right, or 1, is needed"
@@ -250,7 +256,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     return tuple(broadcast_to(x, shape) for x in xs)
 
 
-def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
+def add_axes_up_to(name: str, arrays: Sequence[Any], ndim: int) -> Any:
     """Return arrays with axes of length one put around theirs up to `ndim`; one alone not as a tuple."""
     traced = [x for x in arrays if type(x) is Tensor and x._trace is not None and innermost_trace(x) is not None]
     for x in traced:
@@ -270,19 +276,19 @@ def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
     """Return arrays with at least one axis; see `numpy.atleast_1d`."""
-    return at_least("atleast_1d", arys, 1)
+    return add_axes_up_to("atleast_1d", arys, 1)
 
 
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
     """Return arrays with at least two axes; see `numpy.atleast_2d`."""
-    return at_least("atleast_2d", arys, 2)
+    return add_axes_up_to("atleast_2d", arys, 2)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
     """Return arrays with at least three axes; see `numpy.atleast_3d`."""
-    return at_least("atleast_3d", arys, 3)
+    return add_axes_up_to("atleast_3d", arys, 3)
 
 
 # Windows

@@ -30,7 +30,7 @@ def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
     return x, normalize_axis_index(axis, x.ndim)
 
 
-def along_row(a: Any, axis: int | None) -> tuple[Tensor, int]:
+def row_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
     """Return what `operand_and_axis` does; what has no axes is a row of one to functions that return indices."""
     x = as_tensor(a)
     return operand_and_axis(x if x.ndim else x.reshape(1), axis)
@@ -42,16 +42,16 @@ def refuse_fields(name: str, order: Any) -> None:
         raise UsageError(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
 
 
-sorted_along = single_function(sorting.sort)
-order_along = single_function(sorting.argsort)
+apply_sort = single_function(sorting.sort)
+apply_argsort = single_function(sorting.argsort)
 
 
-def falling(x: Tensor) -> Any:
+def negate_order(x: Tensor) -> Any:
     """Return numbers that are sorted as these are from the largest to the smallest, NaN staying last."""
     return np.invert(x) if x.dtype.kind in "biu" else np.negative(x)
 
 
-def sorted_copy(x: Any, axis: int | None) -> Any:
+def evaluate_sort(x: Any, axis: int | None) -> Any:
     """Evaluate `sort` without options."""
     found = x.flatten() if axis is None else x.copy("K")
     found.sort(-1 if axis is None else axis)
@@ -75,11 +75,11 @@ def sort(
             Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
         )
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
-    if plain and (found := computed(sorted_copy, a, axis)) is not None:
+    if plain and (found := computed(evaluate_sort, a, axis)) is not None:
         return found
     refuse_fields("sort", order)
     x, axis = operand_and_axis(a, axis)
-    return sorted_along(x, {"axis": axis, "kind": kind, "stable": stable})
+    return apply_sort(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
 @implements(np.argsort)
@@ -95,14 +95,14 @@ def argsort(
     """Return the indices that sort along an axis; see `numpy.argsort`."""
     if descending:
         refuse_fields("argsort", order)
-        x, axis = along_row(a, axis)
-        return order_along(falling(x), {"axis": axis, "kind": "stable", "stable": None})
+        x, axis = row_and_axis(a, axis)
+        return apply_argsort(negate_order(x), {"axis": axis, "kind": "stable", "stable": None})
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
     if plain and (found := computed(np.ndarray.argsort, a, axis)) is not None:
         return found
     refuse_fields("argsort", order)
-    x, axis = along_row(a, axis)
-    return order_along(x, {"axis": axis, "kind": kind, "stable": stable})
+    x, axis = row_and_axis(a, axis)
+    return apply_argsort(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
 @implements(np.partition)
@@ -117,7 +117,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """Return the indices that partly sort along an axis; see `numpy.argpartition`."""
     refuse_fields("argpartition", order)
-    x, axis = along_row(a, axis)
+    x, axis = row_and_axis(a, axis)
     return apply(sorting.argpartition, x, kth=np.asarray(kth), axis=axis, kind=kind)
 
 
@@ -144,7 +144,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank)
 
 
-def extreme(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
+def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
     """Enter and return a function that returns the place of an extreme element."""
     found = single_function(primitive)
 
@@ -160,10 +160,10 @@ def extreme(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
     return place
 
 
-argmax = extreme(np.argmax, sorting.argmax)
-argmin = extreme(np.argmin, sorting.argmin)
-extreme(np.nanargmax, sorting.nanargmax)
-extreme(np.nanargmin, sorting.nanargmin)
+argmax = enter_extreme_place(np.argmax, sorting.argmax)
+argmin = enter_extreme_place(np.argmin, sorting.argmin)
+enter_extreme_place(np.nanargmax, sorting.nanargmax)
+enter_extreme_place(np.nanargmin, sorting.nanargmin)
 
 
 @implements(np.searchsorted)
@@ -226,7 +226,7 @@ def require_known(name: str, *arrays: Any) -> None:
             raise GraphError(name, given, needed, f"Mark them: {marked}; choose by numpy.where. {OUTSIDE}")
 
 
-def distinct(name: str, ar: Any, axis: int | None, equal_nan: bool) -> Any:
+def distinct_elements(name: str, ar: Any, axis: int | None, equal_nan: bool) -> Any:
     """Return the distinct elements, their first indices, the inverse and the counts, for a function of this name."""
     x = as_tensor(ar)
     require_known(name, x)
@@ -250,7 +250,7 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     """Return the distinct elements in order; see `numpy.unique`."""
-    values, *rest = distinct("unique", ar, axis, equal_nan)
+    values, *rest = distinct_elements("unique", ar, axis, equal_nan)
     chosen = [
         extra for extra, wanted in zip(rest, (return_index, return_inverse, return_counts), strict=True) if wanted
     ]
@@ -260,27 +260,27 @@ def unique(
 @implements(np.unique_values)
 def unique_values(x: Any) -> Any:
     """Return the distinct elements; see `numpy.unique_values`."""
-    return distinct("unique_values", x, None, False)[0]
+    return distinct_elements("unique_values", x, None, False)[0]
 
 
 @implements(np.unique_counts)
 def unique_counts(x: Any) -> UniqueCountsResult:
     """Return the distinct elements and their counts; see `numpy.unique_counts`."""
-    values, _, _, counts = distinct("unique_counts", x, None, False)
+    values, _, _, counts = distinct_elements("unique_counts", x, None, False)
     return UniqueCountsResult(values, counts)
 
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Any) -> UniqueInverseResult:
     """Return the distinct elements and the inverse indices; see `numpy.unique_inverse`."""
-    values, _, inverse, _ = distinct("unique_inverse", x, None, False)
+    values, _, inverse, _ = distinct_elements("unique_inverse", x, None, False)
     return UniqueInverseResult(values, inverse)
 
 
 @implements(np.unique_all)
 def unique_all(x: Any) -> UniqueAllResult:
     """Return the distinct elements, first indices, inverse indices and counts; see `numpy.unique_all`."""
-    return UniqueAllResult(*distinct("unique_all", x, None, False))
+    return UniqueAllResult(*distinct_elements("unique_all", x, None, False))
 
 
 @implements(np.union1d)
@@ -331,9 +331,9 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     require_known("intersect1d", ar1, ar2)
     left, right = as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)
     left = left.astype(np.promote_types(left.dtype, right.dtype))
-    values, first, _, _ = distinct("intersect1d", left, None, True)
+    values, first, _, _ = distinct_elements("intersect1d", left, None, True)
     shared = isin(values, right)
     if not return_indices:
         return values[shared]
-    others, second, _, _ = distinct("intersect1d", right, None, True)
+    others, second, _, _ = distinct_elements("intersect1d", right, None, True)
     return values[shared], first[shared], second[isin(others, left)]

@@ -12,18 +12,18 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse import sparse_product
 
-__all__ = ["or_sparse"]
+__all__ = ["allow_sparse"]
 
 Operator = Callable[[Tensor, Any], Any]
 
 
-def or_sparse(operate: Operator, *, reflected: bool = False) -> Operator:
+def allow_sparse(operate: Operator, *, reflected: bool = False) -> Operator:
     """Return the operator `@` that knows sparse matrices, too."""
 
     def multiply(self: Tensor, other: Any) -> Any:
         if not is_sparse(other):
             return operate(self, other)
-        return product(other, self) if reflected else transposed(product(other.T, transposed(self)))
+        return product(other, self) if reflected else transpose(product(other.T, transpose(self)))
 
     return multiply
 
@@ -44,6 +44,6 @@ def product(matrix: Any, x: Tensor) -> Any:
     return apply(sparse_product, x, rows.data, rows.indices, rows.indptr, shape=shape, format=rows.format)
 
 
-def transposed(x: Any) -> Any:
+def transpose(x: Any) -> Any:
     """Return a matrix with its axes exchanged, a vector as it is."""
     return np.transpose(x)

@@ -51,7 +51,7 @@ def dispersion(
     return with_out(name, reduce_with(primitive, x, params, mean=center, where=chosen(extras["where"])), out)
 
 
-def dispersion_function(function: Any, primitive: Primitive, what: str) -> Callable[..., Tensor]:
+def enter_dispersion(function: Any, primitive: Primitive, what: str) -> Callable[..., Tensor]:
     """Return a function with the signature of `numpy.var`."""
     name = function.__name__
 
@@ -75,37 +75,37 @@ def dispersion_function(function: Any, primitive: Primitive, what: str) -> Calla
     return compute
 
 
-var = dispersion_function(np.var, statistics.var, "variance")
-std = dispersion_function(np.std, statistics.std, "standard deviation")
-nanvar = dispersion_function(np.nanvar, statistics.nanvar, "variance of the elements that are not NaN")
-nanstd = dispersion_function(np.nanstd, statistics.nanstd, "standard deviation of the elements that are not NaN")
+var = enter_dispersion(np.var, statistics.var, "variance")
+std = enter_dispersion(np.std, statistics.std, "standard deviation")
+nanvar = enter_dispersion(np.nanvar, statistics.nanvar, "variance of the elements that are not NaN")
+nanstd = enter_dispersion(np.nanstd, statistics.nanstd, "standard deviation of the elements that are not NaN")
 
 
 # NaN left out
 
 
-def replaced(a: Any, value: float) -> Tensor:
+def replace_nan(a: Any, value: float) -> Tensor:
     """Return an array with NaN replaced."""
     x = screened(a)
     return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
 
 
-def without_nan_function(function: Any, replaced_by: float, meaning: Function, what: str) -> Callable[..., Tensor]:
+def enter_without_nan(function: Any, replaced_by: float, meaning: Function, what: str) -> Callable[..., Tensor]:
     """Return a function that replaces NaN and does what another does; its arguments are the other's."""
 
     @implements(function)
     @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
-        found: Tensor = meaning(replaced(a, replaced_by), *args, **options)
+        found: Tensor = meaning(replace_nan(a, replaced_by), *args, **options)
         return found
 
     return compute
 
 
-nansum = without_nan_function(np.nansum, 0, _reductions.sum, "sum over axes")
-nanprod = without_nan_function(np.nanprod, 1, _reductions.prod, "product over axes")
-nancumsum = without_nan_function(np.nancumsum, 0, _accumulations.cumsum, "running sums along an axis")
-nancumprod = without_nan_function(np.nancumprod, 1, _accumulations.cumprod, "running products along an axis")
+nansum = enter_without_nan(np.nansum, 0, _reductions.sum, "sum over axes")
+nanprod = enter_without_nan(np.nanprod, 1, _reductions.prod, "product over axes")
+nancumsum = enter_without_nan(np.nancumsum, 0, _accumulations.cumsum, "running sums along an axis")
+nancumprod = enter_without_nan(np.nancumprod, 1, _accumulations.cumprod, "running products along an axis")
 
 
 @implements(np.nanmean)
@@ -123,23 +123,23 @@ def nanmean(
 # Order statistics
 
 
-def ordered_params(x: Tensor, axis: Any, keepdims: Any) -> Params:
+def order_params(x: Tensor, axis: Any, keepdims: Any) -> Params:
     """Return the parameters of an order statistic, for which NumPy takes more than for sums."""
     along = None if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
     return params_of(x, along, keepdims is not NO_VALUE and bool(keepdims))
 
 
-def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
+def compute_median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
     x = screened(a) if skipna else as_tensor(a)
-    result = apply(statistics.median, x, skipna=skipna, **ordered_params(x, axis, keepdims))
+    result = apply(statistics.median, x, skipna=skipna, **order_params(x, axis, keepdims))
     return with_out(name, result, out)
 
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
     """Return the median over axes; tied elements share the gradient. See `numpy.median`."""
-    return middle("median", a, axis, out, keepdims, skipna=False)
+    return compute_median("median", a, axis, out, keepdims, skipna=False)
 
 
 @implements(np.nanmedian)
@@ -147,10 +147,10 @@ def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Tensor:
     """Return the median over axes of the elements that are not NaN; see `numpy.nanmedian`."""
-    return middle("nanmedian", a, axis, out, keepdims, skipna=True)
+    return compute_median("nanmedian", a, axis, out, keepdims, skipna=True)
 
 
-def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
+def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
     """Return a function with the signature of `numpy.quantile`."""
     name = function.__name__
     unit = "percentiles" if percent else "quantiles"
@@ -171,22 +171,22 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         x = screened(a) if skipna else as_tensor(a)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
-        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **ordered_params(x, axis, keepdims))
+        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **order_params(x, axis, keepdims))
         return with_out(name, result, out)
 
     return compute
 
 
-quantile = quantile_function(np.quantile, percent=False, skipna=False)
-percentile = quantile_function(np.percentile, percent=True, skipna=False)
-nanquantile = quantile_function(np.nanquantile, percent=False, skipna=True)
-nanpercentile = quantile_function(np.nanpercentile, percent=True, skipna=True)
+quantile = enter_quantile(np.quantile, percent=False, skipna=False)
+percentile = enter_quantile(np.percentile, percent=True, skipna=False)
+nanquantile = enter_quantile(np.nanquantile, percent=False, skipna=True)
+nanpercentile = enter_quantile(np.nanpercentile, percent=True, skipna=True)
 
 
 # Averages and covariances
 
 
-def fitted_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> Tensor:
+def broadcast_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> Tensor:
     """Return the weights of an average in a shape that broadcasts against the elements."""
     found = as_tensor(weights)
     if found.shape == x.shape:
@@ -213,7 +213,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         result: Any = mean(x, along, keepdims=keep)
         total: Any = as_tensor(result.dtype.type(x.size / result.size))
     else:
-        weight = fitted_weights(weights, x, along)
+        weight = broadcast_weights(weights, x, along)
         kinds = (x.dtype, weight.dtype) + ((np.dtype(float),) if x.dtype.kind in "iub" else ())
         dtype = np.result_type(*kinds)
         total = np.sum(weight, along, dtype=dtype, keepdims=keep)
@@ -245,7 +245,7 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
     return found
 
 
-def freedom(ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
+def degrees_of_freedom(ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
     """Return what a weighted covariance is divided by, as NumPy does."""
     if ddof == 0:
         return total
@@ -314,7 +314,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     else:
         center, total = average(rows, 1, weight, returned=True)
         center = center[:, None]
-        divisor = freedom(ddof, total[0], weight, aweights)
+        divisor = degrees_of_freedom(ddof, total[0], weight, aweights)
     known = is_concrete(divisor)
     if known and raw(divisor) <= 0:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=user_stacklevel())
@@ -331,7 +331,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     return squeeze(found) if 1 in found.shape else found
 
 
-def clipped(x: Tensor) -> Tensor:
+def clip_parts(x: Tensor) -> Tensor:
     """Limit the real and imaginary parts to between -1 and 1."""
     return x.real.clip(-1, 1) + 1j * x.imag.clip(-1, 1) if x.dtype.kind == "c" else x.clip(-1, 1)
 
@@ -348,4 +348,4 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         return found / found
     variance = diagonal(found)
     deviation: Any = np.sqrt(variance.real if variance.dtype.kind == "c" else variance)
-    return clipped(found / deviation[:, None] / deviation[None, :])
+    return clip_parts(found / deviation[:, None] / deviation[None, :])

@@ -16,7 +16,7 @@ from wengert._otherwise import Otherwise
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
 from wengert.numpy import _contractions, _conversion
-from wengert.numpy._in_place import BINARY, UNARY, scaled
+from wengert.numpy._in_place import BINARY, UNARY, scale_operand
 from wengert.numpy._ufuncs import OF_UFUNCS
 
 __all__: list[str] = []
@@ -280,13 +280,13 @@ PAIRS = {**BINARY, **MORE_BINARY}
 
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return the sum with `alpha` times another value."""
-    total: Tensor = self + scaled(other, alpha)
+    total: Tensor = self + scale_operand(other, alpha)
     return total
 
 
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return the difference from `alpha` times another value."""
-    difference: Tensor = self - scaled(other, alpha)
+    difference: Tensor = self - scale_operand(other, alpha)
     return difference
 
 

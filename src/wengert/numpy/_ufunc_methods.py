@@ -16,7 +16,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete
 from wengert.errors import UsageError
-from wengert.numpy._accumulations import accumulated
+from wengert.numpy._accumulations import accumulate_ufunc
 from wengert.numpy._joining import stack
 from wengert.numpy._out import dtype_within, with_out
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, starting, sum
@@ -73,23 +73,23 @@ def reduce_other(ufunc: np.ufunc) -> Reduce:
         if (dtype := dtype_within(x, dtype, out)) is not None:
             x = x.astype(dtype)
         if where is not None:
-            x = masked(name, ufunc, x, where)
+            x = fill_masked(name, ufunc, x, where)
         along = axes(axis, x.ndim, of_ufunc=True)
         if initial is not None:
             x = with_initial(name, ufunc, x, along, initial)
-        return with_out(name, reduced(ufunc, x, {"axis": along, "keepdims": flag(keepdims)}), out)
+        return with_out(name, apply_reduction(ufunc, x, {"axis": along, "keepdims": flag(keepdims)}), out)
 
     return reduce
 
 
-def reduced(ufunc: np.ufunc, x: Any, params: Params) -> Any:
+def apply_reduction(ufunc: np.ufunc, x: Any, params: Params) -> Any:
     """Apply the reduction of a ufunc that is differentiated through its accumulation."""
     if ufunc is np.logaddexp:
         return apply(reductions.logaddexp_reduce, x, **params)
     return apply(reductions.ufunc_reduce, x, ufunc=ufunc, **params)
 
 
-def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
+def fill_masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     """Put the identity of a ufunc in place of the elements that a mask leaves out."""
     if ufunc not in (np.logaddexp, np.logaddexp2):
         needed = "a ufunc whose identity leaves every other element unchanged is needed"
@@ -114,7 +114,7 @@ def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         x = as_tensor(array)
-        return with_out(name, accumulated(x, ufunc, axis, dtype_within(x, dtype, out)), out)
+        return with_out(name, accumulate_ufunc(x, ufunc, axis, dtype_within(x, dtype, out)), out)
 
     return accumulate
 
@@ -150,14 +150,14 @@ def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
     return outer
 
 
-def named(method: Callable[..., Any], ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+def name_method(method: Callable[..., Any], ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     """Name a method after its ufunc and document it."""
     method.__name__, method.__qualname__ = name, f"{ufunc.__name__}.{name}"
     method.__doc__ = f"""Compute `numpy.{ufunc.__name__}.{name}` of Tensors or arrays; see `numpy.ufunc.{name}`."""
     return method
 
 
-def methods_of(ufunc: np.ufunc) -> dict[str, Callable[..., Any]]:
+def ufunc_methods(ufunc: np.ufunc) -> dict[str, Callable[..., Any]]:
     """Return the methods that a binary ufunc has for Tensors."""
     reduce = NAMED.get(ufunc) or reduce_other(ufunc)
     of_segments = reduceat_of(ufunc, reduce)
@@ -172,6 +172,6 @@ NAMED: dict[np.ufunc, Reduce] = {
 }
 BINARY = {ufunc for ufunc in OF_UFUNCS if (ufunc.nin, ufunc.nout) == (2, 1)}
 for _ufunc in BINARY:
-    for _name, _method in methods_of(_ufunc).items():
-        implements((_ufunc, _name))(named(_method, _ufunc, _name))
+    for _name, _method in ufunc_methods(_ufunc).items():
+        implements((_ufunc, _name))(name_method(_method, _ufunc, _name))
         setattr(OF_UFUNCS[_ufunc], _name, _method)

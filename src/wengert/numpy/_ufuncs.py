@@ -21,7 +21,7 @@ from wengert.core.values.numpy_overrides import AT_ONCE, RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs
+from wengert.numpy._out import fill_out, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
 from wengert.primitives import trigonometric as trigonometric  # which enters its primitives, as the other does
 from wengert.traces.constants import constant_function, constant_operator
@@ -89,7 +89,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
             return result
         if isinstance(result, tuple):
             return with_outs(name, result, out, where)
-        return with_out(name, filling(result, out), out, where)
+        return with_out(name, fill_out(result, out), out, where)
 
     if direct is not None:
         AT_ONCE.add(ufunc)

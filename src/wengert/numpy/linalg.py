@@ -3,9 +3,9 @@
 import numpy as np
 
 from wengert.numpy import _linalg, _matrix_products, _norms, _shapes  # noqa: F401 - they enter their functions
-from wengert.numpy._namespace import exported
+from wengert.numpy._namespace import exported_functions
 
-_EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported(np.linalg)
+_EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported_functions(np.linalg)
 __all__ = sorted(_EXPORTED)
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 

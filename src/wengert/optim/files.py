@@ -63,10 +63,10 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
     kept = []
     for index, leaf in enumerate(leaves):
         try:
-            kept.append(kept_as(leaf, arrays))
+            kept.append(encode_leaf(leaf, arrays))
         except DtypeError as error:
             raise error if structure is None else placed(error, place_of(tree, index, "tree")) from None
-    content = {"leaves": kept, "layout": layout_of(unflatten(structure, range(len(leaves))))}
+    content = {"leaves": kept, "layout": encode_layout(unflatten(structure, range(len(leaves))))}
     entries = {CONTENT: np.array(json.dumps(content)), **{str(i): array for i, array in enumerate(arrays)}}
     if not isinstance(file, str | os.PathLike):
         np.savez(file, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
@@ -82,38 +82,38 @@ def require_file(name: str, file: Any, method: str) -> None:
         raise UsageError(f"optim.{name}", given, "a path or an open binary file is needed", "Pass one")
 
 
-def kept_as(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+def encode_leaf(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
     """Return what JSON says of a leaf; its elements are appended to the arrays."""
     if isinstance(leaf, str) or type(leaf) in (bool, int):
         return {"is": leaf}
     if not isinstance(leaf, Tensor | np.ndarray | np.generic) and not is_number(leaf):
-        raise refused(f"a value of type {type(leaf).__name__}")
+        raise saving_error(f"a value of type {type(leaf).__name__}")
     array = np.asarray(raw(leaf) if type(leaf) is Tensor else leaf)
     if array.dtype.hasobject:
-        raise refused("an array of objects")
+        raise saving_error("an array of objects")
     arrays.append(array)
     kind = "Tensor" if type(leaf) is Tensor else "array" if isinstance(leaf, np.ndarray | np.generic) else "number"
     return {kind: len(arrays) - 1}
 
 
-def layout_of(skeleton: Any) -> Any:
+def encode_layout(skeleton: Any) -> Any:
     """Return how containers are built, as JSON, given them around the numbers of their leaves."""
     if skeleton is None or type(skeleton) is int:
         return skeleton
     if isinstance(skeleton, dict) and all(type(key) in KEYS for key in skeleton):
-        return {"dict": [[key, layout_of(value)] for key, value in skeleton.items()]}
+        return {"dict": [[key, encode_layout(value)] for key, value in skeleton.items()]}
     if isinstance(skeleton, list):
-        return {"list": [layout_of(item) for item in skeleton]}
-    parts = list(skeleton.values() if isinstance(skeleton, dict) else children_of(skeleton))
-    return {"tuple": [layout_of(part) for part in parts]}
+        return {"list": [encode_layout(item) for item in skeleton]}
+    parts = list(skeleton.values() if isinstance(skeleton, dict) else container_children(skeleton))
+    return {"tuple": [encode_layout(part) for part in parts]}
 
 
-def children_of(container: Any) -> list[Any]:
+def container_children(container: Any) -> list[Any]:
     """Return the children of a container."""
     return flatten(container, lambda x: x is not container)[0]
 
 
-def refused(given: str) -> DtypeError:
+def saving_error(given: str) -> DtypeError:
     """Return the error about what cannot be saved."""
     return DtypeError("optim.save", given, "arrays, numbers, strings and containers of them are needed", "Convert it")
 
@@ -146,8 +146,8 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
         with np.load(file, allow_pickle=False) as archive:
             content = json.loads(str(archive[CONTENT]))
             arrays = [archive[str(i)] for i in range(len(archive.files) - 1)]
-        leaves = [leaf_of(entry, arrays) for entry in content["leaves"]]
-        return built(content["layout"], leaves) if like is None else fitted(leaves, like)
+        leaves = [decode_leaf(entry, arrays) for entry in content["leaves"]]
+        return build_containers(content["layout"], leaves) if like is None else fit_leaves(leaves, like)
     except UsageError:
         raise
     except DAMAGED as error:
@@ -156,7 +156,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
         raise FileFormatError("optim.load", given, needed, "Save it again") from error
 
 
-def leaf_of(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
+def decode_leaf(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
     """Return a leaf that JSON tells of."""
     ((kind, value),) = entry.items()
     if kind == "is" and isinstance(value, str | int):
@@ -167,7 +167,7 @@ def leaf_of(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
     return array.item() if kind == "number" else array[()]
 
 
-def built(layout: Any, leaves: list[Any]) -> Any:
+def build_containers(layout: Any, leaves: list[Any]) -> Any:
     """Return the containers that a layout describes."""
     if layout is None or isinstance(layout, int):
         return None if layout is None else leaves[layout]
@@ -175,12 +175,12 @@ def built(layout: Any, leaves: list[Any]) -> Any:
     if kind == "dict":
         if not all(type(key) in KEYS for key, _ in content):
             raise TypeError("keys of other types")
-        return {key: built(value, leaves) for key, value in content}
-    items = [built(item, leaves) for item in content]
+        return {key: build_containers(value, leaves) for key, value in content}
+    items = [build_containers(item, leaves) for item in content]
     return items if kind == "list" else tuple(items)
 
 
-def fitted(given: list[Any], like: Any) -> Any:
+def fit_leaves(given: list[Any], like: Any) -> Any:
     """Return the leaves of a file in the containers of `like`."""
     wanted, structure = flatten(like)
     if len(given) != len(wanted):

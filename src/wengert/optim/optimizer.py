@@ -64,13 +64,13 @@ class Optimizer:
         self.rule = rule
         for p in self.parameters:
             if isinstance(p, dict):
-                raise refused("groups of parameters", "Make an Optimizer for each, with a rule of its own")
+                raise parameter_error("groups of parameters", "Make an Optimizer for each, with a rule of its own")
             if type(p) is not Tensor or not p.requires_grad or not p.is_leaf:
-                raise refused(f"{not_trained(p)} among the parameters")
+                raise parameter_error(f"{describe_untrained(p)} among the parameters")
         if len(set(map(id, self.parameters))) < len(self.parameters):  # each step would be made twice
-            raise refused("a Tensor that is there twice", "Leave it out once")
+            raise parameter_error("a Tensor that is there twice", "Leave it out once")
         if not self.parameters:
-            raise refused("no parameter")
+            raise parameter_error("no parameter")
         self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -110,7 +110,7 @@ class Optimizer:
     def change(self, group: set[int], chosen: list[int], step: Any) -> None:
         """Change those parameters that were changed as often before; the rule may look at the gradients of all."""
         parameters = [self.parameters[i].detach() for i in chosen]
-        ascent = [ascent_of(self.parameters[i]) for i in chosen]
+        ascent = [ascent_direction(self.parameters[i]) for i in chosen]
         found, state = self.rule.update(ascent, State(step, [self.steps[i].memory[0] for i in chosen]), parameters)
         for i, value, kept in zip(chosen, found, state.memory, strict=True):
             if i in group:
@@ -118,14 +118,14 @@ class Optimizer:
                 self.steps[i] = State(state.step, [kept])
 
 
-def not_trained(value: Any) -> str:
+def describe_untrained(value: Any) -> str:
     """Return what to call something that cannot be a parameter."""
     if type(value) is not Tensor:
         return shown(value)
     return "a Tensor that does not require grad" if value.is_leaf else "a Tensor that is no leaf"
 
 
-def ascent_of(parameter: Tensor) -> Tensor:
+def ascent_direction(parameter: Tensor) -> Tensor:
     """Return the gradient of a parameter as rules need it: they conjugate those that `wengert.grad` gives."""
     slope: Any = parameter.grad
     return slope.conj() if slope.dtype.kind == "c" else slope  # type: ignore[no-any-return]  # a Tensor
@@ -134,6 +134,6 @@ def ascent_of(parameter: Tensor) -> Tensor:
 MAKE = "Make them with wengert.tensor(..., requires_grad=True), or use the rule's own init and update"
 
 
-def refused(given: str, action: str = MAKE) -> UsageError:
+def parameter_error(given: str, action: str = MAKE) -> UsageError:
     """Return the error about parameters."""
     return UsageError("optim.Optimizer", given, "leaf Tensors that require grad are needed", action)

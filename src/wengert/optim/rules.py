@@ -52,7 +52,7 @@ class State(NamedTuple):
     memory: list[Memory]
 
 
-def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
+def make_rule(name: str, rate: Rate, memories: int, step: Step) -> Rule:
     """Return the rule that makes one step leaf by leaf.
 
     Args:
@@ -64,13 +64,13 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
     """
     if not callable(rate):
         require(name, "rate", rate)
-    return Rule(functools.partial(first_state, memories), functools.partial(updated, name, rate, step, memories))
+    return Rule(functools.partial(make_state, memories), functools.partial(update_leaves, name, rate, step, memories))
 
 
 # What rules and schedules are made of are partials, which can be pickled.
 
 
-def first_state(memories: int, parameters: Any) -> State:
+def make_state(memories: int, parameters: Any) -> State:
     """Return the state before the first step, which keeps so many arrays of each leaf."""
     leaves, _ = flatten(parameters)
     for leaf in leaves:
@@ -80,7 +80,7 @@ def first_state(memories: int, parameters: Any) -> State:
     return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
 
-def updated(
+def update_leaves(
     name: str, rate: Rate, step: Step, memories: int, gradients: Any, state: State, parameters: Any
 ) -> tuple[Any, State]:
     """Return new parameters and the new state, after one step leaf by leaf."""
@@ -88,22 +88,22 @@ def updated(
     slopes, other = flatten(gradients)
     if type(state) is not State or structure != other or len(leaves) != len(state.memory):
         count = f"for {len(state.memory)} leaves" if type(state) is State else f"of type {type(state).__name__}"
-        raise unlike(name, f"{len(leaves)} leaves, {len(slopes)} in the gradients and a state {count}")
+        raise mismatch(name, f"{len(leaves)} leaves, {len(slopes)} in the gradients and a state {count}")
     for slope, leaf in zip(slopes, leaves, strict=True):
         if np.shape(slope) != np.shape(leaf):
-            raise unlike(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
+            raise mismatch(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
     for kept, leaf in zip(state.memory, leaves, strict=True):
         if len(kept) != memories:
-            raise unlike(name, f"a state with {len(kept)} arrays for a leaf instead of {memories}, of another rule")
+            raise mismatch(name, f"a state with {len(kept)} arrays for a leaf instead of {memories}, of another rule")
         if any(np.shape(array) != np.shape(leaf) for array in kept):
-            raise unlike(name, f"a state of shape {np.shape(kept[0])} for a leaf of shape {np.shape(leaf)}")
+            raise mismatch(name, f"a state of shape {np.shape(kept[0])} for a leaf of shape {np.shape(leaf)}")
     size = rate(state.step) if callable(rate) else rate
     found = [
-        step(conjugated(slope), memory, leaf, size, state.step + 1)
+        step(ascent_direction(slope), memory, leaf, size, state.step + 1)
         for slope, memory, leaf in zip(slopes, state.memory, leaves, strict=True)
     ]
-    new = [alike(leaf, old) for (leaf, _), old in zip(found, leaves, strict=True)]
-    memory = [tuple(map(alike, kept, old)) for (_, kept), old in zip(found, state.memory, strict=True)]
+    new = [cast_like(leaf, old) for (leaf, _), old in zip(found, leaves, strict=True)]
+    memory = [tuple(map(cast_like, kept, old)) for (_, kept), old in zip(found, state.memory, strict=True)]
     return unflatten(structure, new), State(state.step + 1, memory)
 
 
@@ -112,20 +112,20 @@ def zeros_for(leaf: Any) -> Any:
     return type(leaf)(0.0) if type(leaf) in (float, complex) else np.zeros_like(leaf)
 
 
-def unlike(name: str, given: str) -> UsageError:
+def mismatch(name: str, given: str) -> UsageError:
     """Return the error about gradients or a state that are not those of the parameters."""
     needed = "gradients and a state of the parameters' containers and shapes are needed"
     return UsageError(f"optim.{name}", given, needed, "Pass what wengert.grad and init gave for these parameters")
 
 
-def alike(new: Any, old: Any) -> Any:
+def cast_like(new: Any, old: Any) -> Any:
     """Return a new value in the form of the old one: a Python number, or of its dtype (schedules give float64)."""
     if type(old) in (float, complex):
         return new.item() if isinstance(new, np.generic) else new
     return new if new.dtype == old.dtype else new.astype(old.dtype)
 
 
-def conjugated(slope: Any) -> Any:
+def ascent_direction(slope: Any) -> Any:
     """Return the direction of steepest ascent: of a complex parameter the conjugate of the gradient."""
     return np.conj(slope) if aval_of(slope).dtype.kind == "c" else slope
 
@@ -163,7 +163,7 @@ def sgd(rate: Rate) -> Rule:
     >>> parameters
     {'w': 0.5}
     """
-    return rule_of("sgd", rate, 0, step_down)
+    return make_rule("sgd", rate, 0, step_down)
 
 
 def step_down(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
@@ -195,7 +195,7 @@ def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
     -0.45
     """
     require("momentum", "decay", decay, 0.0, 1.0)
-    return rule_of("momentum", rate, 1, functools.partial(step_with_momentum, decay, nesterov))
+    return make_rule("momentum", rate, 1, functools.partial(step_with_momentum, decay, nesterov))
 
 
 def step_with_momentum(
@@ -227,12 +227,12 @@ def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
     """
     require("rmsprop", "decay", decay, 0.0, 1.0)
     require("rmsprop", "eps", eps)
-    return rule_of("rmsprop", rate, 1, functools.partial(step_over_root, decay, eps))
+    return make_rule("rmsprop", rate, 1, functools.partial(step_over_root, decay, eps))
 
 
 def step_over_root(decay: float, eps: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
     """Return a leaf and the mean square of its gradients after a step of RMSProp."""
-    mean = decay * memory[0] + (1.0 - decay) * squared(g)
+    mean = decay * memory[0] + (1.0 - decay) * square_magnitude(g)
     return p - size * g / (np.sqrt(mean) + eps), (mean,)
 
 
@@ -258,12 +258,12 @@ def adagrad(rate: Rate, eps: float = 1e-10, first: float = 0.0) -> Rule:
     """
     require("adagrad", "eps", eps)
     require("adagrad", "first", first)
-    return rule_of("adagrad", rate, 1, functools.partial(step_over_all, eps, first))
+    return make_rule("adagrad", rate, 1, functools.partial(step_over_all, eps, first))
 
 
 def step_over_all(eps: float, first: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
     """Return a leaf and the sum of the squares of its gradients after a step of AdaGrad."""
-    total = memory[0] + squared(g)
+    total = memory[0] + square_magnitude(g)
     return p - size * g / (np.sqrt(first + total) + eps), (total,)
 
 
@@ -290,7 +290,7 @@ def lion(rate: Rate = 1e-4, b1: float = 0.9, b2: float = 0.99, weight_decay: flo
     for what, value in (("b1", b1), ("b2", b2)):
         require("lion", what, value, 0.0, 1.0)
     require("lion", "weight_decay", weight_decay)
-    return rule_of("lion", rate, 1, functools.partial(step_of_lion, b1, b2, weight_decay))
+    return make_rule("lion", rate, 1, functools.partial(step_of_lion, b1, b2, weight_decay))
 
 
 def step_of_lion(
@@ -354,7 +354,7 @@ def adam_like(name: str, rate: Rate, b1: float, b2: float, eps: float, weight_de
     require(name, "b1", b1, 0.0, 1.0)
     require(name, "b2", b2, 0.0, 1.0)
     require(name, "eps", eps)
-    return rule_of(name, rate, 2, functools.partial(step_of_adam, b1, b2, eps, weight_decay))
+    return make_rule(name, rate, 2, functools.partial(step_of_adam, b1, b2, eps, weight_decay))
 
 
 def step_of_adam(
@@ -362,13 +362,13 @@ def step_of_adam(
 ) -> tuple[Any, Memory]:
     """Return a leaf and the means of its gradients and of their squares after a step of Adam."""
     mean = b1 * memory[0] + (1.0 - b1) * g
-    square = b2 * memory[1] + (1.0 - b2) * squared(g)
+    square = b2 * memory[1] + (1.0 - b2) * square_magnitude(g)
     root = np.sqrt(square / (1.0 - b2**count)) + eps
     kept = p if weight_decay == 0.0 else p - size * weight_decay * p
     return kept - size * (mean / (1.0 - b1**count)) / root, (mean, square)
 
 
-def squared(g: Any) -> Any:
+def square_magnitude(g: Any) -> Any:
     """Return the square of the absolute value, in the gradient's dtype."""
     return g * np.conj(g) if aval_of(g).dtype.kind == "c" else g * g
 

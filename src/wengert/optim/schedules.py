@@ -39,10 +39,10 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     require("linear", "start", start)
     require("linear", "end", end)
     count = as_whole("optim.linear", "steps", steps, 1)
-    return functools.partial(in_a_line, start, end, count)
+    return functools.partial(linear_rate, start, end, count)
 
 
-def in_a_line(start: float, end: float, count: int, step: Any) -> Any:
+def linear_rate(start: float, end: float, count: int, step: Any) -> Any:
     """Return the rate of a step."""
     return start + (end - start) * np.minimum(step / count, 1.0)
 
@@ -67,10 +67,10 @@ def exponential(start: float, factor: float, steps: int = 1) -> Schedule:
     require("exponential", "start", start)
     require("exponential", "factor", factor)
     count = as_whole("optim.exponential", "steps", steps, 1)
-    return functools.partial(by_a_factor, start, factor, count)
+    return functools.partial(exponential_rate, start, factor, count)
 
 
-def by_a_factor(start: float, factor: float, count: int, step: Any) -> Any:
+def exponential_rate(start: float, factor: float, count: int, step: Any) -> Any:
     """Return the rate of a step."""
     return start * factor ** (step / count)
 
@@ -96,10 +96,10 @@ def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
     require("cosine", "start", start)
     require("cosine", "end", end)
     count = as_whole("optim.cosine", "steps", steps, 1)
-    return functools.partial(in_half_a_wave, start, end, count)
+    return functools.partial(cosine_rate, start, end, count)
 
 
-def in_half_a_wave(start: float, end: float, count: int, step: Any) -> Any:
+def cosine_rate(start: float, end: float, count: int, step: Any) -> Any:
     """Return the rate of a step."""
     return end + 0.5 * (start - end) * (1.0 + np.cos(np.pi * np.minimum(step / count, 1.0)))
 
@@ -129,10 +129,10 @@ def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
         raise UsageError("optim.piecewise", given, needed, "Pass the step at which each later rate begins")
     for rate in values:
         require("piecewise", "a rate", rate)
-    return functools.partial(of_a_table, np.array(values, float), np.array(limits))
+    return functools.partial(table_rate, np.array(values, float), np.array(limits))
 
 
-def of_a_table(rates: Any, begins: Any, step: Any) -> Any:
+def table_rate(rates: Any, begins: Any, step: Any) -> Any:
     """Return the rate of a step."""
     return np.sum(np.where(np.arange(len(rates)) == np.sum(step >= begins), rates, 0.0))
 
@@ -158,10 +158,10 @@ def warmed_up(schedule: Schedule | float, steps: int) -> Schedule:
     if not callable(schedule):
         require("warmed_up", "schedule", schedule)
         schedule = float(schedule)
-    return functools.partial(after_a_ramp, schedule, count)
+    return functools.partial(ramp_rate, schedule, count)
 
 
-def after_a_ramp(schedule: Schedule | float, count: int, step: Any) -> Any:
+def ramp_rate(schedule: Schedule | float, count: int, step: Any) -> Any:
     """Return the rate of a step."""
     rate = schedule(np.maximum(step - count, 0)) if callable(schedule) else schedule
     return rate * np.minimum(step / count, 1.0)

@@ -41,10 +41,10 @@ class VectorProblem:
         args = args if isinstance(args, tuple) else (args,)
         self.args = tuple(filter(is_traced, args))
         if len(self.args) < len(args):
-            function = with_fixed(function, args)
+            function = fix_arguments(function, args)
         self.compiled = compiled
         self.example = as_example(start)
-        vector, self.back = tree.raveled(name, "x0", self.example)
+        vector, self.back = tree.ravel_named(name, "x0", self.example)
         require_real(name, "x0", vector)
         if not vector.size:
             raise UsageError(name, f"{shown(start)} for x0", "one number or more is needed", "Pass where to start")
@@ -54,7 +54,7 @@ class VectorProblem:
 
     def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
         """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
-        return noting(self.name, jitted(transformed)) if self.compiled else transformed
+        return note_refusals(self.name, jitted(transformed)) if self.compiled else transformed
 
     @cached
     def value(self) -> Callable[[Vector], Any]:
@@ -198,7 +198,7 @@ class VectorProblem:
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
 
 
-def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
+def note_refusals(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
     """Return a jitted function whose refusals tell of the driver's own parameter, which users of it can reach."""
 
     def run(*args: Any) -> Any:
@@ -211,7 +211,7 @@ def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def with_fixed(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+def fix_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
     """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
 
     def fixed(first: Any, *traced: Any) -> Any:
@@ -242,7 +242,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
         if isinstance(found, np.ndarray | Tensor):
             vector = found if found.ndim == 1 else np.reshape(found, (-1,))
         else:
-            vector = tree.raveled(name, "fun(x)", as_example(found))[0]
+            vector = tree.ravel_named(name, "fun(x)", as_example(found))[0]
         require_real(name, "fun(x)", vector)
         return vector
 

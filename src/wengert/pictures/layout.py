@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from wengert.pictures.picture import Wire
 
-__all__ = ["Layout", "Segment", "laid_out"]
+__all__ = ["Layout", "Segment", "lay_out"]
 
 GAP = 18.0
 """Between boxes that are beside each other."""
@@ -85,7 +85,7 @@ class Layout(NamedTuple):
     ends: list[tuple[int, float, float]]
 
 
-def laid_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int]], wires: Sequence[Wire]) -> Layout:
+def lay_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int]], wires: Sequence[Wire]) -> Layout:
     """Return where boxes and wires go.
 
     Args:
@@ -93,18 +93,18 @@ def laid_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, in
         ports: how many operands and results each has.
         wires: from earlier boxes to later ones.
     """
-    layers = layers_of(len(sizes), wires)
-    drawn, left_out = affordable(layers, wires)
+    layers = assign_layers(len(sizes), wires)
+    drawn, left_out = choose_wires(layers, wires)
     items = Items(layers, [width for width, _ in sizes])
     nets: dict[tuple[int, int], list[Link]] = {}
     for wire in drawn:
         items.join(wire, ports, nets)
-    rows = few_crossings(items)
+    rows = order_by_crossings(items)
     centers = positions(items, rows)
     left = min((c - w / 2 for c, w in zip(centers, items.widths, strict=True)), default=0.0)
     centers = [center - left for center in centers]
     right = max((c + w / 2 for c, w in zip(centers, items.widths, strict=True)), default=0.0)
-    bands = bands_of(layers, sizes)
+    bands = layer_bands(layers, sizes)
     tops = [bands[layer][0] for layer in layers]
 
     def piece(link: Link) -> Segment:
@@ -122,13 +122,17 @@ def laid_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, in
         bands=bands,
         wires={net: [piece(link) for link in links] for net, links in nets.items()},
         ends=[
-            (w.target, centers[w.target] + place(w.operand, ports[w.target][0], sizes[w.target][0]), tops[w.target])
+            (
+                w.target,
+                centers[w.target] + port_offset(w.operand, ports[w.target][0], sizes[w.target][0]),
+                tops[w.target],
+            )
             for w in left_out
         ],
     )
 
 
-def place(number: int, count: int, width: float) -> float:
+def port_offset(number: int, count: int, width: float) -> float:
     """Return how far from the center of a box one of its operands or results is."""
     return ((number + 1) / (count + 1) - 0.5) * width
 
@@ -136,7 +140,7 @@ def place(number: int, count: int, width: float) -> float:
 # Layers
 
 
-def layers_of(count: int, wires: Sequence[Wire]) -> list[int]:
+def assign_layers(count: int, wires: Sequence[Wire]) -> list[int]:
     """Return a layer for each box, below those of what it uses: the uppermost, or where fewer wires are long then.
 
     Boxes that use nothing but the graph's inputs go to where they are used, and inputs with them.
@@ -156,7 +160,7 @@ def layers_of(count: int, wires: Sequence[Wire]) -> list[int]:
     return [used[layer] for layer in layers]
 
 
-def affordable(layers: Sequence[int], wires: Sequence[Wire]) -> tuple[list[Wire], list[Wire]]:
+def choose_wires(layers: Sequence[int], wires: Sequence[Wire]) -> tuple[list[Wire], list[Wire]]:
     """Return the wires to draw, the shorter ones first, and those to leave out."""
     budget = BENDS * len(layers) + 100
     spent: dict[tuple[int, int], int] = {}
@@ -188,8 +192,8 @@ class Items:
         """Link a result with an operand, through bends which all the wires of the result share."""
         net = wire.source, wire.result
         links = nets.setdefault(net, [])
-        leaves = place(wire.result, ports[wire.source][1], self.widths[wire.source])
-        arrives = place(wire.operand, ports[wire.target][0], self.widths[wire.target])
+        leaves = port_offset(wire.result, ports[wire.source][1], self.widths[wire.source])
+        arrives = port_offset(wire.operand, ports[wire.target][0], self.widths[wire.target])
         bends = self.bends.setdefault(net, [])
         needed = self.layers[wire.target] - self.layers[wire.source] - 1
         while len(bends) < needed:
@@ -229,7 +233,7 @@ class Items:
 # Order
 
 
-def few_crossings(items: Items) -> list[list[int]]:
+def order_by_crossings(items: Items) -> list[list[int]]:
     """Return the items of each layer in an order in which few wires cross."""
     rows = items.rows()
     best, fewest = [list(row) for row in rows], crossings(items, rows)
@@ -245,7 +249,7 @@ def few_crossings(items: Items) -> list[list[int]]:
 
 def sort_by_medians(items: Items, rows: list[list[int]], *, downward: bool) -> None:
     """Sort each layer by the medians of where its wires come from, or go to."""
-    index = index_of(items, rows)
+    index = places_in_layers(items, rows)
     for row in rows if downward else reversed(rows):
         keys: dict[int, float] = {}
         for item in row:
@@ -260,7 +264,7 @@ def sort_by_medians(items: Items, rows: list[list[int]], *, downward: bool) -> N
             index[item] = i
 
 
-def index_of(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
+def places_in_layers(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
     """Return the place of each item in its layer."""
     index = [0.0] * len(items.layers)
     for row in rows:
@@ -271,7 +275,7 @@ def index_of(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
 
 def crossings(items: Items, rows: Sequence[Sequence[int]]) -> int:
     """Return how many pairs of links cross: for each those before it that end further right."""
-    index = index_of(items, rows)
+    index = places_in_layers(items, rows)
     count = 0
     for row in rows:
         seen: list[float] = []
@@ -294,13 +298,13 @@ def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
     always on the same side; such a graph is held together by a pull to the middle.
     """
     widest = max((sum(gaps(items, row)) for row in rows), default=0.0)
-    centers = upright(items, rows, 0.0)
+    centers = straighten_wires(items, rows, 0.0)
     if centers and max(centers) - min(centers) > LEANING * widest + 500:
-        centers = upright(items, rows, TO_THE_MIDDLE)
+        centers = straighten_wires(items, rows, TO_THE_MIDDLE)
     return centers
 
 
-def upright(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
+def straighten_wires(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
     """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright.
 
     Args:
@@ -361,7 +365,7 @@ def set_apart(wanted: Sequence[float], pulls: Sequence[float], apart: Sequence[f
     return [mean + offset for mean, offset in zip(means, before, strict=False)]
 
 
-def bands_of(layers: Sequence[int], sizes: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def layer_bands(layers: Sequence[int], sizes: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return top and bottom of each layer."""
     heights = [0.0] * (max(layers, default=-1) + 1)
     for layer, (_, height) in zip(layers, sizes, strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wengert.pictures.picture import Picture
-from wengert.pictures.svg import as_svg, numbered
+from wengert.pictures.svg import as_svg, number_boxes
 
 __all__ = ["as_page"]
 
@@ -21,16 +21,16 @@ def as_page(picture: Picture) -> str:
         "TITLE": escape(picture.title),
         "STYLE": (FOLDER / "page.css").read_text(encoding="utf-8"),
         "PICTURE": as_svg(picture, hints=False),
-        "FACTS": as_script(facts_of(picture)),
+        "FACTS": as_script(box_facts(picture)),
         "SCRIPT": (FOLDER / "page.js").read_text(encoding="utf-8"),
     }
     pieces = (FOLDER / "page.html").read_text(encoding="utf-8").split("@@")
     return "".join(parts.get(piece, piece) for piece in pieces)
 
 
-def facts_of(picture: Picture) -> list[dict[str, Any]]:
+def box_facts(picture: Picture) -> list[dict[str, Any]]:
     """Return what the page tells of each box, in the order of their numbers; boxes are named by these."""
-    numbers = numbered(picture)
+    numbers = number_boxes(picture)
     uses: dict[int, list[int]] = {}
     pictures = [picture]
     while pictures:

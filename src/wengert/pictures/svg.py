@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from wengert.pictures.layout import Layout, Segment, laid_out
+from wengert.pictures.layout import Layout, Segment, lay_out
 from wengert.pictures.picture import Box, Picture
 
-__all__ = ["as_svg", "numbered"]
+__all__ = ["as_svg", "number_boxes"]
 
 SIZE = 11
 LETTER = 0.602 * SIZE
@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
 def as_svg(picture: Picture, *, hints: bool = True) -> str:
     """Return a picture as the text of an `.svg` file; its `hints` tell more of a box that one points at."""
     drawn = draw(picture)
-    writer = Writer(numbered(picture), hints)
+    writer = Writer(number_boxes(picture), hints)
     width, height = drawn.layout.width + 2 * MARGIN, drawn.layout.height + 2 * MARGIN
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wengert-picture" width="{number(width)}"'
@@ -54,7 +54,7 @@ def as_svg(picture: Picture, *, hints: bool = True) -> str:
     return "\n".join([head, f"<style>{STYLE}</style>", *body, "</svg>"])
 
 
-def numbered(picture: Picture) -> dict[Box, int]:
+def number_boxes(picture: Picture) -> dict[Box, int]:
     """Return a number for each box, those inside of others included."""
     return {box: i for i, box in enumerate(picture.every_box())}
 
@@ -62,17 +62,17 @@ def numbered(picture: Picture) -> dict[Box, int]:
 def draw(picture: Picture) -> Drawn:
     """Return where everything goes, from the inside out."""
     inside = {i: [draw(inner) for _, inner in box.inside] for i, box in enumerate(picture.boxes) if box.inside}
-    sizes = [size_of(box, inside.get(i, ())) for i, box in enumerate(picture.boxes)]
+    sizes = [box_size(box, inside.get(i, ())) for i, box in enumerate(picture.boxes)]
     ports = [(box.operands, box.results) for box in picture.boxes]
-    return Drawn(laid_out(sizes, ports, picture.wires), sizes, inside)
+    return Drawn(lay_out(sizes, ports, picture.wires), sizes, inside)
 
 
-def size_of(box: Box, inside: Sequence[Drawn]) -> tuple[float, float]:
+def box_size(box: Box, inside: Sequence[Drawn]) -> tuple[float, float]:
     """Return width and height of a box."""
-    width = max([len(shown(line)) for line in box.lines], default=0) * LETTER + 2 * PADDING
+    width = max([len(shorten_line(line)) for line in box.lines], default=0) * LETTER + 2 * PADDING
     height = closed_height(box)
     if inside:
-        titles = [len(shown(title)) * LETTER for title, _ in box.inside]
+        titles = [len(shorten_line(title)) * LETTER for title, _ in box.inside]
         widths = [max(d.layout.width, title) for d, title in zip(inside, titles, strict=True)]
         width = max(width, sum(widths) + MARGIN * (len(inside) + 1))
         height += TITLE + max(drawn.layout.height for drawn in inside) + MARGIN
@@ -84,7 +84,7 @@ def closed_height(box: Box) -> float:
     return len(box.lines) * LINE + PADDING
 
 
-def shown(text: str) -> str:
+def shorten_line(text: str) -> str:
     """Return a line without the end of a long one.
 
     >>> shown("v1 = x * x"), len(shown("x + " * 100))
@@ -125,7 +125,7 @@ class Writer:
         bands = " ".join(f"{number(top)},{number(bottom)}" for top, bottom in layout.bands)
         yield f'<g class="picture" data-bands="{bands}" transform="translate({number(x)} {number(y)})">'
         if title:
-            yield f'<text class="h" y="-6">{escape(shown(title))}</text>'
+            yield f'<text class="h" y="-6">{escape(shorten_line(title))}</text>'
         for (i, _), segments in layout.wires.items():
             end = number(max(segment.to_y for segment in segments))
             yield f'<path data-from="{numbers[boxes[i]]}" data-end="{end}" d="{path(segments)}"/>'
@@ -149,11 +149,11 @@ class Writer:
         yield f'<rect class="b" width="{number(width)}" height="{number(height)}" rx="4"/>'
         for j, line in enumerate(box.lines):
             kind = ' class="m"' if j else ""
-            yield f'<text{kind} x="{PADDING}" y="{(j + 1) * LINE - 1}">{escape(shown(line))}</text>'
+            yield f'<text{kind} x="{PADDING}" y="{(j + 1) * LINE - 1}">{escape(shorten_line(line))}</text>'
         left = float(MARGIN)
         for (title, picture), inner in zip(box.inside, drawn.inside.get(i, ()), strict=True):
             yield from self.picture(picture, inner, left, closed + TITLE, title)
-            left += max(inner.layout.width, len(shown(title)) * LETTER) + MARGIN
+            left += max(inner.layout.width, len(shorten_line(title)) * LETTER) + MARGIN
         yield "</g>"
 
 

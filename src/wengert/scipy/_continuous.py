@@ -13,7 +13,7 @@ import scipy.special as sp
 
 from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
-from wengert.scipy._distributions import Continuous, either, evaluate_where, vanishing
+from wengert.scipy._distributions import Continuous, either, evaluate_where, vanish_at_infinity
 
 __all__ = ["CONTINUOUS"]
 
@@ -175,7 +175,7 @@ def t_logpdf(x: Value, df: Value) -> Value:
     normal = np.isinf(df)
     df = either(normal, 1.0, df)
     most = np.log(sp.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
-    found = vanishing(x, lambda x: most - (df + 1) / 2 * np.log1p(x * x / df))
+    found = vanish_at_infinity(x, lambda x: most - (df + 1) / 2 * np.log1p(x * x / df))
     return either(normal, norm_logpdf(x), found)
 
 
@@ -256,7 +256,7 @@ CONTINUOUS = {
         Continuous(
             "cauchy",
             symmetric=True,
-            logpdf=lambda x: vanishing(x, lambda x: -math.log(math.pi) - np.log1p(x * x)),
+            logpdf=lambda x: vanish_at_infinity(x, lambda x: -math.log(math.pi) - np.log1p(x * x)),
             cdf=lambda x: np.arctan2(1.0, -x) / np.pi,
             ppf=lambda q: either(q < 0.25, -1 / np.tan(np.pi * q), np.tan(np.pi * (q - 0.5))),
             entropy=lambda: math.log(4 * math.pi),
@@ -375,7 +375,7 @@ CONTINUOUS = {
         Continuous(
             "halfcauchy",
             lower=0.0,
-            logpdf=lambda x: vanishing(x, lambda x: math.log(2.0 / math.pi) - np.log1p(x * x)),
+            logpdf=lambda x: vanish_at_infinity(x, lambda x: math.log(2.0 / math.pi) - np.log1p(x * x)),
             cdf=lambda x: 2.0 / math.pi * np.arctan(x),
             sf=lambda x: 2.0 / math.pi * np.arctan2(1.0, x),
             ppf=lambda q: np.tan(math.pi / 2 * q),

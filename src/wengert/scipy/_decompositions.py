@@ -16,7 +16,7 @@ from wengert.numpy._linalg import with_residuals
 from wengert.primitives import counterparts, orthogonal, relative_eigenvalues
 from wengert.primitives import lu as factors
 from wengert.primitives.matrices import hermitian_from
-from wengert.scipy._operands import array, known, matrices, of_columns, square, system
+from wengert.scipy._operands import array, known_square, matrices, right_side, solve_columns, square_matrices
 
 __all__: list[str] = []
 
@@ -61,19 +61,19 @@ def lu(
 @implements(scipy.linalg.lu_factor)
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return both triangular factors in one matrix, and the exchanges of rows; see `scipy.linalg.lu_factor`."""
-    return apply(factors.lu_factor, square("lu_factor", a), check_finite=bool(check_finite))
+    return apply(factors.lu_factor, square_matrices("lu_factor", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.lu_solve)
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution of a system whose matrix has an LU decomposition; see `scipy.linalg.lu_solve`."""
     packed, pivots = lu_and_piv
-    x = square("lu_solve", packed)
-    right = system("lu_solve", x.shape[-1], b)
+    x = square_matrices("lu_solve", packed)
+    right = right_side("lu_solve", x.shape[-1], b)
     if trans not in (0, 1, 2):
         raise UsageError("lu_solve", f"trans={trans!r:.40}", "0, 1 or 2 is needed", "Leave it out")
     params = {"trans": int(trans), "check_finite": bool(check_finite)}
-    return of_columns(lambda y: apply(factors.lu_solve, x, y, array("lu_solve", pivots), **params), right)
+    return solve_columns(lambda y: apply(factors.lu_solve, x, y, array("lu_solve", pivots), **params), right)
 
 
 @implements(scipy.linalg.polar)
@@ -118,7 +118,7 @@ SYMMETRIC = ("sym", "symmetric")
 """Structures of matrices of which one triangle is read."""
 
 
-def ordinary(name: str, options: dict[str, Any]) -> None:
+def refuse_other(name: str, options: dict[str, Any]) -> None:
     """Refuse options that are not at their defaults."""
     for option, value in options.items():
         if value is not None and value is not False:
@@ -146,11 +146,11 @@ def eigh(
         UsageError: of a generalised problem of another type than 1, of subsets, and of drivers.
     """
     options = {"subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
-    ordinary("eigh", {**options, "type": None if b is None or type == 1 else type})
-    x, params = square("eigh", a), {"uplo": "L" if lower else "U", "check_finite": bool(check_finite)}
+    refuse_other("eigh", {**options, "type": None if b is None or type == 1 else type})
+    x, params = square_matrices("eigh", a), {"uplo": "L" if lower else "U", "check_finite": bool(check_finite)}
     if b is not None:
         found = relative_eigenvalues.relative_eigvalsh if eigvals_only else relative_eigenvalues.relative_eigh
-        return apply(found, x, square("eigh", b), **params)
+        return apply(found, x, square_matrices("eigh", b), **params)
     return apply(counterparts.eigvalsh, x, **params) if eigvals_only else apply(counterparts.eigh, x, **params)
 
 
@@ -165,14 +165,14 @@ def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
     """Return the inverse; see `scipy.linalg.inv`."""
-    ordinary("inv", {"assume_a": assume_a})
-    return apply(counterparts.inv, square("inv", a), check_finite=bool(check_finite))
+    refuse_other("inv", {"assume_a": assume_a})
+    return apply(counterparts.inv, square_matrices("inv", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.det)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinant; see `scipy.linalg.det`."""
-    return apply(counterparts.det, square("det", a), check_finite=bool(check_finite))
+    return apply(counterparts.det, square_matrices("det", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.solve)
@@ -191,15 +191,15 @@ def solve(
     Raises:
         UsageError: of a triangular or banded matrix, for which there are functions of their own.
     """
-    x = square("solve", a)
+    x = square_matrices("solve", a)
     options: dict[str, Any] = {"check_finite": bool(check_finite)}
     if assume_a in HERMITIAN or (assume_a in SYMMETRIC and x.dtype.kind != "c"):
         x = hermitian_from(x, "L" if lower else "U")
         options |= {"assume_a": assume_a, "lower": bool(lower)}
         assume_a = None
-    ordinary("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
-    right = system("solve", x.shape[-1], b)
-    return of_columns(lambda y: apply(counterparts.solve, x, y, **options), right)
+    refuse_other("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
+    right = right_side("solve", x.shape[-1], b)
+    return solve_columns(lambda y: apply(counterparts.solve, x, y, **options), right)
 
 
 @implements(scipy.linalg.eig)
@@ -218,10 +218,10 @@ def eig(
     Raises:
         UsageError: of a generalised problem, and of left eigenvectors.
     """
-    ordinary("eig", {"b": b, "left": left, "homogeneous_eigvals": homogeneous_eigvals})
+    refuse_other("eig", {"b": b, "left": left, "homogeneous_eigvals": homogeneous_eigvals})
     if not right:
         return eigvals(a, check_finite=check_finite)
-    x = known("eig", a)
+    x = known_square("eig", a)
     w, v = apply(counterparts.eig, x, check_finite=bool(check_finite))
     is_real = x.dtype.kind != "c" and not np.any(raw(w).imag)
     return w, v.real if is_real else v
@@ -232,14 +232,14 @@ def eigvals(
     a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
 ) -> Any:
     """Return the eigenvalues, complex ones always; see `scipy.linalg.eigvals`."""
-    ordinary("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})
-    return apply(counterparts.eigvals, square("eigvals", a), check_finite=bool(check_finite))
+    refuse_other("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})
+    return apply(counterparts.eigvals, square_matrices("eigvals", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.pinv)
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     """Return the generalised inverse; see `scipy.linalg.pinv`."""
-    ordinary("pinv", {"return_rank": return_rank})
+    refuse_other("pinv", {"return_rank": return_rank})
     return apply(counterparts.pinv, matrices("pinv", a), atol=atol, rtol=rtol, check_finite=bool(check_finite))
 
 
@@ -254,9 +254,9 @@ def lstsq(
     lapack_driver: Any = None,
 ) -> Any:
     """Return the solution of least squares, residuals, rank and singular values; see `scipy.linalg.lstsq`."""
-    ordinary("lstsq", {"lapack_driver": None if lapack_driver == "gelsd" else lapack_driver})
+    refuse_other("lstsq", {"lapack_driver": None if lapack_driver == "gelsd" else lapack_driver})
     x = matrices("lstsq", a)
-    y = system("lstsq", x.shape[-2], b)
+    y = right_side("lstsq", x.shape[-2], b)
     rcond = float(np.finfo(np.result_type(x.dtype, y.dtype, np.float32)).eps if cond is None else cond)
     columns = y[:, None] if y.ndim == 1 else y
     params = {"rcond": rcond, "check_finite": bool(check_finite)}

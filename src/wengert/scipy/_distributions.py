@@ -34,7 +34,7 @@ __all__ = [
     "evaluate_where",
     "numbers",
     "require_key",
-    "vanishing",
+    "vanish_at_infinity",
 ]
 
 
@@ -81,13 +81,13 @@ def number_or_array(name: str, value: Any) -> Any:
     return float(value) if type(value) in (int, float) else numbers(name, value)[0]
 
 
-def standard(x: Any, loc: Any, scale: Any) -> Any:
+def standardise(x: Any, loc: Any, scale: Any) -> Any:
     """Return (x - loc) / scale."""
     moved = x if type(loc) is float and loc == 0 else x - loc
     return moved if type(scale) is float and scale == 1 else moved / scale
 
 
-def known(condition: Any) -> bool | None:
+def known_truth(condition: Any) -> bool | None:
     """Tell whether a condition holds for all elements or for none; None if that differs or cannot be known."""
     if type(condition) in (bool, np.bool_):
         return bool(condition)
@@ -99,7 +99,7 @@ def known(condition: Any) -> bool | None:
 
 def either(condition: Any, x: Any, y: Any) -> Any:
     """Return x where a condition holds and y elsewhere; the one that is there everywhere as it is."""
-    which = known(condition)
+    which = known_truth(condition)
     if which is None:
         return np.where(condition, x, y)
     chosen = x if which else y
@@ -112,7 +112,7 @@ def evaluate_where(condition: Any, x: Any, stand_in: float, formula: Formula, ot
     return either(condition, formula(either(condition, x, stand_in)), otherwise)
 
 
-def vanishing(x: Any, logarithm: Formula) -> Any:
+def vanish_at_infinity(x: Any, logarithm: Formula) -> Any:
     """Return the logarithm of a density that falls as a power of x: at infinity minus infinity, without a slope."""
     if is_concrete(x) and not np.isinf(raw(x)).any():
         return logarithm(x)
@@ -131,7 +131,7 @@ def all_positive(*shapes: Any) -> Any:
     return all_of(True, *[shape > 0 for shape in shapes])
 
 
-def smaller(probability: Formula, other: Formula, x: Any, shapes: Sequence[Any]) -> Any:
+def log_of_smaller(probability: Formula, other: Formula, x: Any, shapes: Sequence[Any]) -> Any:
     """Return the logarithm of a probability, by the other one where that is smaller."""
     found = probability(x, *shapes)
     small = found < 0.5
@@ -181,8 +181,8 @@ class Distribution:
             mirrored = {"sf": lambda x, *shapes: given["cdf"](-x, *shapes)}
             found["sf"] = mirrored["sf"] if symmetric else lambda x, *shapes: 1.0 - given["cdf"](x, *shapes)
             both = {**found, **given}
-            found["logcdf"] = lambda x, *shapes: smaller(both["cdf"], both["sf"], x, shapes)
-            found["logsf"] = lambda x, *shapes: smaller(both["sf"], both["cdf"], x, shapes)
+            found["logcdf"] = lambda x, *shapes: log_of_smaller(both["cdf"], both["sf"], x, shapes)
+            found["logsf"] = lambda x, *shapes: log_of_smaller(both["sf"], both["cdf"], x, shapes)
         if symmetric and "logcdf" in given:
             found["logsf"] = lambda x, *shapes: given["logcdf"](-x, *shapes)
         if "ppf" in given:
@@ -306,14 +306,14 @@ class Continuous(Distribution):
         bounded = not (is_infinite(lower) and is_infinite(upper))
         density = method in ("logpdf", "pdf")
         finite = density or ~np.isinf(x)  # SciPy's densities there are what the formulas give
-        known_finite = known(finite) is True
-        y = standard(x if known_finite else either(finite, x, 0.0), loc, scale)
+        known_finite = known_truth(finite) is True
+        y = standardise(x if known_finite else either(finite, x, 0.0), loc, scale)
         if bounded or not known_finite:
             valid = all_of(valid, ~np.isnan(y))
             over = y > lower if self.open_below or not density else y >= lower
             inside = all_of(over, y <= upper if density else y < upper, known_finite or finite)
             left = y <= lower if known_finite else np.where(finite, y <= lower, x < 0)
-            y, outer = either(inside, y, inner(lower, upper)), either(left, below, above)
+            y, outer = either(inside, y, inner_point(lower, upper)), either(left, below, above)
         found = self.formula(method)(y, *shapes)
         if density and not (type(scale) is float and scale == 1):
             logarithm = math.log(scale) if type(scale) is float else np.log(scale)
@@ -366,7 +366,7 @@ class Continuous(Distribution):
         shapes = self.safe(valid, shapes)
         inside = all_of(q > 0, q < 1)
         found = self.formula(method)(either(inside, q, 0.5), *shapes)
-        if known(inside) is not True:
+        if known_truth(inside) is not True:
             found = either(inside, found, np.where((q <= 0) == (method == "ppf"), *self.ends(shapes)))
         return as_tensor(either(valid, found * scale + loc, np.nan))
 
@@ -409,7 +409,7 @@ def is_infinite(end: Any) -> bool:
     return isinstance(end, float) and math.isinf(end)
 
 
-def inner(lower: Any, upper: Any) -> Any:
+def inner_point(lower: Any, upper: Any) -> Any:
     """Return a point inside of a support, whose ends may be infinite, also for some parameters only."""
     if is_infinite(upper):
         return 0.0 if is_infinite(lower) else lower + 1.0

@@ -12,7 +12,7 @@ from wengert.core.values.dispatch import apply, implements
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives import matrix_equations, matrix_functions
 from wengert.scipy._decompositions import solve
-from wengert.scipy._operands import array, known, of_columns, square, system
+from wengert.scipy._operands import array, known_square, right_side, solve_columns, square_matrices
 
 __all__: list[str] = []
 
@@ -25,10 +25,10 @@ NOT_GIVEN: Any = object()
 @implements(scipy.linalg.expm)
 def expm(A: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return the exponential of a matrix; see `scipy.linalg.expm`."""
-    return apply(matrix_functions.expm, square("expm", A))
+    return apply(matrix_functions.expm, square_matrices("expm", A))
 
 
-def without_error(name: str, disp: Any) -> None:
+def refuse_error_estimate(name: str, disp: Any) -> None:
     """Refuse to return an estimate of the error."""
     if disp is not NOT_GIVEN and not disp:
         raise UsageError(name, "disp=False", "the result alone is needed", "Leave it out; SciPy has deprecated it")
@@ -37,52 +37,52 @@ def without_error(name: str, disp: Any) -> None:
 @implements(scipy.linalg.logm)
 def logm(A: Any, disp: Any = NOT_GIVEN) -> Any:  # noqa: N803 - SciPy's name
     """Return the logarithm of a matrix; see `scipy.linalg.logm`."""
-    without_error("logm", disp)
-    return apply(matrix_functions.logm, known("logm", A))
+    refuse_error_estimate("logm", disp)
+    return apply(matrix_functions.logm, known_square("logm", A))
 
 
 @implements(scipy.linalg.sqrtm)
 def sqrtm(A: Any, disp: Any = NOT_GIVEN, blocksize: Any = NOT_GIVEN) -> Any:  # noqa: N803 - SciPy's name
     """Return the square root of a matrix; see `scipy.linalg.sqrtm`."""
-    without_error("sqrtm", disp)
-    return apply(matrix_functions.sqrtm, known("sqrtm", A))
+    refuse_error_estimate("sqrtm", disp)
+    return apply(matrix_functions.sqrtm, known_square("sqrtm", A))
 
 
 @implements(scipy.linalg.fractional_matrix_power)
 def fractional_matrix_power(A: Any, t: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return a power of a matrix, which is constant to differentiation; see `scipy.linalg.fractional_matrix_power`."""
-    x = square("fractional_matrix_power", A)
+    x = square_matrices("fractional_matrix_power", A)
     if float(t) == int(t):
         return np.linalg.matrix_power(x, int(t))
-    known_matrix = known("fractional_matrix_power", x)
+    known_matrix = known_square("fractional_matrix_power", x)
     return apply(matrix_functions.fractional_matrix_power, known_matrix, exponent=float(t))
 
 
 @implements(scipy.linalg.cosm)
 def cosm(A: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return the cosine of a matrix; see `scipy.linalg.cosm`."""
-    x = square("cosm", A)
+    x = square_matrices("cosm", A)
     return 0.5 * (expm(1j * x) + expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).real
 
 
 @implements(scipy.linalg.sinm)
 def sinm(A: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return the sine of a matrix; see `scipy.linalg.sinm`."""
-    x = square("sinm", A)
+    x = square_matrices("sinm", A)
     return -0.5j * (expm(1j * x) - expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).imag
 
 
 @implements(scipy.linalg.coshm)
 def coshm(A: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return the hyperbolic cosine of a matrix; see `scipy.linalg.coshm`."""
-    x = square("coshm", A)
+    x = square_matrices("coshm", A)
     return 0.5 * (expm(x) + expm(-x))
 
 
 @implements(scipy.linalg.sinhm)
 def sinhm(A: Any) -> Any:  # noqa: N803 - SciPy's name
     """Return the hyperbolic sine of a matrix; see `scipy.linalg.sinhm`."""
-    x = square("sinhm", A)
+    x = square_matrices("sinhm", A)
     return 0.5 * (expm(x) - expm(-x))
 
 
@@ -101,7 +101,7 @@ def tanhm(A: Any) -> Any:  # noqa: N803 - SciPy's name
 # Matrix equations
 
 
-def equation(name: str, *shapes: tuple[int, ...], fits: bool) -> None:
+def require_fit(name: str, *shapes: tuple[int, ...], fits: bool) -> None:
     """Require matrices whose shapes fit."""
     if not fits:
         given = "shapes " + ", ".join(map(str, shapes))
@@ -111,26 +111,26 @@ def equation(name: str, *shapes: tuple[int, ...], fits: bool) -> None:
 @implements(scipy.linalg.solve_sylvester)
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """Return the solution X of A X + X B = Q; see `scipy.linalg.solve_sylvester`."""
-    x, y = square("solve_sylvester", a), square("solve_sylvester", b)
+    x, y = square_matrices("solve_sylvester", a), square_matrices("solve_sylvester", b)
     z = array("solve_sylvester", q)
     fits = z.ndim > 1 and tuple(z.shape[-2:]) == (x.shape[-1], y.shape[-1])
-    equation("solve_sylvester", x.shape, y.shape, z.shape, fits=fits)
+    require_fit("solve_sylvester", x.shape, y.shape, z.shape, fits=fits)
     return apply(matrix_equations.solve_sylvester, x, y, z)
 
 
 @implements(scipy.linalg.solve_continuous_lyapunov, scipy.linalg.solve_lyapunov)
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """Return the solution X of A X + X A^H = Q; see `scipy.linalg.solve_continuous_lyapunov`."""
-    x, y = square("solve_continuous_lyapunov", a), square("solve_continuous_lyapunov", q)
-    equation("solve_continuous_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
+    x, y = square_matrices("solve_continuous_lyapunov", a), square_matrices("solve_continuous_lyapunov", q)
+    require_fit("solve_continuous_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
     return apply(matrix_equations.solve_continuous_lyapunov, x, y)
 
 
 @implements(scipy.linalg.solve_discrete_lyapunov)
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """Return the solution X of A X A^H - X + Q = 0; see `scipy.linalg.solve_discrete_lyapunov`."""
-    x, y = square("solve_discrete_lyapunov", a), square("solve_discrete_lyapunov", q)
-    equation("solve_discrete_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
+    x, y = square_matrices("solve_discrete_lyapunov", a), square_matrices("solve_discrete_lyapunov", q)
+    require_fit("solve_discrete_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
     if method is None:  # as SciPy chooses
         method = "direct" if x.shape[-1] < 10 else "bilinear"
     return apply(matrix_equations.solve_discrete_lyapunov, x, y, method=method)
@@ -153,8 +153,8 @@ def solve_banded(
         given = f"shape {bands.shape} for {below} diagonals below and {above} above"
         raise ShapeError("solve_banded", given, "a row for each diagonal is needed", "Reshape it")
     params = {"below": below, "above": above, "check_finite": bool(check_finite)}
-    right = system("solve_banded", bands.shape[-1], b)
-    return of_columns(lambda y: apply(matrix_equations.solve_banded, bands, y, **params), right)
+    right = right_side("solve_banded", bands.shape[-1], b)
+    return solve_columns(lambda y: apply(matrix_equations.solve_banded, bands, y, **params), right)
 
 
 @implements(scipy.linalg.solve_toeplitz)
@@ -163,9 +163,9 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     pair = isinstance(c_or_cr, tuple)
     c = np.atleast_1d(array("solve_toeplitz", c_or_cr[0] if pair else c_or_cr))
     r = np.atleast_1d(array("solve_toeplitz", c_or_cr[1])) if pair else np.conjugate(c)
-    right = system("solve_toeplitz", c.shape[-1], b)
+    right = right_side("solve_toeplitz", c.shape[-1], b)
     params = {"check_finite": bool(check_finite)}
-    return of_columns(lambda y: apply(matrix_equations.solve_toeplitz, c, r, y, **params), right)
+    return solve_columns(lambda y: apply(matrix_equations.solve_toeplitz, c, r, y, **params), right)
 
 
 # Special matrices

@@ -64,7 +64,7 @@ class WithProbabilities(Multivariate):
         return np.exp(self.logpmf(x, *args, **kwds))
 
 
-def vetted(distribution: Any, method: str, *values: Any) -> None:
+def check_by_scipy(distribution: Any, method: str, *values: Any) -> None:
     """Let SciPy say what is wrong with arguments, where they are known."""
     if all(map(is_concrete, values)):
         getattr(distribution, method)(*map(raw, values))
@@ -81,7 +81,7 @@ class Dirichlet(WithDensity):
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """Return the logarithm of the density at x."""
         x, alpha = map(as_tensor, numbers("dirichlet.logpdf", x, alpha))
-        vetted(scipy.stats.dirichlet, "logpdf", x, alpha)
+        check_by_scipy(scipy.stats.dirichlet, "logpdf", x, alpha)
         if x.shape[0] != alpha.shape[0]:
             x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
         return np.sum(sp.xlogy(alpha - 1, x.T).T, axis=0) - self.log_norm(alpha)
@@ -100,7 +100,7 @@ class Dirichlet(WithDensity):
     def checked(self, alpha: Any) -> Any:
         """Return the parameters as a Tensor, which must be positive."""
         (alpha,) = map(as_tensor, numbers("dirichlet", alpha))
-        vetted(scipy.stats.dirichlet, "mean", alpha)
+        check_by_scipy(scipy.stats.dirichlet, "mean", alpha)
         return alpha
 
     def mean(self, alpha: Any) -> Any:
@@ -191,7 +191,7 @@ class Multinomial(WithProbabilities):
 # Vectors
 
 
-def located(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
+def locate_points(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
     """Return the dimension, location and matrix that SciPy makes of them, and x less the location.
 
     A matrix may be a number or a diagonal, and location zero.
@@ -220,7 +220,7 @@ def located(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
     return [dimension, centre, matrix, x - centre]
 
 
-def factor(matrix: Any) -> tuple[Any, Any]:
+def cholesky_factor(matrix: Any) -> tuple[Any, Any]:
     """Return the Cholesky factor of a matrix, and the logarithm of its determinant.
 
     Raises:
@@ -250,7 +250,7 @@ def singular_density(matrix: Any, deviations: Any) -> Any:
     return np.where(inside, found, -np.inf).reshape(deviations.shape[:-1])
 
 
-def squeezed(found: Any) -> Any:
+def squeeze_result(found: Any) -> Any:
     """Return results without axes of length one, as SciPy's."""
     return np.squeeze(found)
 
@@ -265,24 +265,24 @@ class MultivariateNormal(WithDensity):
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """Return the logarithm of the density at x."""
-        dimension, _, matrix, deviations = located("multivariate_normal.logpdf", mean, cov, x)
+        dimension, _, matrix, deviations = locate_points("multivariate_normal.logpdf", mean, cov, x)
         if allow_singular:
             if is_concrete(matrix):  # let SciPy say what is wrong with it
                 scipy.stats.multivariate_normal.logpdf(np.zeros(dimension), None, raw(matrix), allow_singular=True)
-            return squeezed(singular_density(matrix, deviations))
-        root, log_determinant = factor(matrix)
-        return squeezed(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
+            return squeeze_result(singular_density(matrix, deviations))
+        root, log_determinant = cholesky_factor(matrix)
+        return squeeze_result(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
 
     def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in mean and covariance."""
         require_key("multivariate_normal", key)
-        dimension, centre, matrix = located("multivariate_normal.rvs", mean, cov)
-        return centre + random.normal(key, size=(*shape_of_draws(size), dimension)) @ factor(matrix)[0].T
+        dimension, centre, matrix = locate_points("multivariate_normal.rvs", mean, cov)
+        return centre + random.normal(key, size=(*shape_of_draws(size), dimension)) @ cholesky_factor(matrix)[0].T
 
     def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
         """Return the differential entropy."""
-        dimension, _, matrix = located("multivariate_normal.entropy", mean, cov)
-        return 0.5 * (dimension * (LOG_TWO_PI + 1) + factor(matrix)[1])
+        dimension, _, matrix = locate_points("multivariate_normal.entropy", mean, cov)
+        return 0.5 * (dimension * (LOG_TWO_PI + 1) + cholesky_factor(matrix)[1])
 
 
 class MultivariateStudent(WithDensity):
@@ -292,29 +292,29 @@ class MultivariateStudent(WithDensity):
 
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
         """Return the logarithm of the density at x."""
-        dimension, _, matrix, deviations = located("multivariate_t.logpdf", loc, shape, x)
+        dimension, _, matrix, deviations = locate_points("multivariate_t.logpdf", loc, shape, x)
         (df,) = numbers("multivariate_t.logpdf", df)
-        root, log_determinant = factor(matrix)
+        root, log_determinant = cholesky_factor(matrix)
         half = 0.5 * (df + dimension)
         found = sp.gammaln(half) - sp.gammaln(0.5 * df) - dimension / 2.0 * np.log(df * np.pi) - 0.5 * log_determinant
-        return squeezed(found - half * np.log1p(distances(root, deviations) / df))
+        return squeeze_result(found - half * np.log1p(distances(root, deviations) / df))
 
     def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in all parameters."""
         require_key("multivariate_t", key)
         first, second = random.split(key)
         scale = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of_draws(size)) / df
-        _, centre, _ = located("multivariate_t.rvs", loc, shape)
+        _, centre, _ = locate_points("multivariate_t.rvs", loc, shape)
         normal = MultivariateNormal().rvs(None if loc is None else centre * 0, shape, key=second, size=size)
         return centre + normal / np.sqrt(scale)[..., np.newaxis]
 
     def entropy(self, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
         """Return the differential entropy."""
-        dimension, _, matrix = located("multivariate_t.entropy", loc, shape)
+        dimension, _, matrix = locate_points("multivariate_t.entropy", loc, shape)
         (df,) = numbers("multivariate_t.entropy", df)
         both, half = 0.5 * (dimension + df), 0.5 * df
         found = sp.gammaln(half) - sp.gammaln(both) + 0.5 * dimension * np.log(df * np.pi)
-        return found + both * (sp.digamma(both) - sp.digamma(half)) + 0.5 * factor(matrix)[1]
+        return found + both * (sp.digamma(both) - sp.digamma(half)) + 0.5 * cholesky_factor(matrix)[1]
 
 
 # Matrices
@@ -327,7 +327,7 @@ class Wishart(WithDensity):
 
     def prepared(self, method: str, df: Any, scale: Any) -> list[Any]:
         """Return the degrees of freedom, the scale matrix and its size."""
-        size, _, matrix = located(f"wishart.{method}", None, scale)
+        size, _, matrix = locate_points(f"wishart.{method}", None, scale)
         (df,) = numbers(f"wishart.{method}", df)
         if is_concrete(df) and np.any(raw(df) <= size - 1):
             given = f"{raw(df)} degrees of freedom"
@@ -342,30 +342,30 @@ class Wishart(WithDensity):
         if x.shape[:2] != (size, size):
             given = f"matrices of shape {x.shape[:2]}"
             raise ShapeError("wishart.logpdf", given, f"{size} by {size} is needed", "Check x and scale")
-        root, log_scale = factor(matrix)
+        root, log_scale = cholesky_factor(matrix)
         stack = np.moveaxis(x, -1, 0)
         log_x = 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(stack), axis1=-2, axis2=-1)), axis=-1)
         inverse = linalg.cho_solve((root, True), np.eye(size))
         trace = np.sum(inverse * stack, axis=(-2, -1))
         norm = 0.5 * df * size * LOG_TWO + 0.5 * df * log_scale + multigammaln(0.5 * df, size)
-        return squeezed(0.5 * (df - size - 1) * log_x - 0.5 * trace - norm)
+        return squeeze_result(0.5 * (df - size - 1) * log_x - 0.5 * trace - norm)
 
     def mean(self, df: Any, scale: Any) -> Any:
         """Return the mean."""
         df, matrix, _ = self.prepared("mean", df, scale)
-        return squeezed(df * matrix)
+        return squeeze_result(df * matrix)
 
     def var(self, df: Any, scale: Any) -> Any:
         """Return the variances of the entries."""
         df, matrix, _ = self.prepared("var", df, scale)
         diagonal = np.diagonal(matrix)
-        return squeezed(df * (matrix**2 + np.outer(diagonal, diagonal)))
+        return squeeze_result(df * (matrix**2 + np.outer(diagonal, diagonal)))
 
     def entropy(self, df: Any, scale: Any) -> Any:
         """Return the differential entropy."""
         df, matrix, size = self.prepared("entropy", df, scale)
         slopes = sum(sp.digamma(0.5 * (df - i)) for i in range(size))
-        found = 0.5 * (size + 1) * factor(matrix)[1] + 0.5 * size * (size + 1) * LOG_TWO
+        found = 0.5 * (size + 1) * cholesky_factor(matrix)[1] + 0.5 * size * (size + 1) * LOG_TWO
         return found + multigammaln(0.5 * df, size) - 0.5 * (df - size - 1) * slopes + 0.5 * df * size
 
 

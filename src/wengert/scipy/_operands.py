@@ -11,13 +11,13 @@ from wengert.errors import ShapeError
 from wengert.numpy import _matrices
 from wengert.numpy._contractions import array
 
-__all__ = ["array", "known", "matrices", "of_columns", "square", "system"]
+__all__ = ["array", "known_square", "matrices", "right_side", "solve_columns", "square_matrices"]
 
 LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
 """What SciPy converts dtypes to for which LAPACK has no routines."""
 
 
-def of_lapack(x: Any) -> Any:
+def as_lapack_dtype(x: Any) -> Any:
     """Return an operand in a dtype for which LAPACK has routines, or integers."""
     kind = LAPACKS.get(x.dtype.char)
     return x if kind is None else x.astype(kind)
@@ -25,28 +25,28 @@ def of_lapack(x: Any) -> Any:
 
 def matrices(name: str, value: Any) -> Any:
     """Return an operand that is a stack of matrices."""
-    return of_lapack(_matrices.matrices(name, value, ShapeError))
+    return as_lapack_dtype(_matrices.matrices(name, value, ShapeError))
 
 
-def square(name: str, value: Any) -> Any:
+def square_matrices(name: str, value: Any) -> Any:
     """Return an operand that is a stack of square matrices."""
-    return of_lapack(_matrices.square(name, value, ShapeError))
+    return as_lapack_dtype(_matrices.square_matrices(name, value, ShapeError))
 
 
-def known(name: str, value: Any) -> Any:
+def known_square(name: str, value: Any) -> Any:
     """Return square matrices whose function may be complex where they are real, as their elements say."""
-    return of_lapack(_matrices.known(name, value, ShapeError))
+    return as_lapack_dtype(_matrices.known_square(name, value, ShapeError))
 
 
-def system(name: str, rows: int, b: Any) -> Any:
+def right_side(name: str, rows: int, b: Any) -> Any:
     """Return the right-hand side of a linear system of so many equations: a vector, or stacks of matrices."""
     x = array(name, b)
     if not x.ndim or x.shape[-2 if x.ndim > 1 else 0] != rows:
         needed = "as many elements, or rows, on the right as the matrix has are needed"
         raise ShapeError(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it")
-    return of_lapack(x)
+    return as_lapack_dtype(x)
 
 
-def of_columns(solve: Callable[[Any], Any], b: Any) -> Any:
+def solve_columns(solve: Callable[[Any], Any], b: Any) -> Any:
     """Return what a solver of matrices on the right gives for them, or for a vector as the only column."""
     return np.squeeze(solve(b[..., None]), -1) if b.ndim == 1 else solve(b)

@@ -11,7 +11,7 @@ import scipy.linalg
 from wengert.core.values.dispatch import apply, implements
 from wengert.errors import UsageError
 from wengert.primitives import triangular
-from wengert.scipy._operands import array, of_columns, square, system
+from wengert.scipy._operands import array, right_side, solve_columns, square_matrices
 
 __all__: list[str] = []
 
@@ -29,7 +29,7 @@ def solve_triangular(
     check_finite: bool = True,
 ) -> Any:
     """Return the solution of a triangular system; see `scipy.linalg.solve_triangular`."""
-    x = square("solve_triangular", a)
+    x = square_matrices("solve_triangular", a)
     if trans not in TRANSPOSES:
         given = f"trans={trans!r:.40}"
         raise UsageError("solve_triangular", given, "0, 1, 2, 'N', 'T' or 'C' is needed", "Leave it out")
@@ -39,14 +39,14 @@ def solve_triangular(
         "unit_diagonal": bool(unit_diagonal),
         "check_finite": bool(check_finite),
     }
-    right = system("solve_triangular", x.shape[-1], b)
-    return of_columns(lambda y: apply(triangular.solve_triangular, x, y, **params), right)
+    right = right_side("solve_triangular", x.shape[-1], b)
+    return solve_columns(lambda y: apply(triangular.solve_triangular, x, y, **params), right)
 
 
 @implements(scipy.linalg.cholesky)
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the Cholesky factor of a matrix; see `scipy.linalg.cholesky`."""
-    x = square("cholesky", a)
+    x = square_matrices("cholesky", a)
     return apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
 
 
@@ -56,7 +56,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
     The other triangle is as it was, or 0 from SciPy 1.18 on.
     """
-    x = square("cho_factor", a)
+    x = square_matrices("cho_factor", a)
     factor = apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
     if clears_triangle():
         return factor, lower
@@ -74,7 +74,7 @@ def clears_triangle() -> bool:
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return the solution of a system whose matrix has a Cholesky factor; see `scipy.linalg.cho_solve`."""
     c, lower = c_and_lower
-    x = square("cho_solve", c)
+    x = square_matrices("cho_solve", c)
     params = {"upper": not lower, "check_finite": bool(check_finite)}
-    right = system("cho_solve", x.shape[-1], array("cho_solve", b))
-    return of_columns(lambda y: apply(triangular.cho_solve, x, y, **params), right)
+    right = right_side("cho_solve", x.shape[-1], array("cho_solve", b))
+    return solve_columns(lambda y: apply(triangular.cho_solve, x, y, **params), right)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import scipy.linalg
 
 from wengert.numpy._left_out import named_on_demand
-from wengert.numpy._namespace import exported
+from wengert.numpy._namespace import exported_functions
 from wengert.scipy import _decompositions, _matrix_functions, _triangular  # noqa: F401 - they enter their functions
 
-_EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported(
+_EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported_functions(
     scipy.linalg
 )
 __all__ = sorted(_EXPORTED)

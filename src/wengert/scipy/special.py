@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import scipy.special
 
 from wengert.numpy._left_out import named_on_demand
-from wengert.numpy._namespace import exported
+from wengert.numpy._namespace import exported_functions
 from wengert.scipy import _special  # noqa: F401 - it enters its functions
 
-_EXPORTED = exported(scipy.special)
+_EXPORTED = exported_functions(scipy.special)
 __all__ = sorted(_EXPORTED)
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 

@@ -13,7 +13,7 @@ from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import floats, real, slope
+from wengert.nn.functional._requirements import as_floats, as_real, as_slope
 from wengert.primitives import elementwise
 from wengert.scipy import _special, special
 
@@ -54,7 +54,7 @@ def relu(input: Any) -> Any:
     >>> relu([-1.0, 2.0])
     tensor([0., 2.])
     """
-    x: Any = real("relu", input)
+    x: Any = as_real("relu", input)
     return np.where(~(x <= 0), x, 0)  # NaN stays
 
 
@@ -71,7 +71,7 @@ def relu6(input: Any) -> Any:
     >>> relu6([-1.0, 2.0, 7.0])
     tensor([0., 2., 6.])
     """
-    return hardtanh(real("relu6", input), 0.0, 6.0)
+    return hardtanh(as_real("relu6", input), 0.0, 6.0)
 
 
 @elsewhere
@@ -89,8 +89,8 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     >>> hardtanh([-2.0, 0.5, 2.0])
     tensor([-1. ,  0.5,  1. ])
     """
-    x: Any = real("hardtanh", input)
-    low, high = slope("hardtanh", "min_val", min_val, x.shape), slope("hardtanh", "max_val", max_val, x.shape)
+    x: Any = as_real("hardtanh", input)
+    low, high = as_slope("hardtanh", "min_val", min_val, x.shape), as_slope("hardtanh", "max_val", max_val, x.shape)
     if is_number(low) and is_number(high) and not low <= high:
         raise UsageError("hardtanh", f"bounds {low} and {high}", "a lower one first is needed", "Swap them")
     return np.where(x <= low, low, np.where(x >= high, high, x))
@@ -110,8 +110,8 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     >>> leaky_relu([-1.0, 2.0])
     tensor([-0.01,  2.  ])
     """
-    x: Any = real("leaky_relu", input)
-    return np.where(x > 0, x, slope("leaky_relu", "negative_slope", negative_slope, x.shape) * x)
+    x: Any = as_real("leaky_relu", input)
+    return np.where(x > 0, x, as_slope("leaky_relu", "negative_slope", negative_slope, x.shape) * x)
 
 
 @elsewhere
@@ -128,9 +128,9 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     >>> elu([0.0, 2.0])
     tensor([0., 2.])
     """
-    x: Any = floats(real("elu", input))
+    x: Any = as_floats(as_real("elu", input))
     rest = np.where(x > 0, 0.0, x)  # not the lesser of x and 0, whose tie halves the derivative at 0
-    return np.where(x > 0, x, slope("elu", "alpha", alpha, x.shape) * np.expm1(rest))
+    return np.where(x > 0, x, as_slope("elu", "alpha", alpha, x.shape) * np.expm1(rest))
 
 
 @elsewhere
@@ -146,7 +146,7 @@ def selu(input: Any) -> Any:
     >>> selu([0.0, 2.0])
     tensor([0.        , 2.10140197])
     """
-    return 1.0507009873554805 * elu(real("selu", input), 1.6732632423543772)
+    return 1.0507009873554805 * elu(as_real("selu", input), 1.6732632423543772)
 
 
 @elsewhere
@@ -178,7 +178,7 @@ def softsign(input: Any) -> Any:
     >>> softsign([-1.0, 3.0])
     tensor([-0.5 ,  0.75])
     """
-    x: Any = floats(as_tensor(input))
+    x: Any = as_floats(as_tensor(input))
     return apply(elementwise.softsign, x) if x.dtype.kind == "f" else x / (1 + np.abs(x))
 
 
@@ -195,7 +195,7 @@ def sigmoid(input: Any) -> Any:
     >>> sigmoid(0.0)
     tensor(0.5)
     """
-    x: Any = floats(as_tensor(input))
+    x: Any = as_floats(as_tensor(input))
     return apply(elementwise.logistic, x, base=1, sign=1) if x.dtype.kind == "f" else 0.5 * (1 + np.tanh(0.5 * x))
 
 
@@ -212,7 +212,7 @@ def logsigmoid(input: Any) -> Any:
     >>> logsigmoid(-1000.0)
     tensor(-1000.)
     """
-    x: Any = floats(real("logsigmoid", input))
+    x: Any = as_floats(as_real("logsigmoid", input))
     return -np.logaddexp(-x, 0)
 
 
@@ -271,10 +271,10 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
     >>> softplus(1000.0)
     tensor(1000.)
     """
-    x: Any = floats(real("softplus", input))
+    x: Any = as_floats(as_real("softplus", input))
     if type(beta) is float and beta == 1:
         return np.logaddexp(x, 0)
-    sharp = positive("softplus", "beta", slope("softplus", "beta", beta, x.shape), zero=False)
+    sharp = positive("softplus", "beta", as_slope("softplus", "beta", beta, x.shape), zero=False)
     return np.logaddexp(sharp * x, 0) / sharp
 
 
@@ -291,7 +291,7 @@ def mish(input: Any) -> Any:
     >>> mish(0.0)
     tensor(0.)
     """
-    x: Any = floats(real("mish", input))
+    x: Any = as_floats(as_real("mish", input))
     return x * np.tanh(softplus(x))
 
 
@@ -312,7 +312,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     >>> gelu(0.0)
     tensor(0.)
     """
-    x: Any = real("gelu", input)
+    x: Any = as_real("gelu", input)
     if approximate == "tanh":
         near = np.clip(x, -SATURATED, SATURATED)
         return x * sigmoid(math.sqrt(8 / math.pi) * near * (1 + 0.044715 * (near * near)))  # (1 + tanh) / 2 of half
@@ -321,7 +321,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * special.erfc(x * -math.sqrt(0.5))
 
 
-def along(normalise: Callable[..., Any], general: Callable[..., Any], input: Any, axis: Any) -> Any:
+def normalise_along(normalise: Callable[..., Any], general: Callable[..., Any], input: Any, axis: Any) -> Any:
     """Return what normalises along one axis, of which nobody expects SciPy's bits, or in general along several."""
     x = as_tensor(input)
     rank = x.ndim
@@ -344,7 +344,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     >>> log_softmax([0.0, 0.0])
     tensor([-0.69314718, -0.69314718])
     """
-    return along(_special.normalise_log, _special.log_softmax, input, axis)
+    return normalise_along(_special.normalise_log, _special.log_softmax, input, axis)
 
 
 @elsewhere
@@ -361,4 +361,4 @@ def softmax(input: Any, axis: int = -1) -> Any:
     >>> softmax([0.0, 0.0])
     tensor([0.5, 0.5])
     """
-    return along(_special.normalise, _special.softmax, input, axis)
+    return normalise_along(_special.normalise, _special.softmax, input, axis)

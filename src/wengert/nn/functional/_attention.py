@@ -14,7 +14,7 @@ from wengert.errors import DtypeError, UsageError
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import real, within
+from wengert.nn.functional._requirements import as_real, as_weights
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
@@ -38,14 +38,14 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     tensor([[0., 1., 0.],
             [1., 0., 0.]])
     """
-    x, count = classes("one_hot", indices), as_whole("one_hot", "num_classes", num_classes, 1)
+    x, count = as_classes("one_hot", indices), as_whole("one_hot", "num_classes", num_classes, 1)
     known = elements(x)
     if known is not None:
         refused("one_hot", "indices", known, known >= count, f"less than num_classes={count} is needed")
     return (x[..., None] == np.arange(count)).astype(dtype)
 
 
-def classes(name: str, indices: Any) -> Any:
+def as_classes(name: str, indices: Any) -> Any:
     """Return integers as a Tensor; truth values or floats are what somebody mistook for classes."""
     x: Any = as_tensor(indices)
     if x.dtype.kind not in "iu":
@@ -72,10 +72,10 @@ def embedding(indices: Any, weight: Any) -> Any:
             [3., 4.]])
     """
     table: Any = as_tensor(weight)
-    return np.take(table, from_the_front(classes("embedding", indices), len(table)), axis=0)
+    return np.take(table, refuse_negative_indices(as_classes("embedding", indices), len(table)), axis=0)
 
 
-def from_the_front(indices: Any, length: int) -> Any:
+def refuse_negative_indices(indices: Any, length: int) -> Any:
     """Return indices of which none counts from the end: negative ones are out of bounds, so that they are refused."""
     if indices.dtype.kind != "i" or (is_concrete(indices) and not np.any(raw(indices) < 0)):
         return indices
@@ -113,14 +113,14 @@ def scaled_dot_product_attention(
         needed = "truth and a number are needed; there is no dropout_p before them"
         raise UsageError(name, given, needed, "Write is_causal= and scale= by their names")
     require_flag(name, is_causal=is_causal)
-    q, k, v = (real(name, x) for x in (query, key, value))
+    q, k, v = (as_real(name, x) for x in (query, key, value))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:
         raise UsageError(name, "a mask and is_causal=True", "one of them is needed", "Leave one out")
     mask = np.tri(*scores.shape[-2:]).astype(bool) if is_causal else attn_mask
     if mask is not None:
-        mask = within(name, "attn_mask", mask, scores.shape)
+        mask = as_weights(name, "attn_mask", mask, scores.shape)
         if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
             given = f"attn_mask of dtype {mask.dtype}"
             raise DtypeError(name, given, "truth values or floats are needed", "Convert it")

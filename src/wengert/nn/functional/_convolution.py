@@ -11,10 +11,10 @@ import numpy as np
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_staged
 from wengert.errors import ShapeError, UsageError
-from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
+from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import of_shape
+from wengert.nn.functional._requirements import as_parameter
 from wengert.primitives.convolution import convolution as primitive
 from wengert.primitives.convolution import correlation
 from wengert.traces.recorders import several_function
@@ -24,14 +24,14 @@ __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
 correlate, convolve = several_function(correlation), several_function(primitive)
 
 
-def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
+def padding_widths(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
     """Return the numbers of zeros before and behind images."""
     if padding == "valid":
         return (0,) * len(spans), (0,) * len(spans)
     if isinstance(padding, str) and padding != "same":
         raise UsageError(name, f"padding={padding!r}", "'same', 'valid' or numbers are needed", "Pass one of these")
     if padding != "same":
-        found = each(name, "padding", padding, len(spans), 0)
+        found = per_axis(name, "padding", padding, len(spans), 0)
         return found, found
     if max(stride) > 1:
         given = f"padding='same' with stride {stride}"
@@ -51,23 +51,23 @@ def require_channels(name: str, image: Lengths, kernel: Lengths, groups: int, tr
         raise ShapeError(name, given, "channels that fit are needed", "Correct the kernels")
 
 
-def places(
+def window_parameters(
     name: str, image: Lengths, kernel: Lengths, groups: int, stride: Any, padding: Any, dilation: Any
 ) -> dict[str, Lengths]:
     """Return where windows are, for which images of a shape must have room, as parameters of the correlation."""
     require_channels(name, image, kernel, groups)
     rank = len(kernel) - 2
-    steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-    spans = spans_of(kernel[2:], gaps)
-    low, high = around(name, padding, spans, steps)
+    steps, gaps = per_axis(name, "stride", stride, rank), per_axis(name, "dilation", dilation, rank)
+    spans = window_spans(kernel[2:], gaps)
+    low, high = padding_widths(name, padding, spans, steps)
     require_room(name, tuple([n + a + b for n, a, b in zip(image[2:], low, high, strict=True)]), spans)
     return {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high}
 
 
-places_known = functools.lru_cache(maxsize=256, typed=True)(places)
+known_window_parameters = functools.lru_cache(maxsize=256, typed=True)(window_parameters)
 
 
-def in_groups(x: Any, w: Any, groups: int) -> tuple[Any, Any]:
+def split_groups(x: Any, w: Any, groups: int) -> tuple[Any, Any]:
     """Return images and kernels with a leading axis for the groups of channels, if there are several."""
     if groups == 1:
         return x, w
@@ -75,10 +75,12 @@ def in_groups(x: Any, w: Any, groups: int) -> tuple[Any, Any]:
     return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
 
 
-def correlated(name: str, x: Any, w: Any, bias: Any, params: dict[str, Lengths], groups: int, batched: bool) -> Any:
+def correlate_with_bias(
+    name: str, x: Any, w: Any, bias: Any, params: dict[str, Lengths], groups: int, batched: bool
+) -> Any:
     """Return correlations with the channels of all groups together, with a number for each added."""
     rank = len(params["stride"])
-    bias = of_shape(name, "bias", bias, (groups * w.shape[-rank - 2],))
+    bias = as_parameter(name, "bias", bias, (groups * w.shape[-rank - 2],))
     apart = bias is None or not bias.shape or is_staged(x) or is_staged(w) or is_staged(bias)
     if apart:
         found = correlate((x, w), params)
@@ -115,20 +117,20 @@ Raises:
 """
 
 
-def convolution(rank: int) -> Callable[..., Any]:
+def make_convolution(rank: int) -> Callable[..., Any]:
     """Return the convolution of images with some axes of space."""
     name = f"conv{rank}d"
 
     def conv(
         input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Any:
-        x, batched = images(name, input, rank)
+        x, batched = as_images(name, input, rank)
         w: Any = as_tensor(weight)
         try:
-            params = places_known(name, x.shape, w.shape, groups, stride, padding, dilation)
+            params = known_window_parameters(name, x.shape, w.shape, groups, stride, padding, dilation)
         except TypeError:  # lists have no hash
-            params = places(name, x.shape, w.shape, groups, stride, padding, dilation)
-        return correlated(name, *in_groups(x, w, groups), bias, params, groups, batched)
+            params = window_parameters(name, x.shape, w.shape, groups, stride, padding, dilation)
+        return correlate_with_bias(name, *split_groups(x, w, groups), bias, params, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
@@ -160,7 +162,7 @@ Raises:
 """
 
 
-def transposed_convolution(rank: int) -> Callable[..., Any]:
+def make_transposed_convolution(rank: int) -> Callable[..., Any]:
     """Return the transpose of the convolution of images with some axes of space."""
     name = f"conv_transpose{rank}d"
 
@@ -174,12 +176,15 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Any:
-        x, batched = images(name, input, rank)
+        x, batched = as_images(name, input, rank)
         w: Any = as_tensor(weight)
         require_channels(name, x.shape, w.shape, groups, transposed=True)
-        x, w = in_groups(x, w, groups)
-        steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-        cuts, more = each(name, "padding", padding, rank, 0), each(name, "output_padding", output_padding, rank, 0)
+        x, w = split_groups(x, w, groups)
+        steps, gaps = per_axis(name, "stride", stride, rank), per_axis(name, "dilation", dilation, rank)
+        cuts, more = (
+            per_axis(name, "padding", padding, rank, 0),
+            per_axis(name, "output_padding", output_padding, rank, 0),
+        )
         if any(n >= max(step, gap) for n, step, gap in zip(more, steps, gaps, strict=True)):
             given = f"output_padding={output_padding!r} with stride {steps} and dilation {gaps}"
             raise UsageError(name, given, "less than one of these is needed", "Pad the result instead")
@@ -187,10 +192,10 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         high = tuple([a + b for a, b in zip(low, more, strict=True)])
         lengths = tuple([(n - 1) * step + 1 for n, step in zip(x.shape[-rank:], steps, strict=True)])
         whole = tuple([n + a + b for n, a, b in zip(lengths, low, high, strict=True)])
-        require_room(name, whole, spans_of(w.shape[-rank:], gaps))
+        require_room(name, whole, window_spans(w.shape[-rank:], gaps))
         turned = np.flip(np.swapaxes(w, -rank - 2, -rank - 1), tuple(range(-rank, 0)))
         params = {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
-        return correlated(name, x, turned, bias, params, groups, batched)
+        return correlate_with_bias(name, x, turned, bias, params, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
@@ -199,5 +204,5 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
     return elsewhere(in_single(conv_transpose))
 
 
-conv1d, conv2d, conv3d = map(convolution, (1, 2, 3))
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(transposed_convolution, (1, 2, 3))
+conv1d, conv2d, conv3d = map(make_convolution, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(make_transposed_convolution, (1, 2, 3))

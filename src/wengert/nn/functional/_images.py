@@ -9,13 +9,13 @@ from typing import Any
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 
-__all__ = ["Lengths", "each", "images", "require_room", "spans_of"]
+__all__ = ["Lengths", "as_images", "per_axis", "require_room", "window_spans"]
 
 
 Lengths = tuple[int, ...]
 
 
-def each(name: str, what: str, value: Any, rank: int, least: int = 1) -> Lengths:
+def per_axis(name: str, what: str, value: Any, rank: int, least: int = 1) -> Lengths:
     """Return a number, not below the least, for each axis of space; one alone is that of all."""
     if type(value) is int and value >= least:
         return (value,) * rank
@@ -29,7 +29,7 @@ def each(name: str, what: str, value: Any, rank: int, least: int = 1) -> Lengths
     return found
 
 
-def images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
+def as_images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
     """Return images with a batch, and whether they came with one."""
     x: Any = as_tensor(value)
     count = x.ndim
@@ -41,7 +41,7 @@ def images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
     raise ShapeError(name, f"shape {x.shape}", needed, "Reshape it")
 
 
-def spans_of(kernel: Lengths, gaps: Lengths) -> Lengths:
+def window_spans(kernel: Lengths, gaps: Lengths) -> Lengths:
     """Return how long windows are with the gaps between their elements."""
     return tuple([(n - 1) * gap + 1 for n, gap in zip(kernel, gaps, strict=True)])
 

@@ -10,10 +10,10 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
-from wengert.nn.functional._attention import from_the_front
+from wengert.nn.functional._attention import refuse_negative_indices
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import floats, of_shape, real, require_setting, within
+from wengert.nn.functional._requirements import as_floats, as_parameter, as_real, as_weights, require_setting
 from wengert.scipy import special
 
 __all__ = [
@@ -32,7 +32,7 @@ CERTAIN = -100.0
 """The logarithm of a probability of 0 in `binary_cross_entropy`, as in PyTorch."""
 
 
-def reduced(name: str, losses: Any, reduction: str) -> Any:
+def reduce_losses(name: str, losses: Any, reduction: str) -> Any:
     """Return the mean or sum of losses, or themselves."""
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
         remedy = "Pass one of these" if isinstance(reduction, str) else "Write weight=, if that is meant"
@@ -42,13 +42,13 @@ def reduced(name: str, losses: Any, reduction: str) -> Any:
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
 
 
-def paired(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any, Any]:
+def pair_with_target(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any, Any]:
     """Return both as Tensors; one of shape (n, 1) beside one of shape (n,) would be n * n pairs that nobody wants.
 
     Complex numbers are refused but where the loss is made of their sizes.
     """
-    x, wanted = map(as_tensor, (input, target)) if sizes else (real(name, input), real(name, target))
-    x = floats(x)
+    x, wanted = map(as_tensor, (input, target)) if sizes else (as_real(name, input), as_real(name, target))
+    x = as_floats(x)
     ours, theirs = x.shape, wanted.shape
     if ours != theirs and theirs:
         few, many = sorted((ours, theirs), key=len)
@@ -76,8 +76,8 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     >>> mse_loss([1.0, 3.0], [0.0, 0.0])
     tensor(5.)
     """
-    x, wanted = paired("mse_loss", input, target)
-    return reduced("mse_loss", (x - wanted) ** 2, reduction)
+    x, wanted = pair_with_target("mse_loss", input, target)
+    return reduce_losses("mse_loss", (x - wanted) ** 2, reduction)
 
 
 @elsewhere
@@ -96,8 +96,8 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     >>> l1_loss([1.0, -3.0], [0.0, 0.0])
     tensor(2.)
     """
-    x, wanted = paired("l1_loss", input, target, sizes=True)
-    return reduced("l1_loss", np.abs(x - wanted), reduction)
+    x, wanted = pair_with_target("l1_loss", input, target, sizes=True)
+    return reduce_losses("l1_loss", np.abs(x - wanted), reduction)
 
 
 @elsewhere
@@ -118,8 +118,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     tensor([0.5, 2.5])
     """
     require_setting("huber_loss", "delta", delta, 0)
-    x, wanted = paired("huber_loss", input, target)
-    return reduced("huber_loss", special.huber(delta, x - wanted), reduction)
+    x, wanted = pair_with_target("huber_loss", input, target)
+    return reduce_losses("huber_loss", special.huber(delta, x - wanted), reduction)
 
 
 @elsewhere
@@ -142,9 +142,9 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     require_setting("smooth_l1_loss", "beta", beta, 0)
     if not beta:
         return l1_loss(input, target, reduction)
-    x, wanted = paired("smooth_l1_loss", input, target)
+    x, wanted = pair_with_target("smooth_l1_loss", input, target)
     losses = special.huber(beta, x - wanted) / beta
-    return reduced("smooth_l1_loss", losses, reduction)
+    return reduce_losses("smooth_l1_loss", losses, reduction)
 
 
 @elsewhere
@@ -164,16 +164,16 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, we
     >>> binary_cross_entropy([0.5, 1.0], [1.0, 1.0])
     tensor(0.34657359)
     """
-    p, wanted = paired("binary_cross_entropy", input, target)
+    p, wanted = pair_with_target("binary_cross_entropy", input, target)
     of_one = np.where(p != 0, np.log(np.where(p != 0, p, 1)), CERTAIN)  # NaN of NaN and of what is no probability
     of_zero = np.where(p != 1, np.log1p(-np.where(p != 1, p, 0)), CERTAIN)
     losses = -(wanted * of_one + (1 - wanted) * of_zero)
-    return reduced("binary_cross_entropy", weighted("binary_cross_entropy", losses, weight), reduction)
+    return reduce_losses("binary_cross_entropy", weigh_losses("binary_cross_entropy", losses, weight), reduction)
 
 
-def weighted(name: str, losses: Any, weight: Any) -> Any:
+def weigh_losses(name: str, losses: Any, weight: Any) -> Any:
     """Return losses times weights, if there are some."""
-    return losses if weight is None else losses * within(name, "weight", weight, losses.shape)
+    return losses if weight is None else losses * as_weights(name, "weight", weight, losses.shape)
 
 
 @elsewhere
@@ -196,11 +196,11 @@ def binary_cross_entropy_with_logits(
     >>> binary_cross_entropy_with_logits([0.0, 1000.0], [1.0, 1.0])
     tensor(0.34657359)
     """
-    x, wanted = paired("binary_cross_entropy_with_logits", input, target)
+    x, wanted = pair_with_target("binary_cross_entropy_with_logits", input, target)
     name = "binary_cross_entropy_with_logits"
-    more = 1 if pos_weight is None else within(name, "pos_weight", pos_weight, x.shape)
+    more = 1 if pos_weight is None else as_weights(name, "pos_weight", pos_weight, x.shape)
     losses = more * wanted * softplus(-x) + (1 - wanted) * softplus(x)
-    return reduced(name, weighted(name, losses, weight), reduction)
+    return reduce_losses(name, weigh_losses(name, losses, weight), reduction)
 
 
 @elsewhere
@@ -221,21 +221,21 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     >>> kl_div(np.log([0.5, 0.5]), [1.0, 0.0], "sum")
     tensor(0.69314718)
     """
-    logs, wanted = paired("kl_div", input, target)
+    logs, wanted = pair_with_target("kl_div", input, target)
     parts = np.exp(wanted) * (wanted - logs) if log_target else special.xlogy(wanted, wanted) - wanted * logs
     if reduction == "batchmean":
         return np.sum(parts) / parts.shape[0]
-    return reduced("kl_div", parts, reduction)
+    return reduce_losses("kl_div", parts, reduction)
 
 
-def of_classes(name: str, x: Any, target: Any) -> Any:
+def pick_classes(name: str, x: Any, target: Any) -> Any:
     """Return the elements that classes name along the second axis, or along the only one; none counts from the end."""
     axis = min(1, x.ndim - 1)
     require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
     count = x.shape[axis]
     others = np.indices(target.shape, sparse=True) if target.ndim > 1 else tuple(map(np.arange, target.shape))
     try:
-        return x[(*others[:axis], from_the_front(target, count), *others[axis:])]
+        return x[(*others[:axis], refuse_negative_indices(target, count), *others[axis:])]
     except IndexError:
         needed = f"classes from 0 to {count - 1} are needed"
         remedy = "Correct it, or pass as ignore_index the one that does not count"
@@ -270,38 +270,38 @@ def nll_loss(
     >>> nll_loss(np.log([[0.25, 0.75]]), [1])
     tensor(0.28768207)
     """
-    x, wanted = real("nll_loss", input), as_tensor(target)
-    weight = weights_of("nll_loss", weight, x.shape[min(1, x.ndim - 1) :][:1])
-    counts = counts_of(wanted, weight, ignore_index)
-    losses = -of_classes("nll_loss", x, classes_of(wanted, ignore_index))
-    return averaged("nll_loss", losses if counts is None else losses * counts, counts, reduction)
+    x, wanted = as_real("nll_loss", input), as_tensor(target)
+    weight = class_weights("nll_loss", weight, x.shape[min(1, x.ndim - 1) :][:1])
+    counts = class_counts(wanted, weight, ignore_index)
+    losses = -pick_classes("nll_loss", x, replace_ignored(wanted, ignore_index))
+    return average_losses("nll_loss", losses if counts is None else losses * counts, counts, reduction)
 
 
-def classes_of(target: Any, ignore_index: int | None) -> Any:
+def replace_ignored(target: Any, ignore_index: int | None) -> Any:
     """Return classes, some class in place of the one that is left out."""
     return target if ignore_index is None else np.where(target == ignore_index, 0, target)
 
 
-def weights_of(name: str, weight: Any, classes: tuple[int, ...]) -> Any:
+def class_weights(name: str, weight: Any, classes: tuple[int, ...]) -> Any:
     """Return a weight for each class, also if one number was given for all; None if there is none."""
-    found = of_shape(name, "weight", weight, classes)
+    found = as_parameter(name, "weight", weight, classes)
     return found if found is None or found.shape else np.broadcast_to(found, classes)
 
 
-def counts_of(target: Any, weight: Any, ignore_index: int | None) -> Any:
+def class_counts(target: Any, weight: Any, ignore_index: int | None) -> Any:
     """Return how much each of some classes counts; None where all count alike."""
     if weight is None and ignore_index is None:
         return None
-    counts: Any = 1 if weight is None else np.take(weight, classes_of(target, ignore_index))
+    counts: Any = 1 if weight is None else np.take(weight, replace_ignored(target, ignore_index))
     return counts if ignore_index is None else np.where(target == ignore_index, 0, counts)
 
 
-def averaged(name: str, losses: Any, counts: Any, reduction: str) -> Any:
+def average_losses(name: str, losses: Any, counts: Any, reduction: str) -> Any:
     """Return losses, 0 where nothing counts, or their sum, over the sum of counts for a mean."""
     if counts is None:
-        return reduced(name, losses, reduction)
+        return reduce_losses(name, losses, reduction)
     found = np.where(counts == 0, 0, losses)
-    return np.sum(found) / np.sum(counts) if reduction == "mean" else reduced(name, found, reduction)
+    return np.sum(found) / np.sum(counts) if reduction == "mean" else reduce_losses(name, found, reduction)
 
 
 @elsewhere
@@ -332,14 +332,14 @@ def cross_entropy(
     tensor(0.69314718)
     """
     require_setting("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
-    x, wanted = real("cross_entropy", input), as_tensor(target)
+    x, wanted = as_real("cross_entropy", input), as_tensor(target)
     axis = min(1, x.ndim - 1)
-    weight = weights_of("cross_entropy", weight, x.shape[axis : axis + 1])
+    weight = class_weights("cross_entropy", weight, x.shape[axis : axis + 1])
     logs = log_softmax(x, axis)
     by_class = logs if weight is None else logs * np.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
     if wanted.dtype.kind in "iu":
-        counts = counts_of(wanted, weight, ignore_index)
-        losses = -of_classes("cross_entropy", by_class, classes_of(wanted, ignore_index))
+        counts = class_counts(wanted, weight, ignore_index)
+        losses = -pick_classes("cross_entropy", by_class, replace_ignored(wanted, ignore_index))
     else:
         if ignore_index is not None:
             given = f"ignore_index={ignore_index} with a target of dtype {wanted.dtype}"
@@ -348,4 +348,4 @@ def cross_entropy(
         counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:
         losses = (1 - label_smoothing) * losses - label_smoothing * np.mean(by_class, axis=axis)
-    return averaged("cross_entropy", losses, counts, reduction)
+    return average_losses("cross_entropy", losses, counts, reduction)

@@ -14,14 +14,14 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import of_shape, require_setting
+from wengert.nn.functional._requirements import as_parameter, require_setting
 from wengert.primitives.half_precision import HALF, widened
 from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
 
 
-def standardised(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
+def standardise(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Return elements less a mean, over a standard deviation, times weights plus a bias."""
     found = (x - mean) / np.sqrt(variance + eps)
     found = found if weight is None else found * weight
@@ -61,9 +61,9 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     x: Any = as_tensor(input)
     axes = last_axes("layer_norm", x, normalized_shape)
     shape = x.shape[axes[0] :]
-    weight, bias = of_shape("layer_norm", "weight", weight, shape), of_shape("layer_norm", "bias", bias, shape)
+    weight, bias = as_parameter("layer_norm", "weight", weight, shape), as_parameter("layer_norm", "bias", bias, shape)
     mean, variance = np.mean(x, axis=axes, keepdims=True), np.var(x, axis=axes, keepdims=True)
-    return standardised(x, mean, variance, weight, bias, eps)
+    return standardise(x, mean, variance, weight, bias, eps)
 
 
 @elsewhere
@@ -87,13 +87,13 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     """
     x: Any = as_tensor(input)
     axes = last_axes("rms_norm", x, normalized_shape)
-    weight = of_shape("rms_norm", "weight", weight, x.shape[axes[0] :])
+    weight = as_parameter("rms_norm", "weight", weight, x.shape[axes[0] :])
     least = float(np.finfo(x.dtype).eps) if eps is None else eps
-    return scaled(x, weight, axes, least)
+    return scale_by_root(x, weight, axes, least)
 
 
 @in_single
-def scaled(x: Any, weight: Any, axes: tuple[int, ...], least: float) -> Any:
+def scale_by_root(x: Any, weight: Any, axes: tuple[int, ...], least: float) -> Any:
     """Return elements over the root of the mean of squares, times weights."""
     found = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + least)
     return found if weight is None else found * weight
@@ -126,21 +126,21 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         needed = "channels, the second axis, that make them are needed"
         raise ShapeError("group_norm", f"shape {x.shape} for {num_groups} groups", needed, "Correct it")
     weight, bias = (
-        of_shape("group_norm", what, value, x.shape[1:2]) for what, value in (("weight", weight), ("bias", bias))
+        as_parameter("group_norm", what, value, x.shape[1:2]) for what, value in (("weight", weight), ("bias", bias))
     )
     grouped = x.reshape(x.shape[0], num_groups, -1)
     mean, variance = np.mean(grouped, axis=2, keepdims=True), np.var(grouped, axis=2, keepdims=True)
-    found = standardised(grouped, mean, variance, None, None, eps).reshape(x.shape)
-    found = found if weight is None else found * by_channel(weight, x.ndim)
-    return found if bias is None else found + by_channel(bias, x.ndim)
+    found = standardise(grouped, mean, variance, None, None, eps).reshape(x.shape)
+    found = found if weight is None else found * per_channel(weight, x.ndim)
+    return found if bias is None else found + per_channel(bias, x.ndim)
 
 
-def by_channel(value: Any, rank: int) -> Any:
+def per_channel(value: Any, rank: int) -> Any:
     """Return a number for each channel, the second axis, in the form in which images are multiplied by them."""
     return None if value is None else as_tensor(value).reshape(-1, *(1,) * (rank - 2))
 
 
-def move(running: Any, found: Any, momentum: float) -> None:
+def move_running(running: Any, found: Any, momentum: float) -> None:
     """Let means or variances that are kept, if they are, move towards those of a batch."""
     if running is not None:
         if not isinstance(running, np.ndarray | Tensor):
@@ -193,17 +193,17 @@ def batch_norm(
     require_setting("batch_norm", "momentum", momentum, 0, 1)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
-        of_shape("batch_norm", what, value, x.shape[1:2])
+        as_parameter("batch_norm", what, value, x.shape[1:2])
     dtype, x = x.dtype, widened(x)
     own_mean = np.mean(x, axis=axes) if training or mean is None else mean
     own_var = np.var(x, axis=axes) if training or var is None else var
     if training:
         count = x.size // x.shape[1]
-        move(mean, own_mean, momentum)
-        move(var, own_var * (count / max(count - 1, 1)), momentum)
+        move_running(mean, own_mean, momentum)
+        move_running(var, own_var * (count / max(count - 1, 1)), momentum)
     mean, var = own_mean, own_var
-    mean, var, weight, bias = (by_channel(value, x.ndim) for value in (mean, var, weight, bias))
-    found = standardised(x, mean, var, weight, bias, eps)
+    mean, var, weight, bias = (per_channel(value, x.ndim) for value in (mean, var, weight, bias))
+    found = standardise(x, mean, var, weight, bias, eps)
     return found.astype(dtype) if dtype == HALF else found
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import UsageError
-from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
+from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import real
+from wengert.nn.functional._requirements import as_real
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
@@ -19,7 +19,7 @@ __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d",
 def windows(name: str, x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
     """Return the windows of images along as many last axes; they are parts of the images where they do not overlap."""
     rank = len(kernel)
-    lengths, spans = x.shape[-rank:], spans_of(kernel, gaps)
+    lengths, spans = x.shape[-rank:], window_spans(kernel, gaps)
     require_room(name, lengths, spans)
     if kernel == steps and max(gaps) == 1:
         whole = [n // k * k for n, k in zip(lengths, kernel, strict=True)]
@@ -34,16 +34,16 @@ def windows(name: str, x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -
     return found[taken]
 
 
-def surrounded(x: Any, around: Lengths, value: float) -> Any:
+def surround(x: Any, around: Lengths, value: float) -> Any:
     """Return images with a value around them."""
     if not any(around):
         return x
     return np.pad(x, [(0, 0)] * (x.ndim - len(around)) + [(n, n) for n in around], constant_values=value)
 
 
-def padded(name: str, padding: Any, kernel: Lengths) -> Lengths:
+def padding_lengths(name: str, padding: Any, kernel: Lengths) -> Lengths:
     """Return by how much images are made longer, at most half a window: others would see nothing of them."""
-    found = each(name, "padding", padding, len(kernel), 0)
+    found = per_axis(name, "padding", padding, len(kernel), 0)
     if any(2 * n > k for n, k in zip(found, kernel, strict=True)):
         given = f"padding={padding!r} for windows of {kernel}"
         raise UsageError(name, given, "at most half a window is needed", "Pad the images with numpy.pad")
@@ -71,55 +71,55 @@ Raises:
 """
 
 
-def example_of(name: str, rank: int) -> dict[str, str]:
+def docstring_example(name: str, rank: int) -> dict[str, str]:
     """Return what the example of a docstring has for a number of axes."""
     return {"name": name, "space": ", 6" * rank, "found": ", 3" * rank}
 
 
-def max_pooling(rank: int) -> Callable[..., Any]:
+def make_max_pooling(rank: int) -> Callable[..., Any]:
     """Return the pooling by the greatest element."""
     name = f"max_pool{rank}d"
 
     def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Any:
-        x, batched = images(name, real(name, input), rank)
-        kernel = each(name, "kernel_size", kernel_size, rank)
-        steps = kernel if stride is None else each(name, "stride", stride, rank)
-        x = surrounded(x, padded(name, padding, kernel), -np.inf)
-        found = windows(name, x, kernel, steps, each(name, "dilation", dilation, rank))
+        x, batched = as_images(name, as_real(name, input), rank)
+        kernel = per_axis(name, "kernel_size", kernel_size, rank)
+        steps = kernel if stride is None else per_axis(name, "stride", stride, rank)
+        x = surround(x, padding_lengths(name, padding, kernel), -np.inf)
+        found = windows(name, x, kernel, steps, per_axis(name, "dilation", dilation, rank))
         found = np.max(found, axis=tuple(range(-rank, 0)))
         return found if batched else found[0]
 
     max_pool.__name__ = max_pool.__qualname__ = name
     last = "dilation: how far the elements of windows are apart."
-    text = POOLING.format(**example_of(name, rank), padded="with what is less than all elements", last=last)
+    text = POOLING.format(**docstring_example(name, rank), padded="with what is less than all elements", last=last)
     max_pool.__doc__ = f"Return the greatest element of each window; those that are equal share the gradient.{text}"
     return elsewhere(max_pool)
 
 
-def average_pooling(rank: int) -> Callable[..., Any]:
+def make_average_pooling(rank: int) -> Callable[..., Any]:
     """Return the pooling by the mean."""
     name = f"avg_pool{rank}d"
 
     def avg_pool(
         input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, count_include_pad: bool = True
     ) -> Any:
-        x, batched = images(name, input, rank)
-        kernel = each(name, "kernel_size", kernel_size, rank)
-        steps = kernel if stride is None else each(name, "stride", stride, rank)
-        zeros = padded(name, padding, kernel)
+        x, batched = as_images(name, input, rank)
+        kernel = per_axis(name, "kernel_size", kernel_size, rank)
+        steps = kernel if stride is None else per_axis(name, "stride", stride, rank)
+        zeros = padding_lengths(name, padding, kernel)
         axes = tuple(range(-rank, 0))
-        found = np.mean(windows(name, surrounded(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
+        found = np.mean(windows(name, surround(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
         if any(zeros) and not count_include_pad:
-            inside = surrounded(np.ones(x.shape[2:]), zeros, 0.0)
+            inside = surround(np.ones(x.shape[2:]), zeros, 0.0)
             found = found / np.mean(windows(name, inside, kernel, steps, (1,) * rank), axis=axes).astype(x.dtype)
         return found if batched else found[0]
 
     avg_pool.__name__ = avg_pool.__qualname__ = name
     last = "count_include_pad: whether the zeros around images count."
-    text = POOLING.format(**example_of(name, rank), padded="with zeros", last=last)
+    text = POOLING.format(**docstring_example(name, rank), padded="with zeros", last=last)
     avg_pool.__doc__ = f"Return the mean of each window.{text}"
     return elsewhere(in_single(avg_pool))
 
 
-max_pool1d, max_pool2d, max_pool3d = map(max_pooling, (1, 2, 3))
-avg_pool1d, avg_pool2d, avg_pool3d = map(average_pooling, (1, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = map(make_max_pooling, (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(make_average_pooling, (1, 2, 3))

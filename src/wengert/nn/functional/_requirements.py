@@ -10,10 +10,10 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 
-__all__ = ["floats", "of_shape", "real", "require_setting", "slope", "within"]
+__all__ = ["as_floats", "as_parameter", "as_real", "as_slope", "as_weights", "require_setting"]
 
 
-def real(name: str, value: Any) -> Any:
+def as_real(name: str, value: Any) -> Any:
     """Return an array as a Tensor; complex numbers are refused: they have no order, and other squares than sizes."""
     found: Any = as_tensor(value)
     if found.dtype.kind == "c":
@@ -22,12 +22,12 @@ def real(name: str, value: Any) -> Any:
     return found
 
 
-def floats(x: Any) -> Any:
+def as_floats(x: Any) -> Any:
     """Return integers as floats: they wrap round, and NumPy's exponentials of short ones have 16 bits."""
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
-def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+def as_parameter(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     """Return a parameter, which has a shape or is one number for all, as a Tensor; None as it is."""
     if value is None:
         return None
@@ -38,7 +38,7 @@ def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     return found
 
 
-def within(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+def as_weights(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     """Return weights or a mask, which broadcast to a shape and do not enlarge it, as a Tensor."""
     found: Any = as_tensor(value)
     lengths = zip(reversed(found.shape), reversed(shape), strict=False)
@@ -48,9 +48,9 @@ def within(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     return found
 
 
-def slope(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+def as_slope(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     """Return a parameter of an activation, a number or what broadcasts to the shape of its input."""
-    return value if isinstance(value, int | float) else within(name, what, value, shape)
+    return value if isinstance(value, int | float) else as_weights(name, what, value, shape)
 
 
 def require_setting(name: str, what: str, value: Any, least: float, most: float = np.inf) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.nn.functional._images import each
+from wengert.nn.functional._images import per_axis
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 
@@ -41,7 +41,7 @@ def cubic_weights(t: Any) -> list[Any]:
 # At places
 
 
-def reflected(x: Any, low: float, high: float) -> Any:
+def reflect(x: Any, low: float, high: float) -> Any:
     """Return coordinates that are thrown back at both ends."""
     if low == high:
         return x * 0.0
@@ -52,10 +52,10 @@ def reflected(x: Any, low: float, high: float) -> Any:
     return np.where(turns % 2 == 0, rest + low, high - rest)
 
 
-def kept(x: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
+def bring_into_image(x: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
     """Return coordinates as the padding moves them into the image."""
     if padding_mode == "reflection":
-        x = reflected(x, 0.0, n - 1.0) if align_corners else reflected(x, -0.5, n - 0.5)
+        x = reflect(x, 0.0, n - 1.0) if align_corners else reflect(x, -0.5, n - 0.5)
     return x if padding_mode == "zeros" else np.clip(x, 0, n - 1)
 
 
@@ -63,10 +63,10 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
     """Return the indices of elements around coordinates along an axis, each with its weight."""
     if mode == "bicubic":
         start = np.floor(x)
-        places = [kept(start + i, n, padding_mode, align_corners) for i in (-1, 0, 1, 2)]
+        places = [bring_into_image(start + i, n, padding_mode, align_corners) for i in (-1, 0, 1, 2)]
         found = list(zip(places, cubic_weights(x - start), strict=True))
     else:
-        x = kept(x, n, padding_mode, align_corners)
+        x = bring_into_image(x, n, padding_mode, align_corners)
         if mode == "nearest":
             found = [(np.rint(x), np.ones(()))]
         else:
@@ -123,11 +123,11 @@ def grid_sample(
         rows.append(taps(place, n, mode, padding_mode, bool(align_corners)))
     batch = np.arange(x.shape[0]).reshape(-1, *(1,) * rank)
     last = np.moveaxis(x, 1, -1)
-    found = sampled(last, (batch,), rows)
+    found = sum_taps(last, (batch,), rows)
     return np.moveaxis(found, -1, 1)
 
 
-def sampled(x: Any, index: tuple[Any, ...], rows: Sequence[Sequence[tuple[Any, Any]]]) -> Any:
+def sum_taps(x: Any, index: tuple[Any, ...], rows: Sequence[Sequence[tuple[Any, Any]]]) -> Any:
     """Return the sums over all combinations of taps, one of each axis that is left, of elements times weights."""
     found: Any = None
     taken: list[tuple[tuple[Any, ...], Any]] = [((), None)]
@@ -215,7 +215,7 @@ def interpolate(
             raise UsageError("interpolate", given, needed, "Correct it")
         lengths = tuple([math.floor(n * factor) for n, factor in zip(inner, factors, strict=True)])
     else:
-        factors, lengths = [None] * rank, each("interpolate", "size", size, rank)
+        factors, lengths = [None] * rank, per_axis("interpolate", "size", size, rank)
     linear = "linear" if mode in LINEAR else mode
     for axis, (n, m, factor) in enumerate(zip(inner, lengths, factors, strict=True), 2):
         scale = n / m if factor is None or recompute_scale_factor else 1.0 / factor

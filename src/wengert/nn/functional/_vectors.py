@@ -10,7 +10,7 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import of_shape, real, require_setting
+from wengert.nn.functional._requirements import as_parameter, as_real, require_setting
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
 
@@ -38,7 +38,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         given = f"weight of shape {rows.shape}"
         raise ShapeError("linear", given, "a matrix is needed", "Call vmap for several, or numpy.matmul")
     found: Any = np.matmul(as_tensor(input), rows.T)
-    return found if bias is None else found + of_shape("linear", "bias", bias, found.shape[-1:])
+    return found if bias is None else found + as_parameter("linear", "bias", bias, found.shape[-1:])
 
 
 @elsewhere
@@ -82,7 +82,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     tensor([0.70710678])
     """
     name = "cosine_similarity"
-    a, b = normalize(real(name, x1), axis=axis, eps=eps), normalize(real(name, x2), axis=axis, eps=eps)
+    a, b = normalize(as_real(name, x1), axis=axis, eps=eps), normalize(as_real(name, x2), axis=axis, eps=eps)
     return np.sum(a * b, axis=axis)
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.numpy import _shapes  # noqa: F401 - it enters its functions
-from wengert.numpy._namespace import exported
+from wengert.numpy._namespace import exported_functions
 
-_EXPORTED = exported(np.lib.stride_tricks)
+_EXPORTED = exported_functions(np.lib.stride_tricks)
 __all__ = sorted(_EXPORTED)
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 

@@ -11,10 +11,11 @@ from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._piecewise import integral
-from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, numbers, places_of, rearranged
+from wengert.scipy.interpolate._samples import as_places, extrapolation, interval, move_place_axes, numbers
 
-__all__ = ["BSpline", "basis", "knots_of"]
+__all__ = ["BSpline", "as_knots", "basis"]
 
 
 @by_arrays
@@ -26,7 +27,7 @@ def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> Any:
     if nu > k:
         return np.zeros((k + 1, *x.shape))
     knots = {n: t[left + n] for n in range(1 - k, k + 1)}
-    over = widths_apart if ends_apart(t, k) else widths
+    over = divide_by_widths if are_ends_apart(t, k) else divide_by_known_widths
     found: list[Any] = [np.ones(x.shape)]
     for j in range(1, k + 1):
         following: list[Any] = []
@@ -39,7 +40,7 @@ def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> Any:
     return np.stack([weight + np.zeros(x.shape) for weight in found] if nu == k else found)
 
 
-def ends_apart(t: Any, k: int) -> bool:
+def are_ends_apart(t: Any, k: int) -> bool:
     """Tell whether knots are known not to be equal at the ends of the first interval and of the last.
 
     Those of others that places lie in are not; so no B-spline there has knots that are all equal.
@@ -50,18 +51,18 @@ def ends_apart(t: Any, k: int) -> bool:
     return bool(known[k] < known[k + 1] and known[-k - 2] < known[-k - 1])
 
 
-def widths_apart(x: Any, high: Any, low: Any) -> Any:
+def divide_by_widths(x: Any, high: Any, low: Any) -> Any:
     """Return what is shared out, over how far knots are apart."""
     return x / (high - low)
 
 
-def widths(x: Any, high: Any, low: Any) -> Any:
+def divide_by_known_widths(x: Any, high: Any, low: Any) -> Any:
     """Return what is shared out, over how far knots are apart, and 0 where they are not."""
     empty = high == low
     return np.where(empty, 0.0, x / np.where(empty, 1.0, high - low))
 
 
-def knots_of(name: str, value: Any, k: int) -> Any:
+def as_knots(name: str, value: Any, k: int) -> Any:
     """Return knots in one row; those that are known do not decrease."""
     t = numbers(value)
     if k < 0 or t.dtype.kind == "c" or t.ndim != 1 or t.shape[0] < 2 * k + 2:
@@ -76,7 +77,7 @@ def knots_of(name: str, value: Any, k: int) -> Any:
 
 
 @by_arrays
-def values_of(t: Any, c: Any, k: int, places: Any, nu: int, beyond: Any, axis: int) -> Any:
+def evaluate_spline(t: Any, c: Any, k: int, places: Any, nu: int, beyond: Any, axis: int) -> Any:
     """Return values of a spline, or of a derivative."""
     count = t.shape[0] - k - 1
     first, last = t[k], t[count]
@@ -84,12 +85,12 @@ def values_of(t: Any, c: Any, k: int, places: Any, nu: int, beyond: Any, axis: i
         places = first + (places - first) % (last - first)
     left = interval(t, places, k, count - 1)
     rows = c[left[None] + np.arange(-k, 1).reshape(-1, *(1,) * places.ndim)]
-    found = np.sum(rows * beside(basis(t, k, places, left, nu), rows), axis=0)
+    found = np.sum(rows * add_axes(basis(t, k, places, left, nu), rows), axis=0)
     if beyond is False or beyond == "periodic":
-        found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
+        found = np.where(add_axes((places >= first) & (places <= last), found), found, np.nan)
     elif nu >= k:
-        found = np.where(beside(np.isnan(places), found), np.nan, found)
-    return rearranged(found, places.ndim, axis)
+        found = np.where(add_axes(np.isnan(places), found), np.nan, found)
+    return move_place_axes(found, places.ndim, axis)
 
 
 class BSpline:
@@ -112,14 +113,14 @@ class BSpline:
 
     def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
         self.k = as_whole("BSpline", "k", k, 0)
-        self.t = knots_of("BSpline", t, self.k)
+        self.t = as_knots("BSpline", t, self.k)
         found = numbers(c)
         self.axis = normalize_axis_index(axis, found.ndim)
         self.c = np.moveaxis(found, self.axis, 0)
         if self.c.shape[0] < self.count:
             given = f"{self.c.shape[0]} coefficients for {self.t.shape[0]} knots and degree {self.k}"
             raise ShapeError("BSpline", given, f"{self.count} are needed", "Correct them")
-        self.extrapolate = beyond_ends(extrapolate)
+        self.extrapolate = extrapolation(extrapolate)
 
     @classmethod
     def construct_fast(cls, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Self:
@@ -154,8 +155,8 @@ class BSpline:
             nu: which derivative.
             extrapolate: see the class.
         """
-        beyond = beyond_ends(extrapolate, self.extrapolate)
-        return values_of(self.t, self.c, self.k, places_of("BSpline", x), nu, beyond, self.axis)
+        beyond = extrapolation(extrapolate, self.extrapolate)
+        return evaluate_spline(self.t, self.c, self.k, as_places("BSpline", x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
         """Return a derivative as a spline."""
@@ -166,7 +167,7 @@ class BSpline:
             raise UsageError("BSpline.derivative", given, f"one up to {self.k} is needed", "It is zero")
         t, c, k = self.t, self.c[: self.count], self.k
         for _ in range(nu):
-            c = np.diff(c, axis=0) * k / beside(t[k + 1 : -1] - t[1 : -k - 1], c)
+            c = np.diff(c, axis=0) * k / add_axes(t[k + 1 : -1] - t[1 : -k - 1], c)
             t, k = t[1:-1], k - 1
         return BSpline.construct_fast(t, c, k, self.extrapolate, self.axis)
 
@@ -176,7 +177,7 @@ class BSpline:
             return self.derivative(-nu)
         t, c, k = self.t, self.c[: self.count], self.k
         for _ in range(nu):
-            risen = np.cumsum(c * beside(t[k + 1 :] - t[: -k - 1], c), axis=0) / (k + 1)
+            risen = np.cumsum(c * add_axes(t[k + 1 :] - t[: -k - 1], c), axis=0) / (k + 1)
             c = np.concatenate([np.zeros_like(risen[:1]), risen])
             t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
         beyond = False if self.extrapolate == "periodic" and nu else self.extrapolate
@@ -184,9 +185,9 @@ class BSpline:
 
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Return the integral from a to b of the spline, which is zero outside unless it is extrapolated."""
-        beyond = beyond_ends(extrapolate, self.extrapolate)
+        beyond = extrapolation(extrapolate, self.extrapolate)
         first, last = self.t[self.k], self.t[self.count]
-        low, high = places_of("BSpline.integrate", a), places_of("BSpline.integrate", b)
+        low, high = as_places("BSpline.integrate", a), as_places("BSpline.integrate", b)
         if not beyond:
             low, high = np.clip(low, first, last), np.clip(high, first, last)
         made = self.antiderivative()

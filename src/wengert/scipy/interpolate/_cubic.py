@@ -10,17 +10,18 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._shapes import add_axes
 from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._piecewise import PPoly
-from wengert.scipy.interpolate._samples import beside, beyond_ends, finite_samples, increasing, numbers
+from wengert.scipy.interpolate._samples import extrapolation, finite_samples, increasing_places, numbers
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator", "pchip_interpolate"]
 
 
 @by_arrays
-def hermite(x: Any, y: Any, slopes: Any) -> Any:
+def hermite_coefficients(x: Any, y: Any, slopes: Any) -> Any:
     """Return the coefficients of the cubic polynomials with these values and slopes at their ends."""
-    width = beside(np.diff(x), y)
+    width = add_axes(np.diff(x), y)
     rise = np.diff(y, axis=0) / width
     bend = (slopes[:-1] + slopes[1:] - 2 * rise) / width
     return np.stack([bend / width, (rise - slopes[:-1]) / width - bend, slopes[:-1], y[:-1]])
@@ -51,17 +52,17 @@ class CubicHermiteSpline(PPoly):
     """
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
-        self.x = increasing("CubicHermiteSpline", x)
+        self.x = increasing_places("CubicHermiteSpline", x)
         heights, self.axis = finite_samples("CubicHermiteSpline", "y", y, axis, self.x.shape[0])
         slopes, _ = finite_samples("CubicHermiteSpline", "dydx", dydx, axis, self.x.shape[0])
-        self.c = hermite(self.x, heights, slopes)
-        self.extrapolate = beyond_ends(extrapolate)
+        self.c = hermite_coefficients(self.x, heights, slopes)
+        self.extrapolate = extrapolation(extrapolate)
 
 
 # Slopes that keep the shape
 
 
-def one_sided(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
+def one_sided_slope(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
     """Return the slope at an end by three points, changed to keep the shape.
 
     (C. Moler, *Numerical Computing with MATLAB*, 2004, section 3.6.)
@@ -78,7 +79,7 @@ def monotone_slopes(x: Any, y: Any) -> Any:
 
     (F. N. Fritsch and J. Butland, A method for constructing local monotone piecewise cubic interpolants, 1984.)
     """
-    h = beside(np.diff(x), y)
+    h = add_axes(np.diff(x), y)
     m = np.diff(y, axis=0) / h
     if y.shape[0] == 2:
         return np.concatenate([m, m])
@@ -87,7 +88,7 @@ def monotone_slopes(x: Any, y: Any) -> Any:
     w1, w2 = 2 * h[1:] + h[:-1], h[1:] + 2 * h[:-1]
     mean = (w1 / np.where(flat, 1.0, left) + w2 / np.where(flat, 1.0, right)) / (w1 + w2)
     inner = np.where(flat, 0.0, 1.0 / mean)
-    first, last = one_sided(h[0], h[1], m[0], m[1]), one_sided(h[-1], h[-2], m[-1], m[-2])
+    first, last = one_sided_slope(h[0], h[1], m[0], m[1]), one_sided_slope(h[-1], h[-2], m[-1], m[-2])
     return np.concatenate([first[None], inner, last[None]])
 
 
@@ -110,11 +111,11 @@ class PchipInterpolator(CubicHermiteSpline):
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
-        self.x = increasing("PchipInterpolator", x)
+        self.x = increasing_places("PchipInterpolator", x)
         heights, self.axis = finite_samples("PchipInterpolator", "y", y, axis, self.x.shape[0])
         require_real("PchipInterpolator", heights)
-        self.c = hermite(self.x, heights, monotone_slopes(self.x, heights))
-        self.extrapolate = beyond_ends(extrapolate)
+        self.c = hermite_coefficients(self.x, heights, monotone_slopes(self.x, heights))
+        self.extrapolate = extrapolation(extrapolate)
 
 
 def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
@@ -134,7 +135,7 @@ def akima_slopes(x: Any, y: Any, method: str) -> Any:
     (H. Akima, A new method of interpolation and smooth curve fitting based on local procedures, 1970; modified by
     C. Moler and C. Ionita, *Makima piecewise cubic interpolation*, 2019.)
     """
-    m = np.diff(y, axis=0) / beside(np.diff(x), y)
+    m = np.diff(y, axis=0) / add_axes(np.diff(x), y)
     if y.shape[0] == 2:
         return np.concatenate([m, m])
     before = 2.0 * m[:1] - m[1:2] if m.shape[0] > 1 else m[:1]
@@ -174,11 +175,11 @@ class Akima1DInterpolator(CubicHermiteSpline):
         if method not in ("akima", "makima"):
             given = f"method={method!r:.40}"
             raise UsageError("Akima1DInterpolator", given, "'akima' or 'makima' is needed", "Leave it out")
-        self.x = increasing("Akima1DInterpolator", x)
+        self.x = increasing_places("Akima1DInterpolator", x)
         heights, self.axis = finite_samples("Akima1DInterpolator", "y", y, axis, self.x.shape[0])
         require_real("Akima1DInterpolator", heights)
-        self.c = hermite(self.x, heights, akima_slopes(self.x, heights, method))
-        self.extrapolate = beyond_ends(extrapolate, False)
+        self.c = hermite_coefficients(self.x, heights, akima_slopes(self.x, heights, method))
+        self.extrapolate = extrapolation(extrapolate, False)
 
 
 # Splines
@@ -188,7 +189,7 @@ Condition = Any
 """At an end of a spline: "not-a-knot", "periodic", or the order of a derivative and its value."""
 
 
-def condition_of(given: Any, shape: tuple[int, ...]) -> Condition:
+def end_condition(given: Any, shape: tuple[int, ...]) -> Condition:
     """Return a condition at an end."""
     if isinstance(given, str) and given in ("not-a-knot", "periodic"):
         return given
@@ -204,13 +205,13 @@ def condition_of(given: Any, shape: tuple[int, ...]) -> Condition:
     raise UsageError("CubicSpline", f"bc_type with {given!r:.40}", needed, "Pass one of them")
 
 
-def conditions_of(bc_type: Any, y: Any) -> list[Condition]:
+def end_conditions(bc_type: Any, y: Any) -> list[Condition]:
     """Return the conditions at both ends."""
     ends = (bc_type, bc_type) if isinstance(bc_type, str) else tuple(bc_type)
     if len(ends) != 2 or (not isinstance(bc_type, str) and any(isinstance(e, str) and e == "periodic" for e in ends)):
         needed = "a condition for each end, or 'periodic' for both, is needed"
         raise UsageError("CubicSpline", f"bc_type={bc_type!r:.40}", needed, "Pass bc_type='periodic'")
-    found = [condition_of(end, y.shape[1:]) for end in ends]
+    found = [end_condition(end, y.shape[1:]) for end in ends]
     if found[0] == "periodic" and is_concrete(y):
         first, last = np.asarray(raw(y[0])), np.asarray(raw(y[-1]))
         if not np.allclose(first, last, rtol=1e-15, atol=1e-15):
@@ -219,7 +220,9 @@ def conditions_of(bc_type: Any, y: Any) -> list[Condition]:
     return found
 
 
-def end(condition: Condition, h: Any, widths: Any, slopes: Any, rise: Any, sign: float) -> tuple[Any, Any, Any]:
+def end_equation(
+    condition: Condition, h: Any, widths: Any, slopes: Any, rise: Any, sign: float
+) -> tuple[Any, Any, Any]:
     """Return the equation of an end: its coefficients on and off the diagonal, and the right-hand side.
 
     `h` and `slopes` are those of the first and second interval from the end; `widths` are as `h`, beside samples.
@@ -233,7 +236,7 @@ def end(condition: Condition, h: Any, widths: Any, slopes: Any, rise: Any, sign:
     return 2 * h[0], h[0], sign * 0.5 * value * widths[0] ** 2 + 3 * rise
 
 
-def solved(bands: Any, right: Any) -> Any:
+def solve_tridiagonal(bands: Any, right: Any) -> Any:
     """Return the solution of a system with three diagonals."""
     flat = right.reshape(right.shape[0], -1)
     return banded_solution(bands, flat, 1, 1).reshape(right.shape)
@@ -246,7 +249,7 @@ def spline_slopes(x: Any, y: Any, conditions: list[Condition]) -> Any:
     if not y.size:
         return np.zeros_like(y)
     h = np.diff(x)
-    width = beside(h, y)
+    width = add_axes(h, y)
     slope = np.diff(y, axis=0) / width
     if count == 2:
         conditions = [(1, slope[0]) if isinstance(c, str) else c for c in conditions]
@@ -259,13 +262,13 @@ def spline_slopes(x: Any, y: Any, conditions: list[Condition]) -> Any:
         first, last = (one, one, 2 * slope[0]), (one, one, 2 * slope[1])
     else:
         none = np.zeros(())
-        first = end(conditions[0], h[:2], width[:2], slope[:2], y[1] - y[0], -1.0)
-        last = end(conditions[1], h[::-1][:2], width[::-1][:2], slope[::-1][:2], y[-1] - y[-2], 1.0)
+        first = end_equation(conditions[0], h[:2], width[:2], slope[:2], y[1] - y[0], -1.0)
+        last = end_equation(conditions[1], h[::-1][:2], width[::-1][:2], slope[::-1][:2], y[-1] - y[-2], 1.0)
     diagonal = np.concatenate([first[0][None], 2 * (h[:-1] + h[1:]), last[0][None]])
     above = np.concatenate([none[None], first[1][None], h[:-1]])
     below = np.concatenate([h[1:], last[1][None], none[None]])
     right = np.concatenate([first[2][None], inner, last[2][None]])
-    return solved(np.stack([above, diagonal, below]), right)
+    return solve_tridiagonal(np.stack([above, diagonal, below]), right)
 
 
 def periodic_slopes(h: Any, width: Any, slope: Any, inner: Any) -> Any:
@@ -281,7 +284,7 @@ def periodic_slopes(h: Any, width: Any, slope: Any, inner: Any) -> Any:
     last = 3 * (width[-1] * slope[-2] + width[-2] * slope[-1])
     right = np.concatenate([first[None], inner[: count - 3]])
     corners = np.concatenate([-h[:1], np.zeros(count - 4), -h[-3:-2]])
-    s1, s2 = solved(bands, right), beside(solved(bands, corners), right)
+    s1, s2 = solve_tridiagonal(bands, right), add_axes(solve_tridiagonal(bands, corners), right)
     rest = last - h[-2] * s1[0] - h[-1] * s1[-1]
     share = rest / (2 * (h[-1] + h[-2]) + h[-2] * s2[0] + h[-1] * s2[-1])
     found = s1 + share * s2
@@ -308,10 +311,10 @@ class CubicSpline(CubicHermiteSpline):
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
-        self.x = increasing("CubicSpline", x)
+        self.x = increasing_places("CubicSpline", x)
         heights, self.axis = finite_samples("CubicSpline", "y", y, axis, self.x.shape[0])
-        conditions = conditions_of(bc_type, heights)
+        conditions = end_conditions(bc_type, heights)
         slopes = as_tensor(spline_slopes(self.x, heights, conditions))
-        self.c = hermite(self.x, heights, slopes)
+        self.c = hermite_coefficients(self.x, heights, slopes)
         periodic = isinstance(bc_type, str) and bc_type == "periodic"
-        self.extrapolate = beyond_ends(extrapolate, "periodic" if periodic else True)
+        self.extrapolate = extrapolation(extrapolate, "periodic" if periodic else True)

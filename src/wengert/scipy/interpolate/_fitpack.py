@@ -9,14 +9,15 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_one_number, require_real, shown
 from wengert.errors import UsageError
+from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._bsplines import BSpline
-from wengert.scipy.interpolate._samples import beside, numbers, places_of, required_within
+from wengert.scipy.interpolate._samples import as_places, numbers, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = ["InterpolatedUnivariateSpline", "splantider", "splder", "splev", "splint", "splrep"]
 
 
-def spline_of(tck: Any) -> BSpline:
+def as_spline(tck: Any) -> BSpline:
     """Return a spline given by knots, coefficients and degree."""
     if isinstance(tck, BSpline):
         return tck
@@ -26,7 +27,7 @@ def spline_of(tck: Any) -> BSpline:
     return BSpline(*tck)
 
 
-def through(name: str, x: Any, y: Any, k: Any) -> BSpline:
+def interpolating_spline(name: str, x: Any, y: Any, k: Any) -> BSpline:
     """Return the spline of a degree from 1 to 5 through real samples."""
     degree = as_whole(name, "k", k, 1)
     if degree > 5:
@@ -36,7 +37,7 @@ def through(name: str, x: Any, y: Any, k: Any) -> BSpline:
     return make_interp_spline(x, heights, degree, check_finite=False)
 
 
-def padded(spline: BSpline) -> tuple[Any, Any, int]:
+def pad_coefficients(spline: BSpline) -> tuple[Any, Any, int]:
     """Return knots, as many coefficients, and degree."""
     more = np.zeros((spline.t.shape[0] - spline.c.shape[0], *spline.c.shape[1:]))
     return spline.t, np.concatenate([spline.c, more]), spline.k
@@ -87,7 +88,7 @@ def splrep(
         if value is not None:
             text = f"{name}={value!r:.40}"
             raise UsageError("splrep", text, "its default is needed", "Use make_interp_spline")
-    return padded(through("splrep", x, y, k))
+    return pad_coefficients(interpolating_spline("splrep", x, y, k))
 
 
 def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
@@ -105,18 +106,18 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     >>> splev([0.5, 3.0], ([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1), ext=1)
     tensor([0.5, 0. ])
     """
-    spline, places = spline_of(tck), places_of("splev", x)
+    spline, places = as_spline(tck), as_places("splev", x)
     der = as_whole("splev", "der", der, 0)
     first, last = spline.t[spline.k], spline.t[spline.count]
     if ext not in (0, 1, 2, 3):
         raise UsageError("splev", f"ext={ext!r:.40}", "0, 1, 2 or 3 is needed", "Leave it out")
     if ext == 2:
-        places = required_within("splev", places, first, last)
+        places = require_within("splev", places, first, last)
     if ext == 3:
         places = np.clip(places, first, last)
     found = spline(places, der, True)
     inside = (places >= first) & (places <= last)
-    return np.where(beside(inside, found), found, 0.0) if ext == 1 else found
+    return np.where(add_axes(inside, found), found, 0.0) if ext == 1 else found
 
 
 def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
@@ -134,7 +135,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     if full_output:
         given = f"full_output={full_output!r:.40}"
         raise UsageError("splint", given, "0 is needed", "Use BSpline.basis_element for B-splines")
-    return spline_of(tck).integrate(a, b, extrapolate=False)
+    return as_spline(tck).integrate(a, b, extrapolate=False)
 
 
 def splder(tck: Any, n: int = 1) -> Any:
@@ -143,8 +144,8 @@ def splder(tck: Any, n: int = 1) -> Any:
     >>> splder(([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1))[1]
     tensor([ 1., -1.,  0.])
     """
-    found = spline_of(tck).derivative(n)
-    return found if isinstance(tck, BSpline) else padded(found)
+    found = as_spline(tck).derivative(n)
+    return found if isinstance(tck, BSpline) else pad_coefficients(found)
 
 
 def splantider(tck: Any, n: int = 1) -> Any:
@@ -153,8 +154,8 @@ def splantider(tck: Any, n: int = 1) -> Any:
     >>> splev(2.0, splantider(([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1)))
     tensor(1.)
     """
-    found = spline_of(tck).antiderivative(n)
-    return found if isinstance(tck, BSpline) else padded(found)
+    found = as_spline(tck).antiderivative(n)
+    return found if isinstance(tck, BSpline) else pad_coefficients(found)
 
 
 class InterpolatedUnivariateSpline:
@@ -191,7 +192,7 @@ class InterpolatedUnivariateSpline:
     ) -> None:
         if w is not None or any(end is not None for end in bbox):
             raise UsageError("InterpolatedUnivariateSpline", "weights or bounds", "none are needed", "Leave them out")
-        self.spline = through("InterpolatedUnivariateSpline", x, y, k)
+        self.spline = interpolating_spline("InterpolatedUnivariateSpline", x, y, k)
         self.ext = self.EXT.index(ext) if ext in self.EXT else ext
 
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:

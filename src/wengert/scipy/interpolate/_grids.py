@@ -13,10 +13,11 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_o
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
+from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._bsplines import BSpline, basis
 from wengert.scipy.interpolate._cubic import PchipInterpolator
 from wengert.scipy.interpolate._piecewise import power_sum
-from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, places_of, required_within
+from wengert.scipy.interpolate._samples import as_places, increasing_places, interval, numbers, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = ["RectBivariateSpline", "RegularGridInterpolator", "interpn"]
@@ -36,9 +37,9 @@ def coordinates(name: str, xi: Any, rank: int) -> Any:
     if isinstance(xi, tuple) and len(xi) == 1:
         xi = xi[0]
     if isinstance(xi, tuple):
-        found: Any = np.stack(np.broadcast_arrays(*[places_of(name, x) for x in xi]), axis=-1)
+        found: Any = np.stack(np.broadcast_arrays(*[as_places(name, x) for x in xi]), axis=-1)
     else:
-        found = places_of(name, xi)
+        found = as_places(name, xi)
         found = found.reshape(-1, rank) if found.ndim == 1 and found.shape[0] % rank == 0 else found
     if not found.ndim or found.shape[-1] != rank:
         given = f"places of shape {found.shape} on a grid with {rank} axes"
@@ -93,7 +94,7 @@ class RegularGridInterpolator:
         for axis, p in enumerate(rows):
             if p.shape[0] > 1 and is_concrete(p) and np.all(np.diff(np.asarray(raw(p))) < 0):
                 p, heights = np.flip(p), np.flip(heights, axis)
-            grid.append(increasing(name, p, 1))
+            grid.append(increasing_places(name, p, 1))
         self.grid, self.values = tuple(grid), heights
         if solver is not None:
             require_callable(name, solver, "solver")
@@ -119,14 +120,14 @@ class RegularGridInterpolator:
         shape = places.shape[:-1]
         rows = [row.reshape(-1) for row in rows]
         if self.bounds_error:
-            rows = [required_within(name, row, p[0], p[-1]) for row, p in zip(rows, self.grid, strict=True)]
+            rows = [require_within(name, row, p[0], p[-1]) for row, p in zip(rows, self.grid, strict=True)]
         found = self.evaluated(rows, chosen, nu)
         outside = [(row < p[0]) | (row > p[-1]) for row, p in zip(rows, self.grid, strict=True)]
         if not self.bounds_error and self.fill_value is not None:
-            found = np.where(beside(np.any(np.stack(outside), axis=0), found), as_tensor(self.fill_value), found)
+            found = np.where(add_axes(np.any(np.stack(outside), axis=0), found), as_tensor(self.fill_value), found)
         if chosen == "nearest":
             missing = np.any(np.stack([np.isnan(row) for row in rows]), axis=0)
-            found = np.where(beside(missing, found), np.nan, found)
+            found = np.where(add_axes(missing, found), np.nan, found)
         return found.reshape(*shape, *self.values.shape[rank:])
 
     def evaluated(self, rows: Sequence[Any], method: str, nu: Sequence[int] | None) -> Any:
@@ -136,7 +137,7 @@ class RegularGridInterpolator:
             return self.splines(degrees)(rows, nu or [0] * len(rows))
         if method == "pchip":
             return self.monotone(rows)
-        lows, parts = zip(*[located(p, row) for p, row in zip(self.grid, rows, strict=True)], strict=True)
+        lows, parts = zip(*[locate_places(p, row) for p, row in zip(self.grid, rows, strict=True)], strict=True)
         if method == "nearest":
             return self.values[
                 tuple(np.where(part <= 0.5, low, low + 1) for low, part in zip(lows, parts, strict=True))
@@ -157,11 +158,11 @@ class RegularGridInterpolator:
             c = PchipInterpolator(self.grid[axis], found, axis=axis + 1).c
             j = interval(self.grid[axis], rows[axis], 0, self.grid[axis].shape[0] - 2)
             c = c[:, j, each]
-            found = power_sum(c, beside(rows[axis] - self.grid[axis][j], c[0]))
+            found = power_sum(c, add_axes(rows[axis] - self.grid[axis][j], c[0]))
         return found
 
 
-def located(p: Any, x: Any) -> tuple[Any, Any]:
+def locate_places(p: Any, x: Any) -> tuple[Any, Any]:
     """Return the interval of each place and where in it this lies, from 0 to 1."""
     if p.shape[0] == 1:
         return np.zeros(x.shape, int), x * 0.0
@@ -176,7 +177,7 @@ def multilinear(values: Any, lows: Sequence[Any], parts: Sequence[Any]) -> Any:
         index = [np.minimum(low + c, n - 1) for low, c, n in zip(lows, corner, values.shape, strict=False)]
         shares = [part if c else 1 - part for part, c in zip(parts, corner, strict=True)]
         term = values[tuple(index)]
-        found = found + term * beside(math.prod(shares[1:], start=shares[0]), term)
+        found = found + term * add_axes(math.prod(shares[1:], start=shares[0]), term)
     return found
 
 
@@ -207,7 +208,7 @@ class TensorSpline:
             weights.append(basis(t, k, x, left, order).T)
         found = self.c[tuple(index)]
         for weight in weights:
-            found = np.sum(found * beside(weight, found), axis=1)
+            found = np.sum(found * add_axes(weight, found), axis=1)
         return found
 
 
@@ -282,7 +283,7 @@ class RectBivariateSpline:
         name = "RectBivariateSpline"
         if s or any(end is not None for end in bbox):
             raise UsageError(name, "bounds, or smoothing", "a spline through all samples is needed", "Leave them out")
-        grid, heights = (increasing(name, x), increasing(name, y)), numbers(z)
+        grid, heights = (increasing_places(name, x), increasing_places(name, y)), numbers(z)
         if heights.shape != tuple(p.shape[0] for p in grid):
             given = f"samples of shape {heights.shape} for {grid[0].shape[0]} and {grid[1].shape[0]} places"
             raise ShapeError(name, given, "one for each pair is needed", "Transpose them")
@@ -297,10 +298,10 @@ class RectBivariateSpline:
     def inside(self, x: Any, y: Any, orders: tuple[int, int]) -> list[Any]:
         """Return coordinates moved to the edge if they lie beyond, where there are no derivatives."""
         rows = [
-            (places_of("RectBivariateSpline", z), t[0], t[-1]) for z, t in zip((x, y), self.spline.knots, strict=True)
+            (as_places("RectBivariateSpline", z), t[0], t[-1]) for z, t in zip((x, y), self.spline.knots, strict=True)
         ]
         if any(orders):
-            return [required_within("RectBivariateSpline", *row) for row in rows]
+            return [require_within("RectBivariateSpline", *row) for row in rows]
         return [np.clip(*row) for row in rows]
 
     def __call__(self, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:

@@ -11,7 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.interpolate._samples import beside, rearranged, required_within
+from wengert.numpy._shapes import add_axes
+from wengert.scipy.interpolate._samples import move_place_axes, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = ["interp1d"]
@@ -93,14 +94,14 @@ class interp1d:  # noqa: N801 - SciPy's name
         places: Any = as_tensor(x)
         places = places if places.dtype.kind in "fc" else places.astype(float)
         if self.bounds_error:
-            places = required_within("interp1d", places, self.x[0], self.x[-1])
+            places = require_within("interp1d", places, self.x[0], self.x[-1])
         found = self.evaluated(places)
         beyond = self.beyond()
         if beyond is not None:
             below, above = (as_tensor(value).astype(found.dtype) for value in beyond)
-            found = np.where(beside(places < self.x[0], found), below, found)
-            found = np.where(beside(places > self.x[-1], found), above, found)
-        return rearranged(found, places.ndim, self.axis)
+            found = np.where(add_axes(places < self.x[0], found), below, found)
+            found = np.where(add_axes(places > self.x[-1], found), above, found)
+        return move_place_axes(found, places.ndim, self.axis)
 
     def beyond(self) -> tuple[Any, Any] | None:
         """Return what is below and above the places; None where samples are continued, or nothing is outside."""
@@ -137,5 +138,5 @@ class interp1d:  # noqa: N801 - SciPy's name
         length = self.x[j] - self.x[j - 1]
         if np.lib.NumpyVersion(scipy.__version__) >= "1.18.0":
             weights = (x - self.x[j - 1]) / length, (self.x[j] - x) / length
-            return beside(weights[0], low) * high + beside(weights[1], low) * low
-        return (high - low) / beside(length, low) * beside(x - self.x[j - 1], low) + low
+            return add_axes(weights[0], low) * high + add_axes(weights[1], low) * low
+        return (high - low) / add_axes(length, low) * add_axes(x - self.x[j - 1], low) + low

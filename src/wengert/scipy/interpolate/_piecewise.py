@@ -10,7 +10,15 @@ import numpy as np
 
 from wengert.core.values.plain_functions import by_arrays
 from wengert.errors import ShapeError
-from wengert.scipy.interpolate._samples import beside, beyond_ends, interval, monotone, numbers, places_of, rearranged
+from wengert.numpy._shapes import add_axes
+from wengert.scipy.interpolate._samples import (
+    as_places,
+    extrapolation,
+    interval,
+    monotone_places,
+    move_place_axes,
+    numbers,
+)
 
 __all__ = ["PPoly", "power_sum"]
 
@@ -31,7 +39,7 @@ def power_sum(coefficients: Sequence[Any], s: Any, nu: int = 0) -> Any:
 
 
 @by_arrays
-def values_of(c: Any, breaks: Any, turn: Any, places: Any, nu: int, beyond: Any, axis: int) -> Any:
+def evaluate_pieces(c: Any, breaks: Any, turn: Any, places: Any, nu: int, beyond: Any, axis: int) -> Any:
     """Return values of a piecewise polynomial, or of a derivative; `turn` is the sign that turns its breaks up."""
     first, last = breaks[0], breaks[-1]
     if beyond == "periodic":
@@ -39,12 +47,14 @@ def values_of(c: Any, breaks: Any, turn: Any, places: Any, nu: int, beyond: Any,
     ends, along = (breaks, places) if turn is None else (turn * breaks, turn * places)
     j = interval(ends, along, 0, breaks.shape[0] - 2)
     c, count = c[:, j], len(c)
-    found = c[0] * 0.0 if nu >= count else power_sum([c[k] for k in range(count)], beside(places - breaks[j], c[0]), nu)
+    found = (
+        c[0] * 0.0 if nu >= count else power_sum([c[k] for k in range(count)], add_axes(places - breaks[j], c[0]), nu)
+    )
     if beyond is False:
-        found = np.where(beside((along >= ends[0]) & (along <= ends[-1]), found), found, np.nan)
+        found = np.where(add_axes((along >= ends[0]) & (along <= ends[-1]), found), found, np.nan)
     elif count <= nu + 1:  # a constant does not see that a place is NaN
-        found = np.where(beside(np.isnan(places), found), np.nan, found)
-    return rearranged(found, places.ndim, axis)
+        found = np.where(add_axes(np.isnan(places), found), np.nan, found)
+    return move_place_axes(found, places.ndim, axis)
 
 
 class PPoly:
@@ -67,7 +77,7 @@ class PPoly:
     turn: Any = None
 
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
-        self.x, self.turn = monotone("PPoly", x)
+        self.x, self.turn = monotone_places("PPoly", x)
         found = numbers(c)
         if axis:
             found = np.moveaxis(found, (axis, axis + 1), (0, 1))
@@ -75,7 +85,7 @@ class PPoly:
             given = f"coefficients of shape {found.shape} for {self.x.shape[0] - 1} intervals"
             raise ShapeError("PPoly", given, "powers, then as many intervals, are needed", "Transpose them")
         self.c = found
-        self.extrapolate = beyond_ends(extrapolate)
+        self.extrapolate = extrapolation(extrapolate)
         self.axis = axis
 
     @classmethod
@@ -99,8 +109,8 @@ class PPoly:
             nu: which derivative.
             extrapolate: see the class.
         """
-        beyond = beyond_ends(extrapolate, self.extrapolate)
-        return values_of(self.c, self.x, self.turn, places_of(type(self).__name__, x), nu, beyond, self.axis)
+        beyond = extrapolation(extrapolate, self.extrapolate)
+        return evaluate_pieces(self.c, self.x, self.turn, as_places(type(self).__name__, x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return a derivative as a piecewise polynomial."""
@@ -122,7 +132,7 @@ class PPoly:
         for _ in range(nu):
             powers = np.arange(len(c), 0, -1.0).reshape(-1, *(1,) * (c.ndim - 1))
             risen = c / powers
-            width = beside(np.diff(self.x), c[0])
+            width = add_axes(np.diff(self.x), c[0])
             pieces = power_sum(risen, width) * width
             before = np.concatenate([np.zeros_like(pieces[:1]), np.cumsum(pieces[:-1], axis=0)])
             c = np.concatenate([risen, before[None]])
@@ -132,7 +142,7 @@ class PPoly:
 
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """Return the integral from a to b."""
-        beyond = beyond_ends(extrapolate, self.extrapolate)
+        beyond = extrapolation(extrapolate, self.extrapolate)
         whole = PPoly.construct_fast(self.antiderivative().c, self.x)
         whole.turn = self.turn
         return integral(whole, numbers(a), numbers(b), self.x[0], self.x[-1], beyond)

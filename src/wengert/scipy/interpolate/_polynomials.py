@@ -9,12 +9,13 @@ import numpy as np
 
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
-from wengert.scipy.interpolate._samples import beside, numbers, rearranged, samples
+from wengert.numpy._shapes import add_axes
+from wengert.scipy.interpolate._samples import move_place_axes, numbers, samples
 
 __all__ = ["BarycentricInterpolator", "KroghInterpolator", "barycentric_interpolate", "krogh_interpolate"]
 
 
-def places_of(name: str, value: Any) -> Any:
+def place_row(name: str, value: Any) -> Any:
     """Return places in one row."""
     x = numbers(value)
     if x.ndim != 1 or not x.shape[0]:
@@ -45,7 +46,7 @@ class BarycentricInterpolator:
     """
 
     def __init__(self, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None) -> None:
-        self.xi = places_of("BarycentricInterpolator", xi)
+        self.xi = place_row("BarycentricInterpolator", xi)
         self.wi = self.weights() if wi is None else numbers(wi)
         if self.wi.shape != self.xi.shape:
             given = f"wi of shape {self.wi.shape} for places of shape {self.xi.shape}"
@@ -81,8 +82,8 @@ class BarycentricInterpolator:
         scale = d / (self.wi[nearest] + d * np.sum(shares, axis=-1))
         flat = self.yi.reshape(self.yi.shape[0], -1)
         sums = np.matmul(shares[..., None, :], flat[..., None, :, :] if flat.ndim > 2 else flat)
-        sums = sums.reshape(height.shape) - height * beside(np.sum(shares, axis=-1), height)
-        return rearranged(height + beside(scale, height) * sums, places.ndim, self.axis)
+        sums = sums.reshape(height.shape) - height * add_axes(np.sum(shares, axis=-1), height)
+        return move_place_axes(height + add_axes(scale, height) * sums, places.ndim, self.axis)
 
     def slopes(self) -> Self:
         """Return the polynomial that is the derivative, through its values at the places."""
@@ -110,7 +111,7 @@ class BarycentricInterpolator:
         return np.stack(values)
 
 
-def values_of(found: Any, x: Any, der: Any) -> Any:
+def evaluate_derivatives(found: Any, x: Any, der: Any) -> Any:
     """Return values of a polynomial, of a derivative, or of several."""
     if np.ndim(der) == 0:
         return found.derivative(x, der) if der else found(x)
@@ -123,7 +124,7 @@ def barycentric_interpolate(xi: Any, yi: Any, x: Any, axis: int = 0, *, der: Any
     >>> barycentric_interpolate([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 1.5)
     tensor(2.25)
     """
-    return values_of(BarycentricInterpolator(xi, yi, axis), x, der)
+    return evaluate_derivatives(BarycentricInterpolator(xi, yi, axis), x, der)
 
 
 class KroghInterpolator:
@@ -143,7 +144,7 @@ class KroghInterpolator:
     """
 
     def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
-        self.xi = places_of("KroghInterpolator", xi)
+        self.xi = place_row("KroghInterpolator", xi)
         self.yi, self.axis = samples("KroghInterpolator", yi, axis, self.xi.shape[0])
         self.c = self.divided_differences()
 
@@ -170,23 +171,23 @@ class KroghInterpolator:
         """Return values."""
         places = numbers(x)
         like = self.yi[0][(None,) * places.ndim]
-        product, found = 1.0, self.c[0] + beside(np.zeros(places.shape), like)
+        product, found = 1.0, self.c[0] + add_axes(np.zeros(places.shape), like)
         for k in range(1, len(self.c)):
             product = (places - self.xi[k - 1]) * product
-            found = found + beside(product, like) * self.c[k]
-        return rearranged(found, places.ndim, self.axis)
+            found = found + add_axes(product, like) * self.c[k]
+        return move_place_axes(found, places.ndim, self.axis)
 
     def derivatives(self, x: Any, der: int | None = None) -> Any:
         """Return values and derivatives, as many as there are samples or as are asked for, along the first axis."""
         places = numbers(x)
         count = len(self.c) if der is None else der
         like = self.yi[0][(None,) * places.ndim]
-        found: list[Any] = [beside(np.zeros(places.shape), like) * self.yi[0]] * count
+        found: list[Any] = [add_axes(np.zeros(places.shape), like) * self.yi[0]] * count
         for k in reversed(range(len(self.c))):
-            apart = beside(places - self.xi[k], like)
+            apart = add_axes(places - self.xi[k], like)
             found = [found[j] * apart + (found[j - 1] if j else self.c[k]) for j in range(count)]
         values = [value * float(math.factorial(j)) for j, value in enumerate(found)]
-        return np.stack([rearranged(value, places.ndim, self.axis) for value in values])
+        return np.stack([move_place_axes(value, places.ndim, self.axis) for value in values])
 
     def derivative(self, x: Any, der: int = 1) -> Any:
         """Return values of a derivative."""
@@ -199,4 +200,4 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     >>> krogh_interpolate([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 1.5, der=1)
     tensor(3.)
     """
-    return values_of(KroghInterpolator(xi, yi, axis), x, der)
+    return evaluate_derivatives(KroghInterpolator(xi, yi, axis), x, der)

@@ -15,16 +15,15 @@ from wengert.errors import ShapeError, describe
 from wengert.primitives.interpolation import within
 
 __all__ = [
-    "beside",
-    "beyond_ends",
+    "as_places",
+    "extrapolation",
     "finite_samples",
-    "increasing",
+    "increasing_places",
     "interval",
-    "monotone",
+    "monotone_places",
+    "move_place_axes",
     "numbers",
-    "places_of",
-    "rearranged",
-    "required_within",
+    "require_within",
     "samples",
 ]
 
@@ -35,14 +34,14 @@ def numbers(value: Any) -> Any:
     return x if x.dtype.char in "dD" else x.astype(complex if x.dtype.kind == "c" else float)
 
 
-def places_of(name: str, value: Any) -> Any:
+def as_places(name: str, value: Any) -> Any:
     """Return places, which are real, as doubles."""
     x: Any = as_tensor(value)
     require_real(name, "places", x.dtype)
     return numbers(x)
 
 
-def increasing(name: str, value: Any, least: int = 2) -> Any:
+def increasing_places(name: str, value: Any, least: int = 2) -> Any:
     """Return places in one row; those that are known increase."""
     x = numbers(value)
     if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < least:
@@ -56,7 +55,7 @@ def increasing(name: str, value: Any, least: int = 2) -> Any:
     return x
 
 
-def monotone(name: str, value: Any) -> tuple[Any, Any]:
+def monotone_places(name: str, value: Any) -> tuple[Any, Any]:
     """Return places in one row, which go up or down, and the sign that turns them up; None where they are known to."""
     x = numbers(value)
     if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < 2:
@@ -73,7 +72,7 @@ def monotone(name: str, value: Any) -> tuple[Any, Any]:
     raise ValueError(describe(name, given, "those that do not turn, and no NaN, are needed", "Sort them"))
 
 
-def beyond_ends(extrapolate: Any, default: Any = True) -> Any:
+def extrapolation(extrapolate: Any, default: Any = True) -> Any:
     """Return whether an interpolant goes on beyond its ends, or "periodic"."""
     chosen = default if extrapolate is None else extrapolate
     return chosen if isinstance(chosen, str) and chosen == "periodic" else bool(chosen)
@@ -102,13 +101,7 @@ def interval(breaks: Any, x: Any, first: int, last: int) -> Any:
     return np.minimum(np.maximum(np.searchsorted(breaks, x, side="right") - 1, first), last)
 
 
-def beside(x: Any, like: Any) -> Any:
-    """Return an array with axes of length 1 behind it, as many as another has more."""
-    more = like.ndim - x.ndim
-    return x.reshape((*x.shape, *(1,) * more)) if more else x
-
-
-def rearranged(found: Any, rank: int, axis: int) -> Any:
+def move_place_axes(found: Any, rank: int, axis: int) -> Any:
     """Return values whose first axes, those of the places, stand where the axis of the samples was."""
     if not axis:
         return found
@@ -116,6 +109,6 @@ def rearranged(found: Any, rank: int, axis: int) -> Any:
     return found.transpose(order)
 
 
-def required_within(name: str, x: Any, low: Any, high: Any) -> Any:
+def require_within(name: str, x: Any, low: Any, high: Any) -> Any:
     """Return places as they are; a ValueError is raised, when they are known, if one lies outside."""
     return apply(within, x, low, high, name=name)

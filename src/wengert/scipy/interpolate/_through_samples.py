@@ -13,8 +13,8 @@ from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
-from wengert.scipy.interpolate._bsplines import BSpline, basis, knots_of
-from wengert.scipy.interpolate._samples import increasing, interval, numbers, required_within, samples
+from wengert.scipy.interpolate._bsplines import BSpline, as_knots, basis
+from wengert.scipy.interpolate._samples import increasing_places, interval, numbers, require_within, samples
 
 __all__ = ["make_interp_spline", "make_lsq_spline"]
 
@@ -46,7 +46,7 @@ def periodic_knots(x: Any, k: int) -> Any:
     return np.concatenate([*before[:0:-1], x, *after[1:]])
 
 
-def derivatives_of(condition: Any, shape: tuple[int, ...]) -> Conditions:
+def end_derivatives(condition: Any, shape: tuple[int, ...]) -> Conditions:
     """Return the derivatives that are given at an end, with their orders."""
     if condition is None:
         return []
@@ -82,7 +82,7 @@ def make_interp_spline(
     tensor([ 0.125, 15.625])
     """
     k = as_whole("make_interp_spline", "k", k, 0)
-    places = increasing("make_interp_spline", x, 1)
+    places = increasing_places("make_interp_spline", x, 1)
     heights, at = samples("make_interp_spline", y, axis, places.shape[0])
     if check_finite:
         require_finite("make_interp_spline", "y", heights)
@@ -98,7 +98,7 @@ def make_interp_spline(
     if periodic:
         return periodic_spline(places, heights, k, at)
     if t is not None:
-        knots = knots_of("make_interp_spline", t, k)
+        knots = as_knots("make_interp_spline", t, k)
     elif ends == (None, None):
         if places.shape[0] <= k:
             given = f"{places.shape[0]} samples for degree {k}"
@@ -106,7 +106,7 @@ def make_interp_spline(
         knots = not_a_knot(places, k)
     else:
         knots = np.concatenate([*[places[:1]] * k, places, *[places[-1:]] * k])
-    left, right = (derivatives_of(end, heights.shape[1:]) for end in ends)
+    left, right = (end_derivatives(end, heights.shape[1:]) for end in ends)
     count, wanted = places.shape[0] + len(left) + len(right), knots.shape[0] - k - 1
     if count != wanted:
         given = f"{len(left)} and {len(right)} derivatives at the ends"
@@ -122,12 +122,12 @@ def coefficients(t: Any, k: int, places: Any, heights: Any, left: Conditions, ri
         values = np.concatenate([*[v[None] for _, v in left], heights, *[v[None] for _, v in right]])
     if not values.size:
         return values
-    bands = banded(t, k, places, [order for order, _ in left], [order for order, _ in right])
+    bands = banded_matrix(t, k, places, [order for order, _ in left], [order for order, _ in right])
     return banded_solution(bands, values.reshape(values.shape[0], -1), k, k).reshape(values.shape)
 
 
 @by_arrays
-def banded(t: Any, k: int, places: Any, first: Sequence[int], last: Sequence[int]) -> Any:
+def banded_matrix(t: Any, k: int, places: Any, first: Sequence[int], last: Sequence[int]) -> Any:
     """Return the matrix of B-splines at places as its diagonals: element (i, j) stands at (k + i - j, j).
 
     Rows before and behind are those of derivatives of some orders at the first and last place.
@@ -160,7 +160,7 @@ def periodic_spline(x: Any, y: Any, k: int, axis: int) -> BSpline:
     count = x.shape[0] - 1
     places = x[:-1]
     left = interval(t, places, k, t.shape[0] - k - 2)
-    matrix = dense(basis(t, k, places, left), left - k, count)
+    matrix = dense_matrix(basis(t, k, places, left), left - k, count)
     found = np.linalg.solve(matrix, y[:-1].reshape(count, -1)).reshape(count, *y.shape[1:])
     repeated = found[np.arange(count + k) % count]
     return BSpline.construct_fast(t, repeated, k, "periodic", axis)
@@ -192,19 +192,19 @@ def make_lsq_spline(
     k = as_whole("make_lsq_spline", "k", k, 0)
     if method not in ("qr", "norm-eq"):
         raise UsageError("make_lsq_spline", f"method={method!r:.40}", "'qr' or 'norm-eq' is needed", "Leave it out")
-    places = increasing("make_lsq_spline", x, 1)
+    places = increasing_places("make_lsq_spline", x, 1)
     heights, at = samples("make_lsq_spline", y, axis, places.shape[0])
     if check_finite:
         require_finite("make_lsq_spline", "y", heights)
-    knots = knots_of("make_lsq_spline", t, k)
+    knots = as_knots("make_lsq_spline", t, k)
     count = knots.shape[0] - k - 1
-    places = required_within("make_lsq_spline", places, knots[k], knots[count])
+    places = require_within("make_lsq_spline", places, knots[k], knots[count])
     if places.shape[0] < count:
         given = f"{places.shape[0]} samples for {count} coefficients"
         raise ShapeError("make_lsq_spline", given, "as many are needed", "Pass fewer knots")
     left = interval(knots, places, k, count - 1)
     weights = np.ones(places.shape) if w is None else numbers(w)
-    matrix = dense(basis(knots, k, places, left), left - k, count) * weights[:, None]
+    matrix = dense_matrix(basis(knots, k, places, left), left - k, count) * weights[:, None]
     q, r = np.linalg.qr(matrix)
     flat = heights.reshape(places.shape[0], -1) * weights[:, None]
     found = np.linalg.solve(r, q.T @ flat).reshape(count, *heights.shape[1:])
@@ -212,7 +212,7 @@ def make_lsq_spline(
 
 
 @by_arrays
-def dense(weights: Any, first: Any, count: int) -> Any:
+def dense_matrix(weights: Any, first: Any, count: int) -> Any:
     """Return the matrix of B-splines at places; its columns go round."""
     matrix: Any = 0.0
     for i, weight in enumerate(weights):

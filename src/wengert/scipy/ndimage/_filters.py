@@ -41,12 +41,12 @@ PADDING = {
 """NumPy's names of what is beyond the edges of images, by SciPy's."""
 
 
-def each(value: Any, count: int) -> list[Any]:
+def per_axis(value: Any, count: int) -> list[Any]:
     """Return a value for each axis; one alone is that of all."""
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
 
 
-def correlated(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequence[int]) -> Any:
+def correlate_centered(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequence[int]) -> Any:
     """Return the correlation of an image with weights, whose centers are moved by the origins."""
     if mode not in PADDING:
         known = ", ".join(PADDING)
@@ -88,10 +88,10 @@ def correlate(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, 
     tensor([-1., -3., -2.])
     """
     x = as_tensor(input)
-    return correlated("correlate", x, conjugated(weights), mode, cval, each(origin, x.ndim))
+    return correlate_centered("correlate", x, conjugate_weights(weights), mode, cval, per_axis(origin, x.ndim))
 
 
-def conjugated(weights: Any) -> Any:
+def conjugate_weights(weights: Any) -> Any:
     """Return the weights of a correlation, conjugated if they are complex, as SciPy does."""
     w = as_tensor(weights)
     return np.conjugate(w) if w.dtype.kind == "c" else w
@@ -115,19 +115,19 @@ def convolve(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, o
     tensor([1., 3., 2.])
     """
     x, w = as_tensor(input), as_tensor(weights)
-    moved = [-a - (n % 2 == 0) for a, n in zip(each(origin, x.ndim), w.shape, strict=False)]
+    moved = [-a - (n % 2 == 0) for a, n in zip(per_axis(origin, x.ndim), w.shape, strict=False)]
     turned: Any = np.flip(w)
-    return correlated("convolve", x, turned, mode, cval, moved)
+    return correlate_centered("convolve", x, turned, mode, cval, moved)
 
 
-def along(name: str, x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
+def correlate_along(name: str, x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
     """Return the correlation of an image with weights along an axis."""
     at = normalize_axis_index(axis, x.ndim)
     w = as_tensor(weights)
     if w.ndim != 1:
         raise ShapeError(name, f"weights of shape {w.shape}", "one row is needed", "Reshape them")
     kernel = w.reshape((1,) * at + (-1,) + (1,) * (x.ndim - at - 1))
-    return correlated(name, x, kernel, mode, cval, [origin if i == at else 0 for i in range(x.ndim)])
+    return correlate_centered(name, x, kernel, mode, cval, [origin if i == at else 0 for i in range(x.ndim)])
 
 
 def correlate1d(
@@ -138,7 +138,7 @@ def correlate1d(
     >>> correlate1d([[1.0, 2.0, 4.0]], [1.0, 0.0, -1.0])
     tensor([[-1., -3., -2.]])
     """
-    return along("correlate1d", as_tensor(input), conjugated(weights), axis, mode, cval, origin)
+    return correlate_along("correlate1d", as_tensor(input), conjugate_weights(weights), axis, mode, cval, origin)
 
 
 def convolve1d(
@@ -150,7 +150,7 @@ def convolve1d(
     tensor([[1., 3., 2.]])
     """
     w: Any = as_tensor(weights)
-    return along("convolve1d", as_tensor(input), np.flip(w), axis, mode, cval, -origin - (len(w) % 2 == 0))
+    return correlate_along("convolve1d", as_tensor(input), np.flip(w), axis, mode, cval, -origin - (len(w) % 2 == 0))
 
 
 def gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
@@ -201,7 +201,7 @@ def gaussian_filter1d(
     width = int(truncate * float(np.asarray(known)) + 0.5) if radius is None else radius
     width, order = as_whole("gaussian_filter", "radius", width, 0), as_whole("gaussian_filter", "order", order, 0)
     weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
-    return along("gaussian_filter1d", as_tensor(input), weights, axis, mode, cval, 0)
+    return correlate_along("gaussian_filter1d", as_tensor(input), weights, axis, mode, cval, 0)
 
 
 def gaussian_filter(
@@ -234,7 +234,7 @@ def gaussian_filter(
     image = as_tensor(input)
     x = image
     chosen = tuple(range(image.ndim)) if axes is None else normalize_axis_tuple(axes, image.ndim)
-    settings = [each(value, len(chosen)) for value in (sigma, order, mode, radius)]
+    settings = [per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
     for axis, width, derivative, around, end in zip(chosen, *settings, strict=True):
         if not vanishes(width):
             x = gaussian_filter1d(x, width, axis, derivative, around, cval, truncate, end)
@@ -256,7 +256,7 @@ def uniform_filter1d(
     tensor([4., 3., 2.])
     """
     length = as_whole("uniform_filter1d", "size", size, 1)
-    return along("uniform_filter1d", as_tensor(input), np.full(length, 1 / length), axis, mode, cval, origin)
+    return correlate_along("uniform_filter1d", as_tensor(input), np.full(length, 1 / length), axis, mode, cval, origin)
 
 
 def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
@@ -266,7 +266,7 @@ def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any =
     tensor([[4., 3., 2.]])
     """
     x = as_tensor(input)
-    settings = [each(value, x.ndim) for value in (size, mode, origin)]
+    settings = [per_axis(value, x.ndim) for value in (size, mode, origin)]
     if any(len(values) != x.ndim for values in settings):
         given = f"size={size!r:.40}, mode={mode!r:.40} and origin={origin!r:.40} for an image with {x.ndim} axes"
         raise ShapeError("uniform_filter", given, "one for each axis is needed", "Or pass one for all")
@@ -275,13 +275,13 @@ def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any =
     return x
 
 
-def sloped(name: str, input: Any, axis: int, mode: str, cval: Any, smooth: Sequence[float]) -> Any:
+def smooth_difference(name: str, input: Any, axis: int, mode: str, cval: Any, smooth: Sequence[float]) -> Any:
     """Return differences along an axis, smoothed along the others."""
     x = as_tensor(input)
     at = normalize_axis_index(axis, x.ndim)
-    found = along(name, x, [-1.0, 0.0, 1.0], at, mode, cval, 0)
+    found = correlate_along(name, x, [-1.0, 0.0, 1.0], at, mode, cval, 0)
     for other in range(x.ndim):
-        found = found if other == at else along(name, found, list(smooth), other, mode, cval, 0)
+        found = found if other == at else correlate_along(name, found, list(smooth), other, mode, cval, 0)
     return found
 
 
@@ -291,7 +291,7 @@ def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) ->
     >>> sobel([[1.0, 2.0, 4.0]])
     tensor([[ 4., 12.,  8.]])
     """
-    return sloped("sobel", input, axis, mode, cval, (1.0, 2.0, 1.0))
+    return smooth_difference("sobel", input, axis, mode, cval, (1.0, 2.0, 1.0))
 
 
 def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
@@ -300,7 +300,7 @@ def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) 
     >>> prewitt([[1.0, 2.0, 4.0]])
     tensor([[3., 9., 6.]])
     """
-    return sloped("prewitt", input, axis, mode, cval, (1.0, 1.0, 1.0))
+    return smooth_difference("prewitt", input, axis, mode, cval, (1.0, 1.0, 1.0))
 
 
 def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
@@ -312,11 +312,11 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     x = as_tensor(input)
     if not x.ndim:
         raise ShapeError("laplace", "an image without axes", "one axis at least is needed", "Reshape it")
-    parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
+    parts = [correlate_along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
 
 
-def chosen_axes(name: str, axes: Any, rank: int) -> tuple[int, ...]:
+def normalise_axes(name: str, axes: Any, rank: int) -> tuple[int, ...]:
     """Return axes counted from 0, all if they are not given."""
     chosen = tuple(range(rank)) if axes is None else normalize_axis_tuple(axes, rank)
     if not chosen:
@@ -330,7 +330,7 @@ def slopes(
     """Return the derivatives of an order along each of some axes of an image that a Gaussian smooths along others."""
     return [
         gaussian_filter(x, sigma, [order * (other == axis) for other in smoothed], m, cval, axes=smoothed, **options)
-        for axis, m in zip(chosen, each(mode, len(chosen)), strict=True)
+        for axis, m in zip(chosen, per_axis(mode, len(chosen)), strict=True)
     ]
 
 
@@ -351,7 +351,7 @@ def gaussian_laplace(
     tensor([ 0.        , -0.45186276,  0.        ])
     """
     x = as_tensor(input)
-    chosen = chosen_axes("gaussian_laplace", axes, x.ndim)
+    chosen = normalise_axes("gaussian_laplace", axes, x.ndim)
     parts = slopes(x, sigma, 2, mode, cval, chosen, chosen, kwargs)
     return sum(parts[1:], parts[0])
 
@@ -375,7 +375,7 @@ def gaussian_gradient_magnitude(
     tensor([0.27406862, 0.        , 0.27406862])
     """
     x = as_tensor(input)
-    chosen = chosen_axes("gaussian_gradient_magnitude", axes, x.ndim)
+    chosen = normalise_axes("gaussian_gradient_magnitude", axes, x.ndim)
     parts = slopes(x, sigma, 1, mode, cval, chosen, range(x.ndim), kwargs)
     stack = np.stack(parts)
     total = np.sqrt(np.sum(stack * stack, axis=0)) if x.dtype.kind == "c" else np.linalg.norm(stack, axis=0)

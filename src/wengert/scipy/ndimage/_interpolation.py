@@ -23,13 +23,13 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a meaning for Tensors
-from wengert.scipy.ndimage._filters import each
-from wengert.scipy.ndimage._splines import BEYOND, between, coefficients, prepared
+from wengert.scipy.ndimage._filters import per_axis
+from wengert.scipy.ndimage._splines import BEYOND, coefficients, interpolate_at, prepare_image
 
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom"]
 
 
-def image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any = 0.0, least: int = 0) -> Any:
+def as_image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any = 0.0, least: int = 0) -> Any:
     """Return an image, after it was looked whether the degree, the mode, the dtype and the value are usable."""
     if order not in range(least, 6):
         raise UsageError(name, f"order={order!r:.40}", f"a degree from {least} to 5 is needed", "Pass one of them")
@@ -46,7 +46,7 @@ def image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any =
     return x
 
 
-def each_real(name: str, what: str, value: Any, count: int) -> Any:
+def real_per_axis(name: str, what: str, value: Any, count: int) -> Any:
     """Return real numbers, one for each axis of an image; one alone is that of all."""
     x: Any = as_tensor(value)
     require_real(name, what, x.dtype)
@@ -56,7 +56,7 @@ def each_real(name: str, what: str, value: Any, count: int) -> Any:
     return np.broadcast_to(x.astype(float), (count,))
 
 
-def of_dtype(found: Any, x: Any, output: Any) -> Any:
+def cast_result(found: Any, x: Any, output: Any) -> Any:
     """Return a result with the dtype of the image, or the one that is asked for; integers are rounded."""
     kind = x.dtype if output is None else np.dtype(output)
     if found.dtype == kind:
@@ -83,7 +83,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     >>> spline_filter1d([1.0, 1.0, 1.0])
     tensor([1., 1., 1.])
     """
-    x = image("spline_filter1d", input, order, mode, output)
+    x = as_image("spline_filter1d", input, order, mode, output)
     at = normalize_axis_index(axis, x.ndim)
     found = coefficients(as_doubles(x), order, at, BEYOND[mode])
     return found if found.dtype.kind == "c" else found.astype(output)
@@ -109,7 +109,7 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     >>> spline_filter([1.0, 1.0, 1.0])
     tensor([1., 1., 1.])
     """
-    x = image("spline_filter", input, order, mode, output, least=2)
+    x = as_image("spline_filter", input, order, mode, output, least=2)
     for axis in range(x.ndim):
         x = spline_filter1d(x, order, axis, output, mode)
     return x
@@ -143,7 +143,7 @@ def map_coordinates(
     >>> map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]], order=1)
     tensor([2.5])
     """
-    x = image("map_coordinates", input, order, mode, output, cval)
+    x = as_image("map_coordinates", input, order, mode, output, cval)
     if not x.size:
         given = f"an image of shape {x.shape}"
         raise ShapeError("map_coordinates", given, "one element at least is needed", "Correct it")
@@ -155,9 +155,9 @@ def map_coordinates(
         raise ShapeError("map_coordinates", given, needed, "Transpose them, or write a place as [[i], [j]]")
     places = places.astype(float)
     kind = BEYOND[mode]
-    ready, pad = prepared(x, range(x.ndim), order, kind, cval, prefilter)
+    ready, pad = prepare_image(x, range(x.ndim), order, kind, cval, prefilter)
     rows = [places[i] + pad if pad else places[i] for i in range(x.ndim)]
-    return of_dtype(between(ready, rows, order, kind, cval, apart=False), x, output)
+    return cast_result(interpolate_at(ready, rows, order, kind, cval, apart=False), x, output)
 
 
 def affine_transform(
@@ -191,11 +191,11 @@ def affine_transform(
     >>> affine_transform([1.0, 2.0, 4.0], [[1.0]], 0.5, order=1, mode="nearest")
     tensor([1.5, 3. , 4. ])
     """
-    x = image("affine_transform", input, order, mode, output, cval)
+    x = as_image("affine_transform", input, order, mode, output, cval)
     m: Any = as_tensor(matrix)
     require_real("affine_transform", "matrix", m.dtype)
     m = m.astype(float)
-    start = each_real("affine_transform", "offset", offset, x.ndim)
+    start = real_per_axis("affine_transform", "offset", offset, x.ndim)
     lengths = x.shape if output_shape is None else as_items("affine_transform", "output_shape", output_shape)
     shape = tuple(as_whole("affine_transform", "output_shape", n, 0) for n in lengths)
     if m.ndim == 2 and m.shape[1] == x.ndim + 1 and m.shape[0] in (x.ndim, x.ndim + 1):
@@ -207,23 +207,23 @@ def affine_transform(
     if m.shape not in ((x.ndim,), (x.ndim, len(shape))):
         given = f"a matrix of shape {m.shape} from results with {len(shape)} axes to an image with {x.ndim}"
         raise ShapeError("affine_transform", given, "a row for each axis is needed", "Transpose it")
-    found = resampled(x, m, start, shape, order, mode, cval, prefilter)
-    return of_dtype(found, x, output)
+    found = resample_affine(x, m, start, shape, order, mode, cval, prefilter)
+    return cast_result(found, x, output)
 
 
-def resampled(
+def resample_affine(
     x: Any, m: Any, start: Any, shape: tuple[int, ...], order: int, mode: str, cval: Any, prefilter: bool
 ) -> Any:
     """Return an image at the places that an affine map gives of those of the result, along as many first axes."""
     count = m.shape[0]
     kind = BEYOND[mode]
-    ready, pad = prepared(x, range(count), order, kind, cval, prefilter)
+    ready, pad = prepare_image(x, range(count), order, kind, cval, prefilter)
     if m.ndim == 1:
         rows = [(np.arange(n) + start[i] / m[i]) * m[i] + pad for i, n in enumerate(shape)]
-        return between(ready, rows, order, kind, cval, apart=True)
+        return interpolate_at(ready, rows, order, kind, cval, apart=True)
     grid = np.meshgrid(*map(np.arange, shape), indexing="ij")
     rows = [sum(grid[j] * m[i, j] for j in range(len(shape))) + start[i] + pad for i in range(count)]
-    return between(ready, rows, order, kind, cval, apart=False)
+    return interpolate_at(ready, rows, order, kind, cval, apart=False)
 
 
 def shift(
@@ -252,10 +252,10 @@ def shift(
     >>> shift([1.0, 2.0, 4.0], 0.5, order=1, mode="nearest")
     tensor([1. , 1.5, 3. ])
     """
-    x = image("shift", input, order, mode, output, cval)
-    moved = each_real("shift", "shift", shift, x.ndim)
-    found = resampled(x, np.ones(x.ndim), -moved, x.shape, order, mode, cval, prefilter)
-    return of_dtype(found, x, output)
+    x = as_image("shift", input, order, mode, output, cval)
+    moved = real_per_axis("shift", "shift", shift, x.ndim)
+    found = resample_affine(x, np.ones(x.ndim), -moved, x.shape, order, mode, cval, prefilter)
+    return cast_result(found, x, output)
 
 
 def zoom(
@@ -288,15 +288,15 @@ def zoom(
     >>> zoom([1.0, 2.0, 4.0], 5 / 3, order=1)
     tensor([1. , 1.5, 2. , 3. , 4. ])
     """
-    x = image("zoom", input, order, mode, output, cval)
+    x = as_image("zoom", input, order, mode, output, cval)
     require_flag("zoom", grid_mode=grid_mode)
-    factors = [float(np.asarray(factor)) for factor in each(zoom, x.ndim)]
+    factors = [float(np.asarray(factor)) for factor in per_axis(zoom, x.ndim)]
     if not all(0 <= factor < np.inf for factor in factors):
         needed = "numbers, 0 or more, are needed"
         raise UsageError("zoom", f"zoom={tuple(factors)}", needed, "Use numpy.flip to turn an axis round")
     shape = [round(n * factor) for n, factor in zip(x.shape, factors, strict=True)]
     if all(factor == 1 for factor in factors) and prefilter:
-        return of_dtype(x, x, output)
+        return cast_result(x, x, output)
     suggested = {"constant": "grid-constant", "wrap": "grid-wrap"}.get(mode)
     if grid_mode and suggested:
         text = f"It is recommended to use mode = {suggested} instead of {mode} when grid_mode is True."
@@ -304,10 +304,10 @@ def zoom(
     less = 0 if grid_mode else 1
     steps = [(n - less) / (m - less) if m != less else 1.0 for n, m in zip(x.shape, shape, strict=True)]
     kind = BEYOND[mode]
-    ready, pad = prepared(x, range(x.ndim), order, kind, cval, prefilter)
+    ready, pad = prepare_image(x, range(x.ndim), order, kind, cval, prefilter)
     half = 0.5 if grid_mode else 0.0
     rows = [(np.arange(n) + half) * step - half + pad for n, step in zip(shape, steps, strict=True)]
-    return of_dtype(between(ready, rows, order, kind, cval, apart=True), x, output)
+    return cast_result(interpolate_at(ready, rows, order, kind, cval, apart=True), x, output)
 
 
 def rotate(
@@ -343,7 +343,7 @@ def rotate(
     tensor([[2., 4.],
             [1., 3.]])
     """
-    x = image("rotate", input, order, mode, output, cval)
+    x = as_image("rotate", input, order, mode, output, cval)
     require_one_number("rotate", "angle", angle)
     plane = sorted(normalize_axis_index(axis, x.ndim) for axis in axes)
     if len(plane) != 2 or plane[0] == plane[1]:
@@ -362,5 +362,5 @@ def rotate(
         size = lengths
     start = (lengths - 1) / 2 - matrix @ ((size - 1) / 2)
     moved = np.moveaxis(x, plane, (0, 1))
-    found = resampled(moved, matrix, start, tuple(size.tolist()), order, mode, cval, prefilter)
-    return of_dtype(np.moveaxis(found, (0, 1), plane), x, output)
+    found = resample_affine(moved, matrix, start, tuple(size.tolist()), order, mode, cval, prefilter)
+    return cast_result(np.moveaxis(found, (0, 1), plane), x, output)

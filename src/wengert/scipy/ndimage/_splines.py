@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.numpy._shapes import add_axes
 from wengert.primitives.matrix_equations import banded_solution
 
-__all__ = ["BEYOND", "between", "coefficients", "prepared"]
+__all__ = ["BEYOND", "coefficients", "interpolate_at", "prepare_image"]
 
 Row = Any
 """Coordinates along one axis."""
@@ -40,7 +41,7 @@ CONTINUED = {"constant": "mirror", "wrap": "mirror"}
 """How the coefficients of splines go on, where not as the mode says: SciPy has no such splines."""
 
 
-def folded(x: Any, n: int, mode: str) -> Any:
+def fold_coordinates(x: Any, n: int, mode: str) -> Any:
     """Return coordinates, or indices, of the image that go on as the mode says."""
     if mode in ("constant", "grid-constant"):
         return x
@@ -60,7 +61,7 @@ def folded(x: Any, n: int, mode: str) -> Any:
     return np.where(x < 0, below, np.where(x > n - 1, x - (n - 1) * np.floor_divide(x, n - 1), x))
 
 
-def weights(x: Any, order: int) -> list[Any]:
+def bspline_weights(x: Any, order: int) -> list[Any]:
     """Return the B-splines of a degree that are not zero at coordinates, those of the lowest index first."""
     if order == 0:
         return [x * 0.0 + 1.0]
@@ -86,7 +87,7 @@ def weights(x: Any, order: int) -> list[Any]:
 
 
 @functools.lru_cache(maxsize=16)
-def bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
+def spline_bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
     """Return the diagonals of the matrix from the coefficients of a spline to its values at the elements.
 
     Element (i, j) stands at (2 h + i - j, j), where twice half the degree, 2 h, is how far elements are from the
@@ -95,9 +96,9 @@ def bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
     half = order // 2
     reach = 2 * half
     found = np.zeros((2 * reach + 1, n))
-    for offset, weight in enumerate(weights(np.zeros(()), order)):
+    for offset, weight in enumerate(bspline_weights(np.zeros(()), order)):
         row = np.arange(n)
-        column = np.asarray(folded(row + offset - half, n, mode))
+        column = np.asarray(fold_coordinates(row + offset - half, n, mode))
         near = np.abs(row - column) <= reach
         np.add.at(found, (reach + row[near] - column[near], column[near]), float(weight))
     return found
@@ -107,7 +108,7 @@ def bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
 def round_matrix(n: int, order: int) -> np.ndarray[Any, Any]:
     """Return that matrix of an image that goes round."""
     found = np.zeros((n, n))
-    for offset, weight in enumerate(weights(np.zeros(()), order)):
+    for offset, weight in enumerate(bspline_weights(np.zeros(()), order)):
         np.add.at(found, (np.arange(n), (np.arange(n) + offset - order // 2) % n), float(weight))
     return found
 
@@ -123,11 +124,11 @@ def coefficients(x: Any, order: int, axis: int, mode: str) -> Any:
         found = np.linalg.solve(round_matrix(n, order), columns)
     else:
         kind = "reflect" if mode in ("reflect", "nearest") else "mirror"
-        found = banded_solution(bands(n, order, kind), columns, order // 2 * 2, order // 2 * 2)
+        found = banded_solution(spline_bands(n, order, kind), columns, order // 2 * 2, order // 2 * 2)
     return np.moveaxis(found.reshape(moved.shape), 0, axis)
 
 
-def prepared(x: Any, axes: Sequence[int], order: int, mode: str, cval: Any, prefilter: bool) -> tuple[Any, int]:
+def prepare_image(x: Any, axes: Sequence[int], order: int, mode: str, cval: Any, prefilter: bool) -> tuple[Any, int]:
     """Return the coefficients of an image along axes, and by how many elements it was continued."""
     if not prefilter or order < 2:
         return x, 0
@@ -143,16 +144,16 @@ def prepared(x: Any, axes: Sequence[int], order: int, mode: str, cval: Any, pref
 
 def taps(row: Row, n: int, order: int, mode: str) -> tuple[Any, Any, Any, Any]:
     """Return the indices of elements around coordinates, their weights, and which of both are inside; last axis."""
-    place = row if mode == "nearest" else folded(row, n, mode)
+    place = row if mode == "nearest" else fold_coordinates(row, n, mode)
     start = (np.floor(place) if order % 2 else np.floor(place + 0.5)).astype(int) - order // 2
     index = start[..., None] + np.arange(order + 1)
     inside = (index >= 0) & (index < n)
-    index = np.clip(folded(index, n, CONTINUED.get(mode, mode)), 0, n - 1)
+    index = np.clip(fold_coordinates(index, n, CONTINUED.get(mode, mode)), 0, n - 1)
     known = (row >= 0) & (row <= n - 1)
-    return index, np.stack(weights(place, order), axis=-1), inside, known
+    return index, np.stack(bspline_weights(place, order), axis=-1), inside, known
 
 
-def between(x: Any, rows: Sequence[Row], order: int, mode: str, cval: Any, apart: bool) -> Any:
+def interpolate_at(x: Any, rows: Sequence[Row], order: int, mode: str, cval: Any, apart: bool) -> Any:
     """Return an image at coordinates, a row for each of its first axes.
 
     Rows are coordinates of places, or, `apart`, each those of one axis of the result.
@@ -161,33 +162,28 @@ def between(x: Any, rows: Sequence[Row], order: int, mode: str, cval: Any, apart
     parts = [taps(row, n, order, mode) for row, n in zip(rows, x.shape, strict=False)]
     if not apart:
         rank = rows[0].ndim
-        index = [part[0].reshape(*rows[0].shape, *along_one(order + 1, i, count)) for i, part in enumerate(parts)]
+        index = [part[0].reshape(*rows[0].shape, *axis_shape(order + 1, i, count)) for i, part in enumerate(parts)]
         found = x[tuple(index)]
         if mode == "grid-constant":
-            shapes = [part[2].reshape(*rows[0].shape, *along_one(order + 1, i, count)) for i, part in enumerate(parts)]
-            found = np.where(trailing(functools.reduce(np.logical_and, shapes), found), found, cval)
+            shapes = [part[2].reshape(*rows[0].shape, *axis_shape(order + 1, i, count)) for i, part in enumerate(parts)]
+            found = np.where(add_axes(functools.reduce(np.logical_and, shapes), found), found, cval)
         for _, weight, _, inside in parts:
-            found = np.sum(found * trailing(weight, found), axis=rank)
+            found = np.sum(found * add_axes(weight, found), axis=rank)
             known.append(inside)
     else:
         for axis, (index, weight, inside, whole) in enumerate(parts):
             found = np.take(found, index, axis=axis)
-            shape = along_one(weight.shape, axis, found.ndim - 1)
+            shape = axis_shape(weight.shape, axis, found.ndim - 1)
             if mode == "grid-constant":
                 found = np.where(inside.reshape(shape), found, cval)
             found = np.sum(found * weight.reshape(shape), axis=axis + 1)
-            known.append(whole.reshape(along_one(whole.shape, axis, found.ndim)))
+            known.append(whole.reshape(axis_shape(whole.shape, axis, found.ndim)))
     if mode != "constant":
         return found
-    return np.where(trailing(functools.reduce(np.logical_and, known), found), found, cval)
+    return np.where(add_axes(functools.reduce(np.logical_and, known), found), found, cval)
 
 
-def along_one(lengths: Any, axis: int, count: int) -> tuple[int, ...]:
+def axis_shape(lengths: Any, axis: int, count: int) -> tuple[int, ...]:
     """Return a shape with lengths in place of one of some axes, the others of length 1."""
     inner = lengths if isinstance(lengths, tuple) else (lengths,)
     return (*(1,) * axis, *inner, *(1,) * (count - axis - 1))
-
-
-def trailing(x: Any, like: Any) -> Any:
-    """Return an array with axes of length 1 behind it, as many as another has more."""
-    return x.reshape((*x.shape, *(1,) * (like.ndim - x.ndim)))

@@ -18,7 +18,7 @@ __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", 
 MODES = ("full", "same", "valid")
 
 
-def pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+def as_signal_pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     """Return two signals with as many axes, the longer one first where only overlaps are wanted."""
     if mode not in MODES:
         raise UsageError(name, f"mode={mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these")
@@ -30,7 +30,7 @@ def pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     return x, y
 
 
-def swapped(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bool:
+def must_swap(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bool:
     """Tell whether the second signal covers the first, of which only overlaps are wanted."""
     longer = [x.shape[i] >= y.shape[i] for i in axes]
     if mode != "valid" or all(longer):
@@ -41,7 +41,7 @@ def swapped(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bool
     return True
 
 
-def correlated(x: Any, y: Any, mode: str) -> Any:
+def correlate_windows(x: Any, y: Any, mode: str) -> Any:
     """Return the correlation of real or complex signals, all axes of which are of space, without conjugation."""
     rank = x.ndim
     lengths = y.shape
@@ -82,29 +82,29 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     >>> convolve([1.0, 2.0, 3.0], [0.0, 1.0], mode="same")
     tensor([0., 1., 2.])
     """
-    x, y = pair("convolve", in1, in2, mode)
+    x, y = as_signal_pair("convolve", in1, in2, mode)
     if method == "fft":
         return fftconvolve(x, y, mode)
     if method not in ("auto", "direct"):
         raise UsageError("convolve", f"method={method!r}", "'auto', 'direct' or 'fft' is needed", "Leave it out")
     if not x.ndim:
         return x * y
-    if swapped("convolve", x, y, mode, tuple(range(x.ndim))):
+    if must_swap("convolve", x, y, mode, tuple(range(x.ndim))):
         x, y = y, x
     if x.ndim == 1 and (mode != "same" or len(x) >= len(y)):
         return convolve_sequences(x, y, mode)
-    return correlated_same(x, np.flip(y), mode)
+    return correlate_in_mode(x, np.flip(y), mode)
 
 
-def correlated_same(x: Any, y: Any, mode: str) -> Any:
+def correlate_in_mode(x: Any, y: Any, mode: str) -> Any:
     """Return a correlation whose part for "same" is that of SciPy's convolutions, in the middle of the full one."""
     if mode != "same":
-        return correlated(x, y, mode)
-    found = correlated(x, y, "full")
-    return middle(found, x.shape)
+        return correlate_windows(x, y, mode)
+    found = correlate_windows(x, y, "full")
+    return crop_middle(found, x.shape)
 
 
-def middle(x: Any, shape: tuple[int, ...]) -> Any:
+def crop_middle(x: Any, shape: tuple[int, ...]) -> Any:
     """Return the middle part of a shape."""
     starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
     return x[tuple(slice(a, a + m) for a, m in zip(starts, shape, strict=True))]
@@ -126,7 +126,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     >>> correlate([1.0, 2.0, 3.0], [0.0, 1.0], mode="valid")
     tensor([2., 3.])
     """
-    x, y = pair("correlate", in1, in2, mode)
+    x, y = as_signal_pair("correlate", in1, in2, mode)
     other = np.conjugate(y) if y.dtype.kind == "c" else y
     if not x.ndim:
         return x * other
@@ -150,12 +150,12 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     >>> convolve2d([[1.0, 2.0]], [[1.0, 1.0]], boundary="wrap")
     tensor([[3., 3., 3.]])
     """
-    return of_images("convolve2d", in1, in2, mode, boundary, fillvalue, later=0)
+    return convolve_images("convolve2d", in1, in2, mode, boundary, fillvalue, later=0)
 
 
-def of_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, later: int) -> Any:
+def convolve_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, later: int) -> Any:
     """Return the convolution of two images; the middle is one `later` where the second has an even length."""
-    x, y = pair(name, in1, in2, mode)
+    x, y = as_signal_pair(name, in1, in2, mode)
     around: Any = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}.get(boundary)
     if around is None:
         raise UsageError(name, f"boundary={boundary!r}", "'fill', 'wrap' or 'symm' is needed", "Pass one of these")
@@ -163,14 +163,14 @@ def of_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue
         require_one_number(name, "fillvalue", fillvalue, real="c" not in x.dtype.kind + y.dtype.kind)
     if x.ndim != 2:
         raise ShapeError(name, f"signals with {x.ndim} axes", "two are needed", "Use convolve")
-    if swapped(name, x, y, mode, (0, 1)):
+    if must_swap(name, x, y, mode, (0, 1)):
         x, y = y, x
     if mode == "valid":
-        return correlated(x, np.flip(y), "valid")
+        return correlate_windows(x, np.flip(y), "valid")
     width = [(n - 1, n - 1) for n in y.shape]
     options: dict[str, Any] = {"constant_values": fillvalue} if boundary == "fill" else {}
     framed: Any = np.pad(x, width, around, **options)
-    found = correlated(framed, np.flip(y), "valid")
+    found = correlate_windows(framed, np.flip(y), "valid")
     if mode == "full":
         return found
     return found[
@@ -197,7 +197,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     """
     y: Any = as_tensor(in2)
     other = np.conjugate(y) if y.dtype.kind == "c" else y
-    return of_images("correlate2d", in1, np.flip(other), mode, boundary, fillvalue, later=1)
+    return convolve_images("correlate2d", in1, np.flip(other), mode, boundary, fillvalue, later=1)
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
@@ -218,14 +218,14 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     """
     import scipy.fft
 
-    x, y = pair("fftconvolve", in1, in2, mode)
+    x, y = as_signal_pair("fftconvolve", in1, in2, mode)
     if not x.ndim:
         return x * y
     if 0 in x.shape or 0 in y.shape:
         return as_tensor(np.array([]))
     along = tuple(range(x.ndim)) if axes is None else normalize_axis_tuple(axes, x.ndim)
     along = tuple(i for i in along if x.shape[i] != 1 and y.shape[i] != 1)
-    if swapped("fftconvolve", x, y, mode, along):
+    if must_swap("fftconvolve", x, y, mode, along):
         x, y = y, x
     shape = np.broadcast_shapes(*(tuple(1 if i in along else n for i, n in enumerate(z.shape)) for z in (x, y)))
     full = tuple(x.shape[i] + y.shape[i] - 1 if i in along else n for i, n in enumerate(shape))
@@ -240,8 +240,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     if mode == "full":
         return found
     if mode == "same":
-        return middle(found, (x if x.shape != () else y).shape)
-    return middle(found, tuple(x.shape[i] - y.shape[i] + 1 if i in along else n for i, n in enumerate(full)))
+        return crop_middle(found, (x if x.shape != () else y).shape)
+    return crop_middle(found, tuple(x.shape[i] - y.shape[i] + 1 if i in along else n for i, n in enumerate(full)))
 
 
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def row(name: str, what: str, value: Any) -> Any:
+def coefficient_row(name: str, what: str, value: Any) -> Any:
     """Return coefficients of a filter."""
     x: Any = np.atleast_1d(as_tensor(value))
     if x.ndim != 1 or not len(x):
@@ -70,7 +70,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
     tensor([1.  , 0.5 , 0.25])
     """
-    top, bottom = row("lfilter", "b", b), row("lfilter", "a", a)
+    top, bottom = coefficient_row("lfilter", "b", b), coefficient_row("lfilter", "a", a)
     signal: Any = as_tensor(x)
     at = normalize_axis_index(axis, signal.ndim)
     count = max(len(top), len(bottom))
@@ -120,7 +120,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     >>> lfilter_zi([1.0], [1.0, -0.5])
     tensor([1.])
     """
-    top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
+    top, bottom = coefficient_row("lfilter_zi", "b", b), coefficient_row("lfilter_zi", "a", a)
     require_first("lfilter_zi", "a", bottom)
     count = max(len(top), len(bottom))
     top, bottom = (pad_zeros(c / bottom[0], count) for c in (top, bottom))
@@ -147,10 +147,10 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd"
     >>> filtfilt([1.0], [2.0], [1.0, 2.0], padtype=None)
     tensor([0.25, 0.5 ])
     """
-    top, bottom = row("filtfilt", "b", b), row("filtfilt", "a", a)
+    top, bottom = coefficient_row("filtfilt", "b", b), coefficient_row("filtfilt", "a", a)
     wanted = 0 if padtype is None else 3 * max(len(top), len(bottom)) if padlen is None else padlen
     wanted = as_whole("filtfilt", "padlen", wanted, 0)
-    ends, edge = with_ends("filtfilt", x, axis, padtype, wanted)
+    ends, edge = extend_signal("filtfilt", x, axis, padtype, wanted)
     state = lfilter_zi(top, bottom)
     for _ in range(2):
         filtered, _ = lfilter(top, bottom, ends, zi=state * ends[..., :1])
@@ -158,7 +158,7 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd"
     return np.moveaxis(ends[..., edge : ends.shape[-1] - edge], -1, axis)
 
 
-def with_ends(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> tuple[Any, int]:
+def extend_signal(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> tuple[Any, int]:
     """Return a signal with time along the last axis that goes on beyond its ends, and how far."""
     signal: Any = as_tensor(x)
     signal = np.moveaxis(signal, axis, -1)
@@ -185,7 +185,7 @@ def extend_ends(x: Any, count: int, how: str | None) -> Any:
     return np.concatenate([before, x, after], axis=-1)
 
 
-def rows_of_six(name: str, sos: Any) -> Any:
+def second_order_sections(name: str, sos: Any) -> Any:
     """Return the coefficients of filters of the second order; the fourth ones, if they are known, are 1."""
     sections: Any = as_tensor(sos)
     if sections.ndim != 2 or sections.shape[1] != 6 or not len(sections):
@@ -215,7 +215,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
     tensor([1.  , 0.5 , 0.25])
     """
-    sections = rows_of_six("sosfilt", sos)
+    sections = second_order_sections("sosfilt", sos)
     found, states = x, []
     for i in range(len(sections)):
         if zi is None:
@@ -273,15 +273,15 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
     >>> lfiltic([1.0], [1.0, -0.5], [2.0])
     tensor([1.])
     """
-    top, bottom = row("lfiltic", "b", b), row("lfiltic", "a", a)
+    top, bottom = coefficient_row("lfiltic", "b", b), coefficient_row("lfiltic", "a", a)
     require_first("lfiltic", "a", bottom)
     top, bottom = top / bottom[0], bottom / bottom[0]
     count = max(len(top), len(bottom)) - 1
-    after = delayed(top, np.zeros(0) if x is None else x, count)
-    return after - delayed(bottom, y, count)
+    after = past_sums(top, np.zeros(0) if x is None else x, count)
+    return after - past_sums(bottom, y, count)
 
 
-def delayed(c: Any, past: Any, count: int) -> Any:
+def past_sums(c: Any, past: Any, count: int) -> Any:
     """Return for each of some next times the sum of coefficients times what was before the present."""
     known = np.atleast_1d(as_tensor(past))[: len(c) - 1]
     known = pad_zeros(known, len(c) - 1) if len(c) > 1 else known
@@ -302,7 +302,7 @@ def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
     >>> deconvolve([1.0, 3.0, 2.0], [1.0, 1.0])
     (tensor([1., 2.]), tensor([0., 0., 0.]))
     """
-    top, bottom = row("deconvolve", "signal", signal), row("deconvolve", "divisor", divisor)
+    top, bottom = coefficient_row("deconvolve", "signal", signal), coefficient_row("deconvolve", "divisor", divisor)
     if len(bottom) > len(top):
         return top[:0], top
     quotient = lfilter(top, bottom, 1.0 * (np.arange(len(top) - len(bottom) + 1) == 0))
@@ -321,7 +321,7 @@ def sosfilt_zi(sos: Any) -> Any:
     >>> sosfilt_zi([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]])
     tensor([[1., 0.]])
     """
-    sections = rows_of_six("sosfilt_zi", sos)
+    sections = second_order_sections("sosfilt_zi", sos)
     scale: Any = 1.0
     found = []
     for section in sections:
@@ -348,7 +348,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
     >>> sosfiltfilt([[0.5, 0.0, 0.0, 1.0, 0.0, 0.0]], [1.0, 2.0], padtype=None)
     tensor([0.25, 0.5 ])
     """
-    sections = rows_of_six("sosfiltfilt", sos)
+    sections = second_order_sections("sosfiltfilt", sos)
     if padtype is not None and padlen is None:
         if not is_concrete(sections):
             given = "coefficients that are unknown in a trace or differ between lanes"
@@ -356,7 +356,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
             raise GraphError("sosfiltfilt", given, needed, "Pass padlen")
         known = np.asarray(raw(sections))
         padlen = int(3 * (2 * len(known) + 1 - min(np.sum(known[:, 2] == 0), np.sum(known[:, 5] == 0))))
-    signal, edge = with_ends(
+    signal, edge = extend_signal(
         "sosfiltfilt", x, axis, padtype, 0 if padtype is None else as_whole("sosfiltfilt", "padlen", padlen, 0)
     )
     state = sosfilt_zi(sections)

@@ -17,14 +17,14 @@ __all__ = [
     "SCALINGS",
     "Detrend",
     "Pieces",
+    "as_signal",
+    "double_between_ends",
     "frequencies",
-    "pieces",
-    "require",
+    "plan_pieces",
+    "require_choice",
     "require_rate",
     "require_trend",
-    "signal_of",
-    "transformed",
-    "twice_between_ends",
+    "transform_pieces",
 ]
 
 SCALINGS = ("density", "spectrum")
@@ -62,7 +62,7 @@ def require_trend(name: str, detrend: Any) -> None:
         raise UsageError(name, f"detrend={detrend!r:.40}", needed, "Correct it")
 
 
-def pieces(
+def plan_pieces(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, count: int, onesided: bool, shared: int = 2
 ) -> Pieces:
     """Return how signals of so many elements are cut, checked as SciPy does.
@@ -91,7 +91,7 @@ def pieces(
     return Pieces(weights, length - overlap, whole, onesided)
 
 
-def transformed(x: Any, cut: Pieces, detrend: Detrend) -> Any:
+def transform_pieces(x: Any, cut: Pieces, detrend: Detrend) -> Any:
     """Return the transforms of the windowed pieces of real or complex signals: axes of pieces and frequencies last."""
     windows = np.lib.stride_tricks.sliding_window_view(x, cut.window.shape[0], axis=-1)
     found = windows[..., :: cut.hop, :]
@@ -116,7 +116,7 @@ def frequencies(cut: Pieces, fs: Any) -> Any:
     return as_tensor(np.rint(whole * cut.nfft) * (1.0 / (cut.nfft * (1.0 / fs))))
 
 
-def twice_between_ends(power: Any, cut: Pieces) -> Any:
+def double_between_ends(power: Any, cut: Pieces) -> Any:
     """Return a spectrum with what negative frequencies would have, where these are left out."""
     if not cut.onesided:
         return power
@@ -127,13 +127,13 @@ def twice_between_ends(power: Any, cut: Pieces) -> Any:
     return power * factors
 
 
-def signal_of(x: Any) -> Any:
+def as_signal(x: Any) -> Any:
     """Return a signal as a Tensor of floats or complex numbers."""
     found: Any = as_tensor(x)
     return found if found.dtype.kind in "fc" else found.astype(float)
 
 
-def require(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -> None:
+def require_choice(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -> None:
     """Refuse what is none of some choices."""
     if given not in choices:
         needed = f"one of {', '.join(map(repr, choices))} is needed"

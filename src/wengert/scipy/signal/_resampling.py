@@ -46,7 +46,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 
     return np.fft.ifft(np.fft.fft(signal, count, axis=at) * shaped, axis=at)
 
 
-def resampled_real(x: Any, num: int) -> Any:
+def resample_real(x: Any, num: int) -> Any:
     """Return a real signal at so many times along the last axis; what has the highest frequency stays real."""
     count = x.shape[-1]
     half = min(num, count) // 2
@@ -58,7 +58,7 @@ def resampled_real(x: Any, num: int) -> Any:
     return np.fft.irfft(spectrum, num)
 
 
-def resampled_complex(x: Any, num: int) -> Any:
+def resample_complex(x: Any, num: int) -> Any:
     """Return a complex signal at so many times along the last axis; the highest frequency is shared by both signs."""
     count = x.shape[-1]
     shared = min(num, count)
@@ -104,7 +104,7 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
     at = normalize_axis_index(axis, signal.ndim)
     signal = np.moveaxis(signal if signal.dtype.kind in "fc" else signal.astype(float), at, -1)
     count = signal.shape[-1]
-    found = resampled_complex(signal, num) if signal.dtype.kind == "c" else resampled_real(signal, num)
+    found = resample_complex(signal, num) if signal.dtype.kind == "c" else resample_real(signal, num)
     found = np.moveaxis(found * (float(num) / float(count)), -1, at)
     if t is None:
         return found

@@ -10,20 +10,20 @@ from wengert.scipy.signal._filters import pad_zeros
 from wengert.scipy.signal._pieces import (
     SCALINGS,
     Detrend,
+    as_signal,
+    double_between_ends,
     frequencies,
-    pieces,
-    require,
+    plan_pieces,
+    require_choice,
     require_rate,
     require_trend,
-    signal_of,
-    transformed,
-    twice_between_ends,
+    transform_pieces,
 )
 
 __all__ = ["coherence", "csd", "periodogram", "welch"]
 
 
-def summed(x: Any) -> Any:
+def sum_in_order(x: Any) -> Any:
     """Return the sum of a row from the left, as Python's own is."""
     return np.cumsum(x)[-1]
 
@@ -82,31 +82,31 @@ def csd(
     >>> frequencies, power.real
     (tensor([0.  , 0.25, 0.5 ]), tensor([0., 2., 0.]))
     """
-    require("csd", "scaling", scaling, SCALINGS)
-    require("csd", "average", average, ("mean", "median"))
+    require_choice("csd", "scaling", scaling, SCALINGS)
+    require_choice("csd", "average", average, ("mean", "median"))
     require_rate("csd", fs)
     require_trend("csd", detrend)
     same = y is x
-    first, rank = signal_of(x), np.ndim(x)
-    second = first if same else signal_of(y)
+    first, rank = as_signal(x), np.ndim(x)
+    second = first if same else as_signal(y)
     kind = np.result_type(first.dtype, second.dtype, np.complex64)
     first = np.copy(np.moveaxis(first, axis, -1), order="A")  # in which order means are summed
     second = first if same else np.copy(np.moveaxis(second, axis, -1), order="A")
     count = max(first.shape[-1], second.shape[-1])
     onesided = return_onesided and first.dtype.kind != "c"
-    cut = pieces("csd", window, nperseg, noverlap, nfft, count, onesided)
+    cut = plan_pieces("csd", window, nperseg, noverlap, nfft, count, onesided)
     if scaling == "density":
-        size = 1 / np.sqrt(summed(cut.window.real**2 + cut.window.imag**2) / (1.0 / fs))
+        size = 1 / np.sqrt(sum_in_order(cut.window.real**2 + cut.window.imag**2) / (1.0 / fs))
     else:
-        size = 1 / np.abs(summed(cut.window))
+        size = 1 / np.abs(sum_in_order(cut.window))
     scaled = cut._replace(window=np.conjugate(cut.window * size))
-    left = transformed(pad_zeros(first, count), scaled, detrend)
+    left = transform_pieces(pad_zeros(first, count), scaled, detrend)
     if same:
         power = left.real**2 + left.imag**2
     else:
-        power = transformed(pad_zeros(second, count), scaled, detrend) * np.conjugate(left)
+        power = transform_pieces(pad_zeros(second, count), scaled, detrend) * np.conjugate(left)
     # along rows in memory, where NumPy sums as SciPy does
-    rows = np.copy(np.swapaxes(twice_between_ends(power, cut), -1, -2), order="C")
+    rows = np.copy(np.swapaxes(double_between_ends(power, cut), -1, -2), order="C")
     found = mean_of_pieces(rows, average).astype(np.empty(0, kind).real.dtype if same else kind)
     return frequencies(cut, fs), np.moveaxis(found, -1, axis) if rank > 1 else found
 
@@ -178,7 +178,7 @@ def periodogram(
     >>> periodogram([1.0, 0.0, -1.0, 0.0])
     (tensor([0.  , 0.25, 0.5 ]), tensor([0., 2., 0.]))
     """
-    signal = signal_of(x)
+    signal = as_signal(x)
     count = signal.shape[axis]
     if nfft is not None and nfft < count:
         signal = np.moveaxis(np.moveaxis(signal, axis, -1)[..., :nfft], -1, axis)

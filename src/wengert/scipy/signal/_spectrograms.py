@@ -14,14 +14,14 @@ from wengert.scipy.signal._pieces import (
     SCALINGS,
     Detrend,
     Pieces,
+    as_signal,
+    double_between_ends,
     frequencies,
-    pieces,
-    require,
+    plan_pieces,
+    require_choice,
     require_rate,
     require_trend,
-    signal_of,
-    transformed,
-    twice_between_ends,
+    transform_pieces,
 )
 
 __all__ = ["istft", "spectrogram", "stft"]
@@ -30,7 +30,7 @@ BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 MODES = ("psd", "complex", "magnitude", "angle", "phase")
 
 
-def over_time(
+def spectra_over_time(
     x: Any,
     fs: Any,
     cut: Pieces,
@@ -48,8 +48,8 @@ def over_time(
         x = pad_zeros(x, x.shape[-1] + (-(x.shape[-1] - length) % cut.hop) % length)
     window = cut.window.astype(kind if cut.window.dtype.kind == "c" else np.empty(0, kind).real.dtype)
     scale = 1.0 / (fs * np.sum(window * window)) if scaling == "density" else 1.0 / np.sum(window) ** 2
-    found = transformed(x, cut._replace(window=window), detrend)
-    found = twice_between_ends((np.conjugate(found) * found).real * scale, cut) if power else found * np.sqrt(scale)
+    found = transform_pieces(x, cut._replace(window=window), detrend)
+    found = double_between_ends((np.conjugate(found) * found).real * scale, cut) if power else found * np.sqrt(scale)
     times = np.arange(length / 2, x.shape[-1] - length / 2 + 1, cut.hop) / fs
     if boundary is not None:
         times = times - (length / 2) / fs
@@ -92,15 +92,15 @@ def spectrogram(
             [2.],
             [0.]])
     """
-    require("spectrogram", "mode", mode, MODES)
-    require("spectrogram", "scaling", scaling, SCALINGS)
+    require_choice("spectrogram", "mode", mode, MODES)
+    require_choice("spectrogram", "scaling", scaling, SCALINGS)
     require_rate("spectrogram", fs)
     require_trend("spectrogram", detrend)
-    signal = signal_of(x)
+    signal = as_signal(x)
     moved = np.moveaxis(signal, normalize_axis_index(axis, signal.ndim), -1)
     onesided = return_onesided and signal.dtype.kind != "c"
-    cut = pieces("spectrogram", window, nperseg, noverlap, nfft, moved.shape[-1], onesided, shared=8)
-    rates, times, found = over_time(moved, fs, cut, detrend, scaling, mode == "psd")
+    cut = plan_pieces("spectrogram", window, nperseg, noverlap, nfft, moved.shape[-1], onesided, shared=8)
+    rates, times, found = spectra_over_time(moved, fs, cut, detrend, scaling, mode == "psd")
     if mode == "magnitude":
         found = np.abs(found)
     elif mode in ("angle", "phase"):
@@ -148,16 +148,16 @@ def stft(
             [0.5],
             [0. ]])
     """
-    require("stft", "scaling", scaling, ("spectrum", "psd"))
-    require("stft", "boundary", boundary, BOUNDARIES)
+    require_choice("stft", "scaling", scaling, ("spectrum", "psd"))
+    require_choice("stft", "boundary", boundary, BOUNDARIES)
     require_rate("stft", fs)
     require_trend("stft", detrend)
-    signal = signal_of(x)
+    signal = as_signal(x)
     moved = np.moveaxis(signal, normalize_axis_index(axis, signal.ndim), -1)
     onesided = return_onesided and signal.dtype.kind != "c"
-    cut = pieces("stft", window, nperseg, noverlap, nfft, moved.shape[-1], onesided)
+    cut = plan_pieces("stft", window, nperseg, noverlap, nfft, moved.shape[-1], onesided)
     scale = "density" if scaling == "psd" else scaling
-    rates, times, found = over_time(moved, fs, cut, detrend, scale, False, boundary, padded)
+    rates, times, found = spectra_over_time(moved, fs, cut, detrend, scale, False, boundary, padded)
     return rates, times, np.moveaxis(found, -1, normalize_axis_index(axis, signal.ndim))
 
 
@@ -199,7 +199,7 @@ def istft(
     >>> istft(stft(x, nperseg=4)[2])[1].round(12)
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
-    require("istft", "scaling", scaling, ("spectrum", "psd"))
+    require_choice("istft", "scaling", scaling, ("spectrum", "psd"))
     require_rate("istft", fs)
     spectra: Any = as_tensor(Zxx)
     if spectra.ndim < 2 or (time_axis - freq_axis) % spectra.ndim == 0:
@@ -211,14 +211,14 @@ def istft(
     length = usual if nperseg is None else int(nperseg)
     if nfft is None:
         nfft = length if input_onesided and length == usual + 1 else usual
-    cut = pieces("istft", window, length, noverlap, nfft, length, input_onesided)
+    cut = plan_pieces("istft", window, length, noverlap, nfft, length, input_onesided)
     found = (np.fft.irfft if input_onesided else np.fft.ifft)(spectra, cut.nfft)[..., :length]
     weights = cut.window.astype(found.dtype)
     found = found * (np.sum(weights) if scaling == "spectrum" else np.sqrt(fs * np.sum(weights**2)))
     places = np.arange(count)[:, np.newaxis] * cut.hop + np.arange(length)
     size = length + (count - 1) * cut.hop
     both = [
-        overlapped(np.broadcast_to(x, (*x.shape[:-2], count, length)), places, size)
+        overlap_add(np.broadcast_to(x, (*x.shape[:-2], count, length)), places, size)
         for x in (found * weights, (weights**2)[np.newaxis])
     ]
     if boundary:
@@ -230,7 +230,7 @@ def istft(
     return as_tensor(times), np.moveaxis(signal, -1, at)
 
 
-def overlapped(pieces: Any, places: Any, size: int) -> Any:
+def overlap_add(pieces: Any, places: Any, size: int) -> Any:
     """Return the sum of pieces at their places along the last axis."""
     found = np.zeros_like(pieces, shape=(*pieces.shape[:-2], size))
     at: Any = (..., places)

@@ -20,21 +20,21 @@ def root(square: Any) -> Any:
     return np.where(nothing, 0.0, np.sqrt(np.where(nothing, 1.0, square)))
 
 
-def weighted(x: Any, w: Any) -> Any:
+def weigh_terms(x: Any, w: Any) -> Any:
     """Return terms times their weights, if there are some."""
     return x if w is None else x * w
 
 
 def euclidean(u: Any, v: Any, w: Any = None) -> Any:
-    return np.linalg.norm(weighted(u - v, None if w is None else np.sqrt(w)), axis=-1)
+    return np.linalg.norm(weigh_terms(u - v, None if w is None else np.sqrt(w)), axis=-1)
 
 
 def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
-    return np.sum(weighted((u - v) ** 2, w), axis=-1)
+    return np.sum(weigh_terms((u - v) ** 2, w), axis=-1)
 
 
 def cityblock(u: Any, v: Any, w: Any = None) -> Any:
-    return np.sum(weighted(np.abs(u - v), w), axis=-1)
+    return np.sum(weigh_terms(np.abs(u - v), w), axis=-1)
 
 
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
@@ -51,8 +51,8 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 
 def cosine(u: Any, v: Any, w: Any = None) -> Any:
     """Return 1 less the cosine of the angle."""
-    size = np.sqrt(np.sum(weighted(u * u, w), axis=-1) * np.sum(weighted(v * v, w), axis=-1))
-    return 1.0 - np.sum(weighted(u * v, w), axis=-1) / size
+    size = np.sqrt(np.sum(weigh_terms(u * u, w), axis=-1) * np.sum(weigh_terms(v * v, w), axis=-1))
+    return 1.0 - np.sum(weigh_terms(u * v, w), axis=-1) / size
 
 
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
@@ -70,16 +70,16 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
     total = np.abs(u) + np.abs(v)
-    return np.sum(weighted(np.where(total > 0, np.abs(u - v) / np.where(total > 0, total, 1.0), 0.0), w), axis=-1)
+    return np.sum(weigh_terms(np.where(total > 0, np.abs(u - v) / np.where(total > 0, total, 1.0), 0.0), w), axis=-1)
 
 
 def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
-    return cityblock(u, v, w) / np.sum(weighted(np.abs(u + v), w), axis=-1)
+    return cityblock(u, v, w) / np.sum(weigh_terms(np.abs(u + v), w), axis=-1)
 
 
 def hamming(u: Any, v: Any, w: Any = None) -> Any:
     """Return the share of coordinates that differ; its derivative is 0."""
-    share = weighted((u != v) * 1.0, w)
+    share = weigh_terms((u != v) * 1.0, w)
     return np.mean(share, axis=-1) if w is None else np.sum(share, axis=-1) / np.sum(w)
 
 

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> Metric:
+def metric_distance(name: str, metric: Any, points: Any, options: dict[str, Any]) -> Metric:
     """Return the distance between arrays of points by the name and options of a metric.
 
     `points` are all of them, whose variances and covariance are those of "seuclidean" and "mahalanobis".
@@ -59,18 +59,18 @@ def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> M
     if metric not in METRICS:
         known = ", ".join(METRICS)
         raise UsageError(name, f"metric {metric!r}", f"one of {known} is needed", "Or pass a function")
-    checked = options_of(name, options, points.shape[-1])
+    checked = metric_options(name, options, points.shape[-1])
     return lambda x, y: METRICS[metric](x, y, **checked)
 
 
-def options_of(name: str, options: dict[str, Any], count: int) -> dict[str, Any]:
+def metric_options(name: str, options: dict[str, Any], count: int) -> dict[str, Any]:
     """Return the options of a metric of points with so many coordinates, those with a number for each as arrays."""
     shapes = {"w": (count,), "V": (count,), "VI": (count, count)}
     found = dict(options)
     for key in shapes.keys() & options.keys():
         if options[key] is None:
             continue
-        x = found[key] = floats(name, options[key], key)
+        x = found[key] = as_floats(name, options[key], key)
         if x.shape != shapes[key]:
             given = f"{key} of shape {x.shape} for points with {count} coordinates"
             raise ShapeError(name, given, f"shape {shapes[key]} is needed", "Reshape it")
@@ -80,9 +80,9 @@ def options_of(name: str, options: dict[str, Any], count: int) -> dict[str, Any]
     return found
 
 
-def points_of(name: str, value: Any) -> Any:
+def as_points(name: str, value: Any) -> Any:
     """Return points as rows of floats."""
-    x = floats(name, value)
+    x = as_floats(name, value)
     if x.ndim != 2:
         raise ShapeError(name, f"points of shape {x.shape}", "rows, one a point, are needed", "Reshape them")
     return x.astype(float)
@@ -108,10 +108,10 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
     >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]])
     tensor([[5., 1.]])
     """
-    x, y = points_of("cdist", XA), points_of("cdist", XB)
+    x, y = as_points("cdist", XA), as_points("cdist", XB)
     require_equal(x, y)
     refuse_out("cdist", out)
-    distance = metric_of("cdist", metric, np.concatenate([x, y]), kwargs)
+    distance = metric_distance("cdist", metric, np.concatenate([x, y]), kwargs)
     return distance(x[:, None], y[None])
 
 
@@ -144,10 +144,10 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     >>> pdist([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
     tensor([5.        , 1.        , 4.24264069])
     """
-    x = points_of("pdist", X)
+    x = as_points("pdist", X)
     refuse_out("pdist", out)
     first, second = np.triu_indices(x.shape[0], 1)
-    return metric_of("pdist", metric, x, kwargs)(x[first], x[second])
+    return metric_distance("pdist", metric, x, kwargs)(x[first], x[second])
 
 
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: N803 - SciPy's name
@@ -200,28 +200,28 @@ def require_distances(x: Any) -> None:
 # Of two points
 
 
-def floats(name: str, value: Any, what: str = "points") -> Any:
+def as_floats(name: str, value: Any, what: str = "points") -> Any:
     """Return an array of floats."""
     x: Any = as_tensor(value)
     require_real(name, what, x.dtype)
     return x if x.dtype.kind == "f" else x.astype(float)
 
 
-def of_two_points(name: str, summary: str, example: str, value: str) -> Callable[..., Any]:
+def make_two_point_function(name: str, summary: str, example: str, value: str) -> Callable[..., Any]:
     """Return the function of a metric for two points, with its parameters."""
     metric = METRICS[name]
     names = tuple(inspect.signature(metric).parameters)[2:]
 
     @functools.wraps(metric)
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        x, y = floats(name, u), floats(name, v)
+        x, y = as_floats(name, u), as_floats(name, v)
         if x.ndim != 1 or x.shape != y.shape:
             given = f"points of shapes {x.shape} and {y.shape}"
             raise ShapeError(name, given, "rows of as many coordinates are needed", "Use cdist for several")
         by_place = dict(zip(names, args, strict=False))
         if len(args) > len(names) or not by_place.keys().isdisjoint(kwargs):
             metric(x, y, *args, **kwargs)  # which Python refuses
-        return as_tensor(metric(x, y, **options_of(name, by_place | kwargs, x.shape[0])))
+        return as_tensor(metric(x, y, **metric_options(name, by_place | kwargs, x.shape[0])))
 
     distance.__module__ = __name__
     distance.__doc__ = f"""Return {summary} of two points; see `scipy.spatial.distance.{name}`.
@@ -233,25 +233,25 @@ def of_two_points(name: str, summary: str, example: str, value: str) -> Callable
 
 
 PAIR = "[1.0, 2.0], [3.0, 2.0]"
-braycurtis = of_two_points("braycurtis", "the sum of differences over that of sums", PAIR, "0.25")
-canberra = of_two_points("canberra", "the sum of differences, each over the sum of sizes", PAIR, "0.5")
-chebyshev = of_two_points("chebyshev", "the largest difference", PAIR, "2.0")
-cityblock = of_two_points("cityblock", "the sum of differences", PAIR, "2.0")
-correlation = of_two_points("correlation", "1 less the correlation", PAIR, "2.0")
-cosine = of_two_points("cosine", "1 less the cosine of the angle", PAIR, "0.131757")
-euclidean = of_two_points("euclidean", "the length of the difference", PAIR, "2.0")
-hamming = of_two_points("hamming", "the share of coordinates that differ", PAIR, "0.5")
-mahalanobis = of_two_points(
+braycurtis = make_two_point_function("braycurtis", "the sum of differences over that of sums", PAIR, "0.25")
+canberra = make_two_point_function("canberra", "the sum of differences, each over the sum of sizes", PAIR, "0.5")
+chebyshev = make_two_point_function("chebyshev", "the largest difference", PAIR, "2.0")
+cityblock = make_two_point_function("cityblock", "the sum of differences", PAIR, "2.0")
+correlation = make_two_point_function("correlation", "1 less the correlation", PAIR, "2.0")
+cosine = make_two_point_function("cosine", "1 less the cosine of the angle", PAIR, "0.131757")
+euclidean = make_two_point_function("euclidean", "the length of the difference", PAIR, "2.0")
+hamming = make_two_point_function("hamming", "the share of coordinates that differ", PAIR, "0.5")
+mahalanobis = make_two_point_function(
     "mahalanobis",
     "the length of the difference by the inverse of a covariance",
     f"{PAIR}, [[4.0, 0.0], [0.0, 1.0]]",
     "4.0",
 )
-minkowski = of_two_points("minkowski", "the norm of an order of the difference", f"{PAIR}, 3", "2.0")
-seuclidean = of_two_points(
+minkowski = make_two_point_function("minkowski", "the norm of an order of the difference", f"{PAIR}, 3", "2.0")
+seuclidean = make_two_point_function(
     "seuclidean", "the length of the difference over standard deviations", f"{PAIR}, [4.0, 1.0]", "1.0"
 )
-sqeuclidean = of_two_points("sqeuclidean", "the square of the length of the difference", PAIR, "4.0")
+sqeuclidean = make_two_point_function("sqeuclidean", "the square of the length of the difference", PAIR, "4.0")
 
 
 def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
@@ -267,7 +267,7 @@ def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: 
     >>> round(float(jensenshannon([1.0, 0.0], [0.0, 1.0], 2)), 6)
     1.0
     """
-    x, y = floats("jensenshannon", p), floats("jensenshannon", q)
+    x, y = as_floats("jensenshannon", p), as_floats("jensenshannon", q)
     require_flag("jensenshannon", keepdims=keepdims)
     x, y = x / np.sum(x, axis=axis, keepdims=True), y / np.sum(y, axis=axis, keepdims=True)
     middle = (x + y) / 2.0
