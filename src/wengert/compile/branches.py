@@ -36,7 +36,7 @@ def taken(nodes: Nodes, index: Value, count: int) -> list[Scalar]:
     which = Scalar(nodes, index, ())
     if which.dtype == BOOL:
         return [~which, which]
-    return [which.equals(i) for i in range(count)]
+    return [which == i for i in range(count)]
 
 
 def selected(flags: Sequence[Scalar], columns: Sequence[Sequence[Value]], shapes: Sequence[Shape]) -> Sequence[Value]:

@@ -11,30 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.complex_functions import EXPRESSIONS
 from wengert.compile.contractions import contraction
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
+from wengert.compile.pointwise import parameters_of
 from wengert.compile.scalars import Scalar, convert
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Form, Place, View, form_of
+from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import PARTS, Aval
 from wengert.kernel.checking import DTYPES
 
 __all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]
 
 DType = np.dtype[Any]
-
-BY_PARTS = frozenset(
-    {
-        *("where", "copy", "number", "stop_gradient", "overwritten", "sum", "mean", "getitem", "assign", "trace"),
-        *("stand_in", "difference", "triangle", "cumsum", "add", "subtract", "negative", "positive"),
-    }
-)
-"""Primitives that do to each part what they do to real numbers."""
 
 
 def is_complex(aval: Aval) -> bool:
@@ -85,30 +78,29 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
     if not any(isinstance(x, Pair) for x in operands) and not is_complex(call.out):
         return rule(half_of(call, operands, 0))
     halves = [half_of(call, operands, k) for k in (0, 1)]
-    name, form = call.primitive.name, form_of(call.primitive)
+    name, form, parts = call.primitive.name, form_of(call.primitive), call.primitive.parts
     if name in ("real", "imag"):
         return halves[name == "imag"].args[0]
     if name == "astype":
         return converted(call, operands, halves)
     if isinstance(form, Contraction):
         return product(call, halves)
-    if name in BY_PARTS and not is_complex(call.out):
+    if parts == "each" and not is_complex(call.out):
         return Refused("imaginary parts that are lost, of which NumPy warns")
-    if name in BY_PARTS or is_arrangement(form):
+    if parts == "each" or is_arrangement(form):
         found = [rule(half) for half in halves]
         refused = next((part for part in found if isinstance(part, Refused)), None)
         if refused is not None:
             return refused
         pair = Pair(*[part for part in found if isinstance(part, Access)])
         return divided_by_real(call, pair) if name == "mean" else pair
-    expression = EXPRESSIONS.get(name)
-    if expression is None or unknown_parameters(call.params, ("masked",)):
+    if not callable(parts) or unknown_parameters(call.params, parameters_of(parts)):
         return Refused(f"values of dtype {(*call.avals, call.out)[0].dtype}, of which no opcode knows")
     dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
     if dtype not in DTYPES:
         return Refused(f"values of dtype {dtype}")
     points = [(halves[0].scalar(i, dtype), halves[1].scalar(i, dtype)) for i in range(len(operands))]
-    result = expression(*points)
+    result = parts(*points, **call.params)
     if result is None:
         return Refused("operands that no opcode takes")
     return result.access if isinstance(result, Scalar) else Pair(*[part.access for part in result])
@@ -153,8 +145,12 @@ def truth(call: Call, condition: Pair) -> Access:
 
 def is_index(call: Call, i: int) -> bool:
     """Tell whether an operand is a condition, or places."""
-    first = {"where": 0, "getitem": 1, "assign": 2, "sum": 1, "mean": 1}.get(call.primitive.name, len(call.avals))
-    return i == 0 if first == 0 else i >= first
+    primitive = call.primitive
+    if primitive.parts != "each":
+        return False
+    if isinstance(primitive, Linear):  # of variadic ones all operands are linear
+        return i >= len(primitive.transposes)
+    return not isinstance(primitive.loop, np.ufunc) and i in primitive.loop
 
 
 def converted(call: Call, operands: Sequence[Value], halves: Sequence[Call]) -> Value | Refused:

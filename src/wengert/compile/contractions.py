@@ -116,7 +116,7 @@ def on_diagonals(nodes: Nodes, x: Access, kept: Sequence[int], labels: Labels) -
         own = labels.result.index(n)
         if own != d and shape[d] > 1:
             difference = nodes.index(Index(0, ((own, 1), (d, -1))), shape[d])
-            found = select(Scalar(nodes, difference, shape).equals(0), found, 0)
+            found = select(Scalar(nodes, difference, shape) == 0, found, 0)
     return found.access
 
 

@@ -29,9 +29,6 @@ PASSING = 0.5e-3
 """Microseconds an element takes that is read from or written to memory."""
 CYCLE = 0.2e-3
 """Microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively."""
-COSTLY = {"pow": 90, "float_power": 90, "logistic": 40, "logistic_derivative": 40, "logaddexp": 70, "logaddexp2": 70}
-COSTLY |= dict.fromkeys(("remainder", "fmod", "floor_divide"), 40)
-"""Cycles of pointwise primitives that are several opcodes; what is not here takes about one."""
 AT_ONCE = 8
 """Evaluations up to which a graph is compiled at its first call if they take as long as compiling it."""
 
@@ -78,7 +75,7 @@ def time_of(equation: Equation) -> float:
     if isinstance(form_of(primitive), Contraction) and len(sizes) == 3:
         return PASSING * math.sqrt(math.prod(sizes))  # a product of m k and k n elements has m k n terms
     opcode = OPCODES.get(primitive.name)
-    cycles = COSTLY.get(primitive.name, 1) if opcode is None else opcode.cost
+    cycles = primitive.cost if opcode is None else opcode.cost
     return max(sizes) * (PASSING + CYCLE * cycles)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from wengert.compile.index_maps import Index, broadcast_map, strides_for
 from wengert.compile.nodes import BOOL
 from wengert.compile.operands import Call, Found, Refused
@@ -30,7 +32,7 @@ def place_of_extremum(call: Call) -> Found:
     place = Scalar(call.nodes, call.nodes.index(at, length), shape)
     first = reduced(call.nodes, "minimum", select(holders(call, axes), place, length).access, shape, axes)
     found = Scalar(call.nodes, first, [n for k, n in enumerate(shape) if k not in axes])
-    found = select(found.equals(length), 0, found)  # where none of some truths holds, they are all the extremum
+    found = select(found == length, 0, found)  # where none of some truths holds, they are all the extremum
     return with_axes_restored(found.access, call.out.shape, axes) if call.params.get("keepdims") else found.access
 
 
@@ -43,5 +45,5 @@ def holders(call: Call, axes: tuple[int, ...]) -> Scalar:
     best = reduced(call.nodes, "maximum" if largest else "minimum", x.access, shape, axes)
     kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
     best = with_axes_restored(best, kept, axes).through(broadcast_map(kept, len(shape)))
-    found = x.equals(Scalar(call.nodes, best, shape))
-    return found | x.differs(x) if x.dtype.kind == "f" else found
+    found = x == Scalar(call.nodes, best, shape)
+    return found | np.isnan(x) if x.dtype.kind == "f" else found

@@ -26,7 +26,7 @@ from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.pointwise import PARAMETERS, pointwise
+from wengert.compile.pointwise import parameters_of, pointwise
 from wengert.compile.python_integers import COUNTING, is_whole_number, too_large, too_long_to_compare
 from wengert.compile.reductions import (
     count_nonzero,
@@ -300,8 +300,6 @@ NAMED: dict[str, Rule] = {
     "log_softmax_transposed": log_softmax_transposed,
     "getitem": part,
     "imag": imaginary,
-    "real": pointwise,
-    "read_only": pointwise,
     "triangle": triangle,
     "trace": trace,
     "difference": difference,
@@ -359,7 +357,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "var": (*ALONG, "ddof", "dtype"),
     "vecdot": ("axis",),
 }
-"""The parameters that the rules of single primitives know; those of `pointwise` are in PARAMETERS."""
+"""The parameters that the rules of single primitives know; `scalar` says its own."""
 
 KNOWN_BY_FORMS: tuple[tuple[type[Form], tuple[str, ...]], ...] = (
     (Pointwise, ()),
@@ -374,9 +372,13 @@ def known_parameters(primitive: Primitive) -> Container[str] | None:
     """Return the parameters that the rule of a primitive knows; None where the rule refuses all there is."""
     if not primitive.registered:
         return None
-    names = KNOWN.get(primitive.name) or PARAMETERS.get(primitive.name)
+    names = KNOWN.get(primitive.name)
     if names is not None:
         return names
+    if callable(primitive.scalar):
+        return parameters_of(primitive.scalar)
+    if primitive.scalar == "copy" and not isinstance(primitive.evaluate, np.ufunc):
+        return parameters_of(primitive.evaluate)
     form = form_of(primitive)
     if isinstance(form, View):
         return taken_by(primitive.evaluate)
@@ -394,7 +396,7 @@ def rule_of(primitive: Primitive) -> Rule:
     if not primitive.registered:
         return refusing("a function with rules of its own")
     named = NAMED.get(primitive.name)
-    if named is not None:
-        return named
+    if named is not None or primitive.scalar is not None:
+        return named or pointwise
     form = form_of(primitive)
     return next(rule for kind, rule in OF_FORMS if isinstance(form, kind))

@@ -11,8 +11,7 @@ import numpy as np
 from wengert.compile.index_maps import Index, broadcast_map, identity_map
 from wengert.compile.nodes import BOOL, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.compile.pointwise import BOOLEAN
-from wengert.compile.scalars import Scalar, convert, operate, select
+from wengert.compile.scalars import OF_BOOLS, Scalar, convert, operate, select
 from wengert.compile.view_index_maps import reshaped, viewed
 from wengert.core.forms.form import Reduction, form_of
 from wengert.primitives.shares import LARGEST_LOGARITHM, LARGEST_SHARE
@@ -136,7 +135,7 @@ def extremum_of_numbers(call: Call, combine: str, x: Access) -> Found:
     if len(call.args) > 1:
         return Refused("reductions that leave NaN out, of elements that a mask tells")
     values = Scalar(call.nodes, x, call.shapes[0])
-    missing = values.differs(values)
+    missing = np.isnan(values)
     numbers = select(missing, -math.inf if combine == "maximum" else math.inf, values)
     found, none = (reduced_call(call, name, y.access) for name, y in ((combine, numbers), ("and", missing)))
     assert isinstance(found, Access)
@@ -159,7 +158,7 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
     """
     shape, axis = call.shapes[0], call.params["axis"]
     if x.node.dtype.kind == "b" and combine not in ("and", "or"):
-        combine = BOOLEAN[combine]
+        combine = OF_BOOLS[combine]
     places = {name: i for i, name in enumerate(extras, 1) if i < len(call.args)}
     if "initial" in places and not call.has_room(places["initial"], x.node.dtype):
         return Refused("a number for which whole ones may have no room")
@@ -263,8 +262,8 @@ def mended_product(call: Call, found: Scalar, v: Scalar, large: Scalar) -> Found
     """Return products whose rows sum to 0: one where a share is large from the others, and 0 for NaN of zeros."""
     others = sum_along(call, select(large, 0, found))
     found = select(large, -others, found)
-    moving = sum_along(call, convert(v.differs(0), found.dtype))
-    return select(found.differs(found) & moving.equals(0), 0, found).access
+    moving = sum_along(call, convert(v != 0, found.dtype))
+    return select(np.isnan(found) & (moving == 0), 0, found).access
 
 
 def softmax_product(call: Call) -> Found:

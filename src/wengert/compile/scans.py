@@ -10,9 +10,8 @@ from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import BOOL, LONG, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.compile.pointwise import BOOLEAN
 from wengert.compile.reductions import COMBINING
-from wengert.compile.scalars import Scalar, convert, select
+from wengert.compile.scalars import OF_BOOLS, Scalar, convert, select
 from wengert.core.forms.form import Scan, form_of
 
 __all__ = ["extremum_partials", "recurrence", "scan"]
@@ -62,7 +61,7 @@ def scan(call: Call) -> Found:
     combine = COMBINING[ufunc]
     x = call.converted(0, BOOL if logical else dtype)
     if dtype.kind == "b":
-        combine = BOOLEAN.get(combine, combine)
+        combine = OF_BOOLS.get(combine, combine)
     if x.node.dtype != dtype:
         return Refused("steps of another dtype")
     found = scanned(call.nodes, combine, shape, axis, turned(x, shape, axis, reverse))
@@ -105,7 +104,7 @@ def extremum_partials(call: Call) -> Found:
         return Scalar(nodes, scanned(nodes, combine, shape, axis, value.access), shape)
 
     def equal(one: Scalar, other: Scalar) -> Scalar:
-        return one.equals(other) | one.differs(one) & other.differs(other)
+        return (one == other) | (one != one) & (other != other)
 
     y, x = (Scalar(nodes, call.args[i].through(identity_map(shape)), shape) for i in (0, 1))
     hit = equal(x, y)

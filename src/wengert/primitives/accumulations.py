@@ -53,7 +53,7 @@ def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: A
     return at_once(cumsum, ct, axis=axis, reverse=not reverse)
 
 
-cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, form=Scan(np.add))
+cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, form=Scan(np.add), parts="each")
 
 
 def steps_between(x: Any, *, axis: int) -> Any:
@@ -76,7 +76,12 @@ def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
 
 
 difference = linear(
-    "difference", steps_between, transpose=transpose_difference, fresh=True, form=Routine("(n)->(m)", "axis")
+    "difference",
+    steps_between,
+    transpose=transpose_difference,
+    fresh=True,
+    form=Routine("(n)->(m)", "axis"),
+    parts="each",
 )
 
 

@@ -15,9 +15,9 @@ def own_copy(x: Any) -> Any:
     return x.copy(order="K") if isinstance(x, np.ndarray) else x
 
 
-barrier = constant("stop_gradient", own_copy, form=Pointwise())
+barrier = constant("stop_gradient", own_copy, form=Pointwise(), scalar="copy", parts="each")
 
-stand_in = constant("stand_in", own_copy, form=Pointwise())
+stand_in = constant("stand_in", own_copy, form=Pointwise(), scalar="copy", parts="each")
 """What stands where nobody reads results, such as in lanes that take another branch; for linearity it is as zeros."""
 
 
@@ -27,5 +27,7 @@ def replaced(old: Any, new: Any) -> Any:
     return own_copy(np.broadcast_to(new, np.broadcast_shapes(np.shape(old), np.shape(new))) if lanes else new)
 
 
-overwritten = elementwise("overwritten", replaced, d=(lambda t, _out, _old, _new: t, None))
+overwritten = elementwise(
+    "overwritten", replaced, d=(lambda t, _out, _old, _new: t, None), scalar=lambda _old, new: new, parts="each"
+)
 """The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch."""

@@ -30,5 +30,6 @@ def in_lanes(
     return apply(primitive, operands[0], **params)
 
 
-raised = constant("raised", require_none, form=Region(lambda inputs, _params: [aval_of(inputs[0])]), batch=in_lanes)
-raised.must_run = True
+raised = constant(
+    "raised", require_none, form=Region(lambda inputs, _params: [aval_of(inputs[0])]), batch=in_lanes, must_run=True
+)

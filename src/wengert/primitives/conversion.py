@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.values.aval import Aval
 from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError, describe
+from wengert.primitives import scalars
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -55,8 +57,12 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
     return ct * np.asarray(-1j, dtype=aval.dtype) if aval.dtype.kind == "c" else np.zeros(aval.shape, aval.dtype)
 
 
-astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), form=Pointwise())
-copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, form=Pointwise())
+astype = linear(
+    "astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), form=Pointwise(), scalar="copy"
+)
+copy = linear(
+    "copy", duplicate, transpose=lambda ct, _aval, order="K": ct, form=Pointwise(), scalar="copy", parts="each"
+)
 laid_as = linear(
     "laid_as",
     duplicate_as,
@@ -69,22 +75,34 @@ number = linear(
     transpose=lambda ct, aval: match_dtype(ct, aval.dtype),
     form=Pointwise(),
     batch=lambda _primitive, _size, operands, *_: operands[0],  # numbers that differ between lanes are an array
+    scalar="copy",
+    parts="each",
+    gives_number=True,
 )
-number.gives_number = True
-real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, form=View())
-imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, form=View())
-imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
+real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, form=View(), scalar="copy")
+# z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
+imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, form=View(), negates=True)
 
 
 # Rounding and replacing
 
-whole = constant("whole", to_whole, form=Pointwise())
-fitted = constant("fitted", to_room, form=Pointwise(), firm=False)
-whole.must_run = fitted.must_run = True  # what has no room is refused whether or not it is used
-round_ = constant("round", np.round, form=Pointwise())
+
+def rounded_at(x: Any, *, decimals: int) -> Any:
+    """Return a value rounded to no decimals; whole numbers have none."""
+    if x.dtype.kind in "biu":
+        return x if decimals >= 0 else None
+    return np.rint(x) if decimals == 0 else None
 
 
-nan_to_num = constant("nan_to_num", np.nan_to_num, form=Pointwise())  # of elements that are replaced
+# what has no room is refused whether or not it is used
+whole = constant("whole", to_whole, form=Pointwise(), scalar="copy", must_run=True)
+fitted = constant("fitted", to_room, form=Pointwise(), firm=False, must_run=True)
+round_ = constant("round", np.round, form=Pointwise(), scalar=rounded_at)
+
+
+nan_to_num = constant(
+    "nan_to_num", np.nan_to_num, form=Pointwise(), scalar=scalars.replaced
+)  # of elements that are replaced
 unwrap = opaque(
     "unwrap",
     np.unwrap,
@@ -92,19 +110,39 @@ unwrap = opaque(
     jvp=lambda tangents, _out, _p, **_options: tangents[0],
     form=Routine("(n)->(n)", "axis"),
 )
-angle_of_real = constant("angle", np.angle, form=Pointwise())
+angle_of_real = constant(
+    "angle", np.angle, form=Pointwise(), scalar=lambda x, *, deg: np.arctan2(0, x) * (180 / math.pi if deg else 1.0)
+)
 
 
 # Predicates
 
 
-isclose = constant("isclose", np.isclose, form=Pointwise())
+isclose = constant("isclose", np.isclose, form=Pointwise(), scalar=scalars.is_close, loop=range(4))
 array_equal = constant("array_equal", np.array_equal)
 array_equiv = constant("array_equiv", np.array_equiv)
-isreal = constant("isreal", np.isreal, form=Pointwise())
-iscomplex = constant("iscomplex", np.iscomplex, form=Pointwise())
-isposinf = constant("isposinf", np.isposinf, form=Pointwise())
-isneginf = constant("isneginf", np.isneginf, form=Pointwise())
+isreal = constant(
+    "isreal",
+    np.isreal,
+    form=Pointwise(),
+    scalar=lambda x: np.full_like(x, True, bool),
+    parts=lambda x: x[1] == 0,
+    loop=range(1),
+)
+iscomplex = constant(
+    "iscomplex",
+    np.iscomplex,
+    form=Pointwise(),
+    scalar=lambda x: np.full_like(x, False, bool),
+    parts=lambda x: x[1] != 0,
+    loop=range(1),
+)
+isposinf = constant(
+    "isposinf", np.isposinf, form=Pointwise(), scalar=scalars.of_floats(lambda x: x == math.inf), loop=range(1)
+)
+isneginf = constant(
+    "isneginf", np.isneginf, form=Pointwise(), scalar=scalars.of_floats(lambda x: x == -math.inf), loop=range(1)
+)
 
 
 # Creation from Tensors

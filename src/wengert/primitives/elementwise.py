@@ -21,8 +21,10 @@ from wengert.core.values.aval import strong
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.tensor import seen, unwrapped
 from wengert.native.elementwise import shared
+from wengert.primitives import complex_parts, scalars
 from wengert.primitives.complements import one_less
 
+BOOL = np.dtype(bool)
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
 LITERAL = (int, float)
@@ -41,14 +43,15 @@ def negated(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     return -t
 
 
-add = elementwise("add", np.add, d=(passed, passed), passes=True)
-subtract = elementwise("subtract", np.subtract, d=(passed, negated), passes=True)
+add = elementwise("add", np.add, d=(passed, passed), passes=True, parts="each")
+subtract = elementwise("subtract", np.subtract, d=(passed, negated), passes=True, parts="each")
 multiply = elementwise(
     "multiply",
     np.multiply,
     d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x),
     overwrite=np.multiply,
     scales=(0, 1),
+    parts=complex_parts.multiplied,
 )
 divide = elementwise(
     "divide",
@@ -56,11 +59,26 @@ divide = elementwise(
     d=(lambda t, _out, _x, y: t / y, lambda t, out, _x, y: -(t * out) / y),
     singular=True,
     scales=(0,),
+    parts=complex_parts.divided,
 )
-negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True, scales=(0,))
-positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t, passes=True)
-reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, x: -(t * out) / x, singular=True)
-square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x), raises=True)
+negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True, scales=(0,), parts="each")
+positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t, passes=True, scalar="copy", parts="each")
+reciprocal = elementwise(
+    "reciprocal",
+    np.reciprocal,
+    d=lambda t, out, x: -(t * out) / x,
+    singular=True,
+    scalar=lambda x: 1 / x,
+    parts=complex_parts.reciprocal,
+)
+square = elementwise(
+    "square",
+    np.square,
+    d=lambda t, _out, x: t * (2 * x),
+    raises=True,
+    scalar=lambda x: x * x,
+    parts=lambda x: complex_parts.multiplied(x, x),
+)
 
 
 def falling(y: Any, count: int, order: int) -> list[Any]:
@@ -120,6 +138,7 @@ power_derivative: Elementwise = elementwise(
         None,
     ),
     singular=True,
+    scalar=scalars.power_derivative,
 )
 
 
@@ -155,7 +174,8 @@ POWER: Any = {
     "raises": True,
     "steep": True,
 }
-power = elementwise("power", np.power, **POWER)
+RAISED: Any = {"scalar": scalars.raised, "parts": complex_parts.power}
+power = elementwise("power", np.power, **POWER, **RAISED)
 power_large = shared(np.power)
 
 
@@ -167,10 +187,12 @@ def raised_large(x: Any, y: Any) -> Any:
 # Python's operators where NumPy evaluates them to other bits than its ufunc: x**2 is a square, and numbers are raised,
 # and complex numbers multiplied and measured, by scalar arithmetic
 
-raised = elementwise("pow", operator.pow, **POWER)
+raised = elementwise("pow", operator.pow, **POWER, **RAISED, loop=np.power, cost=90)
 raised.evaluate_large = raised_large
-complex_product = elementwise("complex_product", operator.mul, d=multiply.rules)
-float_power = elementwise("float_power", np.float_power, **POWER)
+complex_product = elementwise("complex_product", operator.mul, d=multiply.rules, parts=complex_parts.multiplied)
+float_power = elementwise(
+    "float_power", np.float_power, **POWER, scalar=lambda x, y: scalars.raised(x, y, by_root=False), cost=90
+)
 
 
 def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
@@ -178,19 +200,48 @@ def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
     return -t * np.floor(np.divide(x, y))
 
 
-remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor))
-fmod = elementwise("fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)))
+remainder = elementwise(
+    "remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor), scalar=scalars.remainder, cost=40
+)
+fmod = elementwise(
+    "fmod",
+    np.fmod,
+    d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)),
+    scalar=scalars.c_remainder,
+    cost=40,
+)
 
 
 # Exponentials and logarithms
 
-exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out)
-exp2 = elementwise("exp2", np.exp2, d=lambda t, out, _x: t * out * LN2)
-expm1 = elementwise("expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x))  # out + 1 is 0 from x = -37 on
-log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True)
-log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t * (1 / LN2) / x, singular=True)
-log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t * (1 / LN10) / x, singular=True)
-log1p = elementwise("log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True)
+exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out, parts=complex_parts.exponential)
+exp2 = elementwise(
+    "exp2",
+    np.exp2,
+    d=lambda t, out, _x: t * out * LN2,
+    parts=lambda x: complex_parts.exponential((x[0] * math.log(2), x[1] * math.log(2))),
+)
+expm1 = elementwise(
+    "expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x), parts=complex_parts.exponential_less_one
+)  # out + 1 is 0 from x = -37 on
+log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True, parts=complex_parts.logarithm)
+log2 = elementwise(
+    "log2",
+    np.log2,
+    d=lambda t, _out, x: t * (1 / LN2) / x,
+    singular=True,
+    parts=complex_parts.scaled_logarithm(1 / math.log(2)),
+)
+log10 = elementwise(
+    "log10",
+    np.log10,
+    d=lambda t, _out, x: t * (1 / LN10) / x,
+    singular=True,
+    parts=complex_parts.scaled_logarithm(1 / math.log(10)),
+)
+log1p = elementwise(
+    "log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True, parts=complex_parts.logarithm_from_one
+)
 square_of_sqrt = Elementwise(  # NaN where there is no root
     "square of sqrt", lambda x: np.square(np.sqrt(x)), d=lambda t, out, _x: t + 0 * out, singular=True
 )
@@ -202,6 +253,7 @@ sqrt = elementwise(
     steep=True,
     degree=2,
     square=lambda: square_of_sqrt,
+    parts=complex_parts.root,
 )
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True, steep=True, degree=3)
 
@@ -243,9 +295,13 @@ def logistic_curvature(t: Any, out: Any, _y: Any, x: Any, *, base: int) -> Any:
 
 
 logistic_derivative: Elementwise = elementwise(
-    "logistic_derivative", logistic_derivative_value, d=(None, logistic_curvature)
+    "logistic_derivative",
+    logistic_derivative_value,
+    d=(None, logistic_curvature),
+    scalar=scalars.logistic_derivative,
+    cost=40,
 )
-logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
+logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule, scalar=scalars.logistic, cost=40)
 
 
 def softsign_rule(t: Any, _out: Any, x: Any) -> Any:
@@ -254,7 +310,9 @@ def softsign_rule(t: Any, _out: Any, x: Any) -> Any:
     return t / size / size
 
 
-softsign = elementwise("softsign", lambda x: x / (1 + np.abs(x)), d=softsign_rule)
+softsign = elementwise(
+    "softsign", lambda x: x / (1 + np.abs(x)), d=softsign_rule, scalar=lambda x: x / (1 + np.absolute(x))
+)
 
 
 def portion(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
@@ -271,11 +329,15 @@ logaddexp = elementwise(
     "logaddexp",
     np.logaddexp,
     d=(lambda t, _out, x, y: portion(t, x, y, 1, 1), lambda t, _out, x, y: portion(t, x, y, 1, -1)),
+    scalar=scalars.added_exponents(np.exp, 1),
+    cost=70,
 )
 logaddexp2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
     d=(lambda t, _out, x, y: portion(t, x, y, 2, 1), lambda t, _out, x, y: portion(t, x, y, 2, -1)),
+    scalar=scalars.added_exponents(np.exp2, math.log(2)),
+    cost=70,
 )
 
 
@@ -313,7 +375,7 @@ sinc_derivative: Elementwise = elementwise(
     sinc_derivative_value,
     d=lambda t, _out, x, *, order: t * apply(sinc_derivative, x, order=order + 1),
 )
-sinc = elementwise("sinc", np.sinc, d=lambda t, _out, x: t * apply(sinc_derivative, x, order=1))
+sinc = elementwise("sinc", np.sinc, d=lambda t, _out, x: t * apply(sinc_derivative, x, order=1), scalar=scalars.sinc)
 i0_derivative: Elementwise = elementwise(
     "i0_derivative",
     i0_derivative_value,
@@ -338,9 +400,11 @@ square_of_absolute = Elementwise(
     d=lambda t, _out, x: t * (2 * (np.conjugate(x) if x.dtype.kind == "c" else x)),
 )
 ROOT: Any = {"square": lambda: square_of_absolute}
-absolute = elementwise("absolute", np.absolute, d=absolute_rule, **ROOT)
-complex_size = elementwise("complex_size", operator.abs, d=absolute_rule, **ROOT)
-fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT)
+absolute = elementwise("absolute", np.absolute, d=absolute_rule, **ROOT, parts=lambda x: np.hypot(*x))
+complex_size = elementwise(
+    "complex_size", operator.abs, d=absolute_rule, **ROOT, scalar=np.absolute, parts=lambda x: np.hypot(*x)
+)
+fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT, scalar=np.absolute)
 
 
 def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
@@ -374,6 +438,7 @@ fmax = elementwise(
     ),
     passes=True,
     masks=True,
+    scalar=scalars.larger,
 )
 fmin = elementwise(
     "fmin",
@@ -384,52 +449,56 @@ fmin = elementwise(
     ),
     passes=True,
     masks=True,
+    scalar=scalars.smaller,
 )
 copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))
-heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda t, _out, x, _y: np.where(x == 0, t, 0)))
-ldexp = elementwise("ldexp", np.ldexp, d=(lambda t, _out, _x, y: np.ldexp(t, y), None))
+heaviside = elementwise(
+    "heaviside", np.heaviside, d=(None, lambda t, _out, x, _y: np.where(x == 0, t, 0)), scalar=scalars.heaviside
+)
+ldexp = elementwise(
+    "ldexp",
+    np.ldexp,
+    d=(lambda t, _out, _x, y: np.ldexp(t, y), None),
+    scalar=lambda x, n: np.ldexp(x, n.astype(x.dtype)),
+)
 
 
 # Complex parts
 
-conjugate = elementwise("conjugate", np.conjugate, d=lambda t, _out, _x: np.conjugate(t))
+conjugate = elementwise(
+    "conjugate", np.conjugate, d=lambda t, _out, _x: np.conjugate(t), scalar="copy", parts=lambda x: (x[0], -x[1])
+)
 
 
 # Structural zeros
 
-sign = constant("sign", np.sign)
+sign = constant("sign", np.sign, scalar=scalars.sign, parts=complex_parts.direction)
 floor = constant("floor", np.floor)
 ceil = constant("ceil", np.ceil)
 trunc = constant("trunc", np.trunc)
 rint = constant("rint", np.rint)
-floor_divide = constant("floor_divide", np.floor_divide)
+floor_divide = constant("floor_divide", np.floor_divide, scalar=scalars.floor_quotient)
 spacing = constant("spacing", np.spacing)
 
+equal = constant("equal", np.equal, parts=lambda x, y: (x[0] == y[0]) & (x[1] == y[1]))
+not_equal = constant("not_equal", np.not_equal, parts=lambda x, y: (x[0] != y[0]) | (x[1] != y[1]))
+logical_not = constant("logical_not", np.logical_not, scalar=lambda x: x == 0 if x.dtype.kind != "b" else ~x)
+logical_and = constant("logical_and", np.logical_and, scalar=lambda x, y: x.astype(BOOL) & y.astype(BOOL))
+logical_or = constant("logical_or", np.logical_or, scalar=lambda x, y: x.astype(BOOL) | y.astype(BOOL))
+logical_xor = constant("logical_xor", np.logical_xor, scalar=lambda x, y: x.astype(BOOL) ^ y.astype(BOOL))
+left_shift = constant("left_shift", np.left_shift, scalar=scalars.shifted(np.left_shift))
+right_shift = constant("right_shift", np.right_shift, scalar=scalars.shifted(np.right_shift))
+isnan = constant("isnan", np.isnan, scalar=scalars.of_floats(scalars.is_nan), parts=complex_parts.has_nan)
+isinf = constant("isinf", np.isinf, scalar=scalars.of_floats(scalars.is_infinite), parts=complex_parts.has_infinity)
+isfinite = constant(
+    "isfinite", np.isfinite, scalar=scalars.of_floats(scalars.is_finite, True), parts=complex_parts.is_finite
+)
+signbit = constant("signbit", np.signbit, scalar=lambda x: np.copysign(1, x) < 0)
+
 for _ufunc in (
-    np.equal,
-    np.not_equal,
-    np.less,
-    np.less_equal,
-    np.greater,
-    np.greater_equal,
-    np.logical_and,
-    np.logical_or,
-    np.logical_xor,
-    np.logical_not,
-    np.bitwise_and,
-    np.bitwise_or,
-    np.bitwise_xor,
-    np.bitwise_count,
-    np.invert,
-    np.left_shift,
-    np.right_shift,
-    np.gcd,
-    np.lcm,
-    np.isnan,
-    np.isinf,
-    np.isfinite,
-    np.signbit,
+    *(np.less, np.less_equal, np.greater, np.greater_equal, np.gcd, np.lcm),
+    *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_count, np.invert),
 ):
     constant(_ufunc.__name__, _ufunc)
 
@@ -454,6 +523,6 @@ def direction_vjp(ct: Any, out: Any, z: Any) -> Any:
     return np.where(there, (ct - np.conjugate(out) * (out * ct).real) / np.where(there, size, 1.0), 0.0)
 
 
-direction = opaque("direction", np.sign, vjp=direction_vjp)
-modf = opaque("modf", np.modf, vjp=modf_vjp, outputs=2)
-frexp = opaque("frexp", np.frexp, vjp=frexp_vjp, outputs=2)
+direction = opaque("direction", np.sign, vjp=direction_vjp, parts=complex_parts.direction)
+modf = opaque("modf", np.modf, vjp=modf_vjp, outputs=2, scalar=scalars.in_parts)
+frexp = opaque("frexp", np.frexp, vjp=frexp_vjp, outputs=2, scalar=("frexp_mantissa", "frexp_exponent"))

@@ -93,6 +93,7 @@ getitem = linear(
     fresh=True,
     accumulate=accumulate_part,
     form=Index(),
+    parts="each",
 )
 
 
@@ -200,6 +201,7 @@ assign = linear(
     rewrite=rewrite_part,
     consume=consume_assigned,
     form=Update(),
+    parts="each",
 )
 
 

@@ -107,12 +107,7 @@ def transpose_sum(
     return np.where(mask[0], repeated, 0.0) if mask else repeated
 
 
-sum_ = linear(
-    "sum",
-    evaluate_sum,
-    transpose=transpose_sum,
-    form=Reduction(np.add, ("where",)),
-)
+sum_ = linear("sum", evaluate_sum, transpose=transpose_sum, form=Reduction(np.add, ("where",)), parts="each")
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
@@ -151,12 +146,7 @@ def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, 
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-mean = linear(
-    "mean",
-    evaluate_mean,
-    transpose=transpose_mean,
-    form=Reduction(operands=("where",)),
-)
+mean = linear("mean", evaluate_mean, transpose=transpose_mean, form=Reduction(operands=("where",)), parts="each")
 
 
 # Products

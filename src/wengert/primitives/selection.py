@@ -17,6 +17,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
 from wengert.core.values.tensor import Tensor, seen
+from wengert.primitives import complex_parts, scalars
 from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(
@@ -28,6 +29,9 @@ where = elementwise(
         lambda t, _out, condition, _x, _y: unchosen(condition, t),
     ),
     passes=True,
+    scalar=lambda condition, x, y: np.where(condition.astype(bool), x, y),
+    parts="each",
+    loop=range(1),
 )
 
 
@@ -56,8 +60,17 @@ def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **
     return guard(moved, slope, t if step is None else np.where(t == 0, step, t), **kept)
 
 
-guarded = linear("guarded", evaluate_guarded, transpose=transpose_guarded, form=Pointwise(), fresh=True)
-guarded.jvp = move_guarded
+guarded = linear(
+    "guarded",
+    evaluate_guarded,
+    transpose=transpose_guarded,
+    form=Pointwise(),
+    fresh=True,
+    jvp=move_guarded,
+    scalar=scalars.guarded,
+    parts=complex_parts.guarded,
+    loop=range(1, 3),
+)
 
 
 def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
@@ -87,7 +100,13 @@ def limited(x: Any, low: Any, high: Any) -> Any:
     return x.clip(low, high) if isinstance(x, ARRAYS) else np.clip(x, low, high)
 
 
-clip = elementwise("clip", limited, d=(clip_value, clip_low, clip_high), passes=True)
+clip = elementwise(
+    "clip",
+    limited,
+    d=(clip_value, clip_low, clip_high),
+    passes=True,
+    scalar=lambda x, low, high: np.minimum(np.maximum(x, low), high),
+)
 
 
 # Which elements: structural zeros whose shapes may depend on the values

@@ -133,7 +133,7 @@ def unwritable(x: Any) -> Any:
     return window
 
 
-read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view=True, form=View())
+read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view=True, form=View(), scalar="copy")
 
 
 # Diagonals: taking one and placing one are each other's transposes
@@ -185,6 +185,7 @@ trace = linear(
     transpose=transpose_trace,
     fresh=True,
     form=Routine("(n,m)->()", ("axis1", "axis2")),
+    parts="each",
 )
 
 
@@ -211,6 +212,7 @@ triangle: Linear = linear(
     transpose=lambda ct, _aval, k, upper: at_once(triangle, ct, k=k, upper=upper),
     fresh=True,
     form=Routine("(n,m)->(n,m)"),
+    parts="each",
 )
 
 

@@ -42,7 +42,12 @@ def without_nan(x: Any, *, value: float) -> Any:
     return replaced if replaced.ndim else replaced[()]
 
 
-replace_nan = elementwise("replace_nan", without_nan, d=lambda t, _out, x, *, value: np.where(np.isnan(x), 0.0, t))
+replace_nan = elementwise(
+    "replace_nan",
+    without_nan,
+    d=lambda t, _out, x, *, value: np.where(np.isnan(x), 0.0, t),
+    scalar=lambda x, *, value: np.where(np.isnan(x), value, x),
+)
 
 
 def evaluate_nanmean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,17 +14,20 @@ from wengert.core.primitives.cotangent import has_finite_square
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
+from wengert.primitives import complex_parts
 from wengert.primitives.complements import LEAST, ONE, less_square
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
 FOUR, MINUS_TWO = np.array(4.0), np.array(-2.0)
 
-sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x))
-cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x))
-tan = elementwise("tan", np.tan, d=lambda t, out, _x: t * (1 + out * out))
-sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
-cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
+sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x), parts=complex_parts.sine)
+cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x), parts=complex_parts.cosine)
+tan = elementwise(
+    "tan", np.tan, d=lambda t, out, _x: t * (1 + out * out), parts=complex_parts.turned(complex_parts.tangent)
+)
+sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x), parts=complex_parts.hyperbolic(even=False))
+cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x), parts=complex_parts.hyperbolic(even=True))
 
 
 def tanh_derivative_value(y: Any, x: Any) -> Any:
@@ -65,10 +69,14 @@ def tanh_rule(t: Any, out: Any, x: Any) -> Any:
 
 
 tanh_derivative: Elementwise = elementwise(
-    "tanh_derivative", tanh_derivative_value, d=(None, lambda t, out, y, _x: t * (-2 * y * out))
+    "tanh_derivative",
+    tanh_derivative_value,
+    d=(None, lambda t, out, y, _x: t * (-2 * y * out)),
+    scalar="tanh_derivative",
+    parts=complex_parts.slope_of_tanh,
 )
 tanh_derivative.evaluate_large = tanh_derivative_value  # which shares the work
-tanh = elementwise("tanh", np.tanh, d=tanh_rule)
+tanh = elementwise("tanh", np.tanh, d=tanh_rule, parts=complex_parts.tangent)
 
 
 # Their inverses: derivatives are primitives whose own are products, of which none cancels, overflows or meets 0 times
@@ -88,6 +96,7 @@ faded: Elementwise = elementwise(
     faded_value,
     d=(lambda t, _out, _f, x: t * x, lambda t, _out, f, _x: at_once(faded, f, t)),
     singular=True,
+    scalar=lambda f, x: np.where(f == 0, 0, f * x),
 )
 """The product in rules of what has decayed to 0 at infinity, faster than the other factor grew (ADR 0017)."""
 
@@ -120,6 +129,18 @@ def but(found: Any, there: Any, other: Callable[[], Any]) -> Any:
     return np.where(there, other(), found)[()] if there.any() else found
 
 
+def arctan_derivative_at(x: Any) -> Any:
+    """Return 1 / (1 + x^2), without overflow of the square."""
+    square = x * x
+    return np.where(square == math.inf, (1 / x) / x, 1 / (1 + square))
+
+
+def arcsinh_derivative_at(x: Any) -> Any:
+    """Return (1 + x^2)^(-1/2), without overflow of the square."""
+    square = x * x
+    return np.where(square == math.inf, 1 / np.absolute(x), 1 / np.sqrt(1 + square))
+
+
 def arcsinh_derivative_value(x: Any) -> Any:
     """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
     if x.dtype.kind != "c":
@@ -143,42 +164,91 @@ def arctanh_derivative_value(x: Any) -> Any:
 
 
 arcsin_derivative = elementwise(
-    "arcsin_derivative", arcsin_derivative_value, d=lambda t, out, x: t * (x * out) * out * out, singular=True
+    "arcsin_derivative",
+    arcsin_derivative_value,
+    d=lambda t, out, x: t * (x * out) * out * out,
+    singular=True,
+    scalar=lambda x: 1 / np.sqrt((1 - x) * (1 + x)),
+    parts=complex_parts.sine_slope,
 )
 arctan_derivative = elementwise(
     "arctan_derivative",
     arctan_derivative_value,
     d=lambda t, out, x: t * (-2 * at_once(faded, out, x)) * out,
     singular=True,
+    scalar=arctan_derivative_at,
+    parts=complex_parts.tangent_slope,
 )
 arcsinh_derivative = elementwise(
     "arcsinh_derivative",
     arcsinh_derivative_value,
     d=lambda t, out, x: -(t * at_once(faded, out, x) * out * out),
     singular=True,
+    scalar=arcsinh_derivative_at,
+    parts=lambda x: complex_parts.sine_slope((-x[1], x[0])),
 )
 arccosh_derivative = elementwise(
     "arccosh_derivative",
     arccosh_derivative_value,
     d=lambda t, out, x: -(t * at_once(faded, out, x) * out * out),
     singular=True,
+    scalar=lambda x: 1 / np.sqrt(x - 1) / np.sqrt(x + 1),
+    parts=complex_parts.cosh_slope,
 )
 arctanh_derivative = elementwise(
-    "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True
+    "arctanh_derivative",
+    arctanh_derivative_value,
+    d=lambda t, out, x: t * (2 * (x * out)) * out,
+    singular=True,
+    scalar=arctanh_derivative_value,
+    parts=complex_parts.tanh_slope,
 )
 
 arcsin = elementwise(
-    "arcsin", np.arcsin, d=lambda t, _out, x: t * at_once(arcsin_derivative, x), singular=True, steep=True
+    "arcsin",
+    np.arcsin,
+    d=lambda t, _out, x: t * at_once(arcsin_derivative, x),
+    singular=True,
+    steep=True,
+    parts=complex_parts.inverse_sine,
 )
 arccos = elementwise(
-    "arccos", np.arccos, d=lambda t, _out, x: -(t * at_once(arcsin_derivative, x)), singular=True, steep=True
+    "arccos",
+    np.arccos,
+    d=lambda t, _out, x: -(t * at_once(arcsin_derivative, x)),
+    singular=True,
+    steep=True,
+    parts=complex_parts.inverse_cosine,
 )
-arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * at_once(arctan_derivative, x), singular=True)
-arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * at_once(arcsinh_derivative, x), singular=True)
+arctan = elementwise(
+    "arctan",
+    np.arctan,
+    d=lambda t, _out, x: t * at_once(arctan_derivative, x),
+    singular=True,
+    parts=complex_parts.turned(complex_parts.inverse_tangent),
+)
+arcsinh = elementwise(
+    "arcsinh",
+    np.arcsinh,
+    d=lambda t, _out, x: t * at_once(arcsinh_derivative, x),
+    singular=True,
+    parts=complex_parts.turned(complex_parts.inverse_sine),
+)
 arccosh = elementwise(
-    "arccosh", np.arccosh, d=lambda t, _out, x: t * at_once(arccosh_derivative, x), singular=True, steep=True
+    "arccosh",
+    np.arccosh,
+    d=lambda t, _out, x: t * at_once(arccosh_derivative, x),
+    singular=True,
+    steep=True,
+    parts=complex_parts.inverse_cosh,
 )
-arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * at_once(arctanh_derivative, x), singular=True)
+arctanh = elementwise(
+    "arctanh",
+    np.arctanh,
+    d=lambda t, _out, x: t * at_once(arctanh_derivative, x),
+    singular=True,
+    parts=complex_parts.inverse_tangent,
+)
 
 
 # Angles and lengths
@@ -212,6 +282,15 @@ def cosine_by_y(t: Any, out: Any, x: Any, y: Any, length: Any) -> Any:
     return -t * out * (apply(cosine, y, x, length) / np.where(length == 0, 1, length))
 
 
+def cosine_at(x: Any, y: Any, length: Any) -> Any:
+    """Return x / length for the length of (x, y), at a larger scale where it has few digits, and 0 at the origin."""
+    least = float(np.finfo(x.dtype).smallest_normal)
+    short, scale = length < least, 1 / least
+    longer = np.hypot(x * scale, y * scale)
+    measured = (x * scale) / np.where(longer == 0, 1, longer)
+    return np.where(short, measured, x / length)
+
+
 def angle_derivative_value(x: Any, y: Any) -> Any:
     """Evaluate x / (x^2 + y^2), without overflow or underflow of the squares; by `hypot` it took ten times as long."""
     dtype = np.result_type(x, y)
@@ -221,6 +300,16 @@ def angle_derivative_value(x: Any, y: Any) -> Any:
         square = np.square(x, dtype=dtype) + np.square(y, dtype=dtype)
         extreme = (square < smallest_normal(dtype)) | (square == np.inf)
         return np.where(extreme, angle_by_ratio(x, y), x / square)[()] if np.count_nonzero(extreme) else x / square
+
+
+def angle_derivative_at(x: Any, y: Any) -> Any:
+    """Return x / (x^2 + y^2), from the ratio of the smaller to the larger where the squares have no room."""
+    square = x * x + y * y
+    extreme = (square < float(np.finfo(x.dtype).smallest_normal)) | (square == math.inf)
+    wide = np.absolute(x) >= np.absolute(y)
+    larger = np.where(wide, x, y)
+    ratio = np.where(wide, y, x) / larger
+    return np.where(extreme, np.where(wide, 1, ratio) / (1 + ratio * ratio) / larger, x / square)
 
 
 def angle_by_ratio(x: Any, y: Any) -> Any:
@@ -237,12 +326,13 @@ def angle_derivative_by_x(t: Any, out: Any, x: Any, y: Any) -> Any:
     return t * (other - out) * (other + out)
 
 
-cosine: Elementwise = elementwise("cosine", cosine_value, d=(cosine_by_x, cosine_by_y, None))
+cosine: Elementwise = elementwise("cosine", cosine_value, d=(cosine_by_x, cosine_by_y, None), scalar=cosine_at)
 angle_derivative: Elementwise = elementwise(
     "angle_derivative",
     angle_derivative_value,
     d=(angle_derivative_by_x, lambda t, out, x, y: t * (-2 * (out * apply(angle_derivative, y, x)))),
     singular=True,
+    scalar=angle_derivative_at,
 )
 square_of_hypot = Elementwise(
     "square of hypot",
@@ -264,7 +354,15 @@ arctan2 = elementwise(
     ),
     singular=True,
 )
-deg2rad = elementwise("deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180))
-rad2deg = elementwise("rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi))
-radians = elementwise("radians", np.radians, d=lambda t, _out, _x: t * (np.pi / 180))
-degrees = elementwise("degrees", np.degrees, d=lambda t, _out, _x: t * (180 / np.pi))
+deg2rad = elementwise(
+    "deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180), scalar=lambda x: x * (math.pi / 180)
+)
+rad2deg = elementwise(
+    "rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi), scalar=lambda x: x * (180 / math.pi)
+)
+radians = elementwise(
+    "radians", np.radians, d=lambda t, _out, _x: t * (np.pi / 180), scalar=lambda x: x * (math.pi / 180)
+)
+degrees = elementwise(
+    "degrees", np.degrees, d=lambda t, _out, _x: t * (180 / np.pi), scalar=lambda x: x * (180 / math.pi)
+)

@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
-from wengert.core.primitives.primitive import Primitive, ShapeRules
+from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
 from wengert.core.primitives.rule import Rule, Signature, misdeclared
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
@@ -44,6 +44,7 @@ class Elementwise(Primitive):
         square: of a root, a function of no arguments giving the primitive whose result is its square; see `Primitive`.
         raises: whether it raises operand 0 to a power.
         originates: whether its results can be roots or powers, of which forward mode notes how they were made.
+        **points: what it computes at a point, from which its kernels follow; see `PointRules`.
 
     Raises:
         RegistrationError: a rule is missing or has the wrong number of arguments.
@@ -72,8 +73,9 @@ class Elementwise(Primitive):
         scales: tuple[int, ...] = (),
         square: Callable[..., Primitive | None] | None = None,
         raises: bool = False,
+        **points: Unpack[PointRules],
     ) -> None:
-        super().__init__(name, evaluate)
+        super().__init__(name, evaluate, **points)
         self.steep = steep
         self.degree = degree
         self.scales = scales
@@ -181,6 +183,9 @@ class Linear(Primitive):
         accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
         rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+        jvp: a forward rule, if it is more than the operation on tangents.
+        negates: of a view, whether what is written through it has the negated part of the cotangent.
+        gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
@@ -205,6 +210,9 @@ class Linear(Primitive):
         accumulate: Rule | None = None,
         rewrite: Rule | None = None,
         consume: Rule | None = None,
+        jvp: Rule | None = None,
+        negates: bool = False,
+        gives_number: bool = False,
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
@@ -222,7 +230,9 @@ class Linear(Primitive):
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
-        self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
+        self.jvp = jvp
+        self.negates = negates
+        self.gives_number = gives_number
 
     def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
         """Return the cotangent of the only operand as the form gives it."""
@@ -525,6 +535,7 @@ class Constant(Primitive):
         name: its name, unique among primitives.
         evaluate: the operation on arrays.
         outputs: the number of results.
+        must_run: whether an evaluation checks something, too, and is needed where nobody uses the results.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     >>> Constant("steps", np.floor)
@@ -534,10 +545,17 @@ class Constant(Primitive):
     kind = "constant"
 
     def __init__(
-        self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1, **shapes: Unpack[ShapeRules]
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        *,
+        outputs: int = 1,
+        must_run: bool = False,
+        **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
         self.outputs = outputs
+        self.must_run = must_run
         self.firm = shapes.get("firm", not isinstance(evaluate, np.ufunc))
 
     def hold_to(self, claim: Claim) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict
+
+import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import is_own
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRIMITIVES",
     "Occasion",
+    "PointRules",
     "Primitive",
     "Pullback",
     "ShapeRules",
@@ -48,8 +51,28 @@ class Occasion(NamedTuple):
     body: CodeType | None
 
 
-class ShapeRules(TypedDict, total=False):
-    """Hold the rules about shapes and numbers that a primitive of any kind but `Elementwise` may be given.
+class PointRules(TypedDict, total=False):
+    """Hold what a primitive of any kind may say of what it computes at a point, from which its kernels follow.
+
+    Attributes:
+        scalar: the operation on scalars: in NumPy's functions and operators, of operands of the dtypes of NumPy's own
+            loop and of the parameters by keyword; it gives None where it has no expression. Or the name of an opcode,
+            or of one for each result; "copy" for the operand as it is. Ufuncs that are opcodes need none.
+        parts: the same of complex numbers: in pairs of scalars, to one or a pair. "each" if it does to each part what
+            it does to a real number.
+        loop: the ufunc whose loops it has, or the operands that `scalar` takes in their own dtypes, not in that of the
+            result. A ufunc has its own.
+        cost: processor cycles of a vector, about, if they are many more than those of an addition.
+    """
+
+    scalar: Rule | str | tuple[str, ...] | None
+    parts: Rule | str | None
+    loop: np.ufunc | Container[int] | None
+    cost: int
+
+
+class ShapeRules(PointRules, total=False):
+    """Hold the rules about shapes and numbers, too, that a primitive of any kind but `Elementwise` may be given.
 
     Attributes:
         form: how it runs over its elements, from which shapes and batching follow; see `wengert.core.forms.form`.
@@ -94,6 +117,7 @@ class Primitive:
         scales: the operands of which the result is a multiple each, or a part.
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         form, batch: see `ShapeRules`.
+        scalar, parts, loop, cost: see `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -134,6 +158,10 @@ class Primitive:
         form: Form | None = None,
         batch: Rule | None = None,
         firm: bool | None = None,
+        scalar: Rule | str | tuple[str, ...] | None = None,
+        parts: Rule | str | None = None,
+        loop: np.ufunc | Container[int] | None = None,
+        cost: int = 1,
     ) -> None:
         if not isinstance(name, str):
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
@@ -145,6 +173,10 @@ class Primitive:
         self.evaluate = evaluate
         self.form = form
         self.batch = batch
+        self.scalar = scalar
+        self.parts = parts
+        self.loop = evaluate if isinstance(evaluate, np.ufunc) else loop or ()
+        self.cost = cost
         self.savings: Cache[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = Cache(most=MOST_SAVINGS)
         if firm is not None:
             self.firm = firm

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
-from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.primitives.primitive import PRIMITIVES, PointRules, Primitive
 from wengert.core.values.dispatch import is_weak, strengthened
 from wengert.errors import DtypeError, describe
 from wengert.support.refusals import refusal
@@ -23,12 +23,12 @@ OF_SCIPY: dict[np.ufunc, Primitive] = {}
 """The primitives of SciPy's ufuncs."""
 
 
-def special(ufunc: np.ufunc, *rules: Rule | None) -> Elementwise:
-    """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand."""
+def special(ufunc: np.ufunc, *rules: Rule | None, **points: Unpack[PointRules]) -> Elementwise:
+    """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand, and what it is at a point."""
     name = ufunc.__name__.lstrip("_")
     name = f"scipy.{name}" if name in PRIMITIVES else name
     declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in rules]
-    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True)
+    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True, **points)
     found.evaluate_large = None  # SciPy's loops report what they meet to Python, from the thread that calls them
     return found
 
@@ -69,10 +69,10 @@ def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:
     return found
 
 
-def piecewise_constant(ufunc: np.ufunc) -> Primitive:
+def piecewise_constant(ufunc: np.ufunc, **points: Unpack[PointRules]) -> Primitive:
     """Declare the primitive of a ufunc that is constant between jumps."""
     name = ufunc.__name__
-    found = OF_SCIPY[ufunc] = constant(f"scipy.{name}" if name in PRIMITIVES else name, ufunc)
+    found = OF_SCIPY[ufunc] = constant(f"scipy.{name}" if name in PRIMITIVES else name, ufunc, **points)
     return found
 
 

@@ -82,10 +82,15 @@ def student_density(v: Any, x: Any) -> Any:
     return np.where(normal, normal_density(x), found)
 
 
+def student_body_at(v: Any, x: Any) -> Any:
+    """Return (1 + x^2 / v)^(-(v + 1) / 2)."""
+    return np.exp(-(v + 1) / 2 * np.log1p(x * x / v))
+
+
 def student_body_value(v: Any, x: Any) -> Any:
     """Evaluate (1 + x^2 / v)^(-(v + 1) / 2), of the largest x, too."""
     with silence():
-        return np.exp(-(v + 1) / 2 * np.log1p(x * x / v))
+        return student_body_at(v, x)
 
 
 student_body: Elementwise = elementwise(
@@ -96,6 +101,7 @@ student_body: Elementwise = elementwise(
         lambda t, out, v, x: t * -(v + 1) * at_once(faded, out, x) / (v + x * x),
     ),
     singular=True,
+    scalar=student_body_at,
 )
 
 

@@ -10,7 +10,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives.elementwise import power_base, power_exponent
-from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
+from wengert.primitives.special.declaration import Rule, is_complex, piecewise_constant, special
 from wengert.primitives.trigonometric import cosine
 
 __all__: list[str] = []
@@ -24,7 +24,17 @@ DEGREE = np.pi / 180
 
 special(sp.expit, lambda t, out, x: t * out * sp.expit(-x))
 special(sp.log_expit, lambda t, _out, x: t * sp.expit(-x))
-special(sp.logit, lambda t, _out, x: t / x + t / (1 - x))  # second derivatives of tiny x overflow, and are not NaN
+
+
+def logit_at(x: Any) -> Any:
+    """Return log(x / (1 - x)), near 1/2, where it is small, from its difference from zero."""
+    near = (x > 0.3) & (x < 0.65)
+    return np.where(near, np.log1p((2 * x - 1) / (1 - x)), np.log(x / (1 - x)))
+
+
+special(
+    sp.logit, lambda t, _out, x: t / x + t / (1 - x), scalar=logit_at
+)  # second derivatives of tiny x overflow, and are not NaN
 
 
 # Products with logarithms. At x = 0, where the product is 0 whatever y is, the derivative by y is 0 too; so is the one
@@ -61,17 +71,36 @@ log_quotient = elementwise(
 )
 
 
+def weighed_at(log: np.ufunc) -> Rule:
+    """Return x log(y) at a point, and 0 for x = 0 whatever y is, but for NaN."""
+    return lambda x, y: np.where((x == 0) & is_number(y), 0, x * log(y))
+
+
+def is_number(x: Any) -> Any:
+    """Tell whether a value is not NaN."""
+    return x == x
+
+
 special(
     sp.xlogy,
     lambda t, _out, x, y: logarithm(t, np.log, x, y, 0.0),
     lambda t, _out, x, y: weighed(t, x, y),
+    scalar=weighed_at(np.log),
 )
 special(
     sp.xlog1py,
     lambda t, _out, x, y: logarithm(t, np.log1p, x, y, -1.0),
     lambda t, _out, x, y: weighed(t, x, 1 + y),
+    scalar=weighed_at(np.log1p),
 )
-special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1))
+
+
+def entropy_at(x: Any) -> Any:
+    """Return -x log(x), and -infinity below zero."""
+    return np.where(x == 0, 0, np.where(x < 0, -np.inf, -x * np.log(x)))
+
+
+special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1), scalar=entropy_at)
 special(
     sp.rel_entr,
     lambda t, _out, x, y: t * (at_once(log_quotient, x, y) + 1),
@@ -125,10 +154,18 @@ def pseudo_huber_by_r(t: Any, _out: Any, delta: Any, r: Any) -> Any:
     return t * np.where(np.abs(r) < delta, r * c, delta * s)
 
 
+def huber_at(delta: Any, r: Any) -> Any:
+    """Return r^2 / 2 up to delta, and what goes on linearly beyond."""
+    size = np.absolute(r)
+    found = np.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return np.where(delta < 0, np.inf, found)
+
+
 special(
     sp.huber,
     lambda t, _out, delta, r: t * np.maximum(np.abs(r) - delta, 0),
     lambda t, _out, delta, r: t * clipped(delta, r),
+    scalar=huber_at,
 )
 special(
     sp.pseudo_huber,
@@ -140,7 +177,7 @@ special(
 # Elementary functions
 
 special(sp.exp2, lambda t, out, _x: t * out * LN2)
-special(sp.exp10, lambda t, out, _x: t * out * LN10)
+special(sp.exp10, lambda t, out, _x: t * out * LN10, scalar=lambda x: np.power(10, x))
 special(sp.expm1, lambda t, _out, x: t * np.exp(x))
 special(sp.log1p, lambda t, _out, x: t / (1 + x))
 special(sp.cbrt, lambda t, out, _x: t / (3 * out * out))
@@ -163,4 +200,4 @@ def part_value(w: Any) -> Any:
 
 part = elementwise("part", part_value, d=lambda t, _out, w: t / (1 + w) / (1 + w), singular=True)
 special(sp.wrightomega, lambda t, out, _x: t * at_once(part, out))
-piecewise_constant(sp.round)
+piecewise_constant(sp.round, scalar=np.rint)

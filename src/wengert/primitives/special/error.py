@@ -24,10 +24,15 @@ ROOT_HALF_PI = math.sqrt(math.pi / 2)
 ROOT_HALF = math.sqrt(0.5)
 
 
+def gaussian_at(x: Any, *, over: float) -> Any:
+    """Return exp(-x^2 / over)."""
+    return np.exp(-(x * x) if over == 1 else -(x * x) / over)
+
+
 def gaussian_value(x: Any, *, over: float) -> Any:
     """Evaluate exp(-x^2 / over), of the largest x, too."""
     with silence():
-        return np.exp(-(x * x) if over == 1 else -(x * x) / over)
+        return gaussian_at(x, over=over)
 
 
 gaussian: Elementwise = elementwise(
@@ -35,6 +40,7 @@ gaussian: Elementwise = elementwise(
     gaussian_value,
     d=lambda t, out, x, *, over: t * (-2 / over * at_once(faded, out, x)),
     singular=True,
+    scalar=gaussian_at,
 )
 
 

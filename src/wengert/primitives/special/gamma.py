@@ -94,8 +94,8 @@ polygamma: Elementwise = elementwise(
     singular=True,
 )
 gamma = special(sp.gamma, lambda t, out, x: t * out * sp.digamma(x))
-digamma = special(sp.digamma, lambda t, _out, x: t * polygamma_of(1, x))
-special(sp.gammaln, lambda t, _out, x: t * sp.digamma(x))
+digamma = special(sp.digamma, lambda t, _out, x: t * polygamma_of(1, x), scalar="digamma")
+special(sp.gammaln, lambda t, _out, x: t * sp.digamma(x), scalar="lgamma")
 special(sp.loggamma, lambda t, _out, x: t * sp.digamma(x))
 special(sp.rgamma, rgamma_rule)
 piecewise_constant(sp.gammasgn)
