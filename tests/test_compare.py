@@ -8,7 +8,7 @@ import pytest
 import wengert as wg
 from wengert.cli import main
 from wengert.cli.comparison import compare
-from wengert.cli.derivatives import compared
+from wengert.cli.derivatives import compare_formula
 from wengert.cli.expressions import expressions
 from wengert.cli.formulas import Formula
 from wengert.explanation.forward import forward_explanation
@@ -78,7 +78,7 @@ CASES = {
 def test_the_ways_agree(name):
     text, variables = CASES[name]
     formula = Formula(text, [f"{key}={np.asarray(value).tolist()}" for key, value in variables.items()])
-    found = compared(formula)
+    found = compare_formula(formula)
     assert found.counts[0] > 0
     exact = found.blocks(found.reverse)
     for ways in (found.blocks(found.forward), found.evaluated):

@@ -646,12 +646,12 @@ def test_predicates_are_not_converted() -> None:
 YES = (True,)
 ZERO = np.float64(0.0)
 CUTS = {
-    "pushed": lambda run, graph: subgraphs.pushed_graph(graph, YES, YES, None),
-    "series": lambda run, graph: subgraphs.pushed_graph(graph, YES, YES, 2),
+    "pushed": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, None),
+    "series": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, 2),
     "batched": lambda run, graph: subgraphs.batched_graph(
         lambda x: run(graph, [x]), 3, [graph.inputs[0].aval], YES, YES
     ),
-    "halves": lambda run, graph: subgraphs.halves(
+    "halves": lambda run, graph: subgraphs.split_gradient(
         graph, YES, YES, at_hand=YES, fixed=YES, summed=(False,), name="halves"
     ),
     "jvp": lambda run, graph: propagate_opaque(

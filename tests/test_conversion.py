@@ -17,7 +17,7 @@ from tests.cases import together
 from wengert.compile import passes
 from wengert.compile.equations import everywhere
 from wengert.conversion import branches, regions, staged_loop
-from wengert.conversion.calls import converted
+from wengert.conversion.calls import convert
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
@@ -740,12 +740,12 @@ def nested_class(x):
 
 @together("function, args", PROGRAMS)
 def test_converted_functions_do_what_python_does(function, args):
-    np.testing.assert_equal(converted(function)(*fresh(args)), function(*fresh(args)))
+    np.testing.assert_equal(convert(function)(*fresh(args)), function(*fresh(args)))
 
 
 @together("function, args", PROGRAMS)
 def test_traced_control_flow_agrees_with_python(function, args):
-    assert_alike(jit(converted(function))(*fresh(args)), function(*fresh(args)))
+    assert_alike(jit(convert(function))(*fresh(args)), function(*fresh(args)))
 
 
 @together("function, args", PROGRAMS)
@@ -762,11 +762,11 @@ def test_one_trace_serves_all_values():
 @pytest.mark.parametrize("x", [3.0, -3.0])
 def test_attributes_are_variables(x):
     wanted, found = Counter(), Counter()
-    assert_alike(jit(converted(found.step))(x), wanted.step(x))
+    assert_alike(jit(convert(found.step))(x), wanted.step(x))
 
 
 def test_objects_with_a_call_method():
-    assert converted(Counter())(3.0) == Counter()(3.0)
+    assert convert(Counter())(3.0) == Counter()(3.0)
 
 
 class Branching:
@@ -800,9 +800,9 @@ def test_objects_that_are_data_stay_themselves():
 
 @pytest.mark.parametrize("x", [3.0, -3.0])
 def test_nonlocal_variables(x):
-    assert_alike(jit(converted(make_bump()))(x), make_bump()(x))
+    assert_alike(jit(convert(make_bump()))(x), make_bump()(x))
     bump = make_bump()
-    assert converted(bump)(3.0) == 4.0
+    assert convert(bump)(3.0) == 4.0
     assert bump(3.0) == 7.0  # the cell is shared
 
 
@@ -931,7 +931,7 @@ def test_plain_operands_are_evaluated_as_python_does():
     def program(a, b, c):
         return ((noted(a) and noted(b)) or noted(c), noted(a) < noted(b) < noted(c))
 
-    assert converted(program)(0, 1, 2) == (2, True)
+    assert convert(program)(0, 1, 2) == (2, True)
     assert seen == [0, 2, 0, 1, 2]
 
 
@@ -943,12 +943,12 @@ def test_the_converted_function_keeps_what_the_original_is():
         """Say something."""
         return x if x > y else z
 
-    found = converted(documented)
+    found = convert(documented)
     assert found is not documented
     assert (found.__name__, found.__doc__, found.__defaults__) == ("documented", "Say something.", (2.0,))
     assert found.__kwdefaults__ == {"z": 3.0}
     assert found.__qualname__ == documented.__qualname__
-    assert converted(found) is found
+    assert convert(found) is found
 
 
 def test_conversions_do_not_keep_functions_alive():
@@ -959,7 +959,7 @@ def test_conversions_do_not_keep_functions_alive():
         return short
 
     function = make()
-    converted(function)
+    convert(function)
     gone = weakref.ref(function)
     del function
     gc.collect()
@@ -980,7 +980,7 @@ def test_tracebacks_show_the_lines_of_the_user():
         return x
 
     with pytest.raises(ZeroDivisionError) as caught:
-        converted(failing)(1)
+        convert(failing)(1)
     frames = [f for f in traceback.extract_tb(caught.value.__traceback__) if f.filename == __file__]
     assert [f.line for f in frames[1:]] == ["for i in range(3):", "if i == 2:", "x = x / 0"]
     assert {f.name for f in frames[1:]} == {"failing"}
@@ -989,7 +989,7 @@ def test_tracebacks_show_the_lines_of_the_user():
 def test_equations_know_the_lines_of_the_user():
     from wengert.transforms.tracing import trace
 
-    graph = trace(converted(powers))(2.0)
+    graph = trace(convert(powers))(2.0)
     text = [e.position.text for e in graph.equations]
     assert "while s < 10:" in text
 
@@ -1198,7 +1198,7 @@ def test_source_that_is_not_available_of_a_function_that_is_differentiated():
 
 def test_functions_that_are_not_pythons():
     with pytest.raises(UsageError) as caught:
-        converted(len)
+        convert(len)
     assert str(caught.value) == (
         "jit: len decides by a traced value, and it is a builtin_function_or_method, whose source is not available; "
         f"a Python function is needed to convert it. {USE}"
@@ -1301,9 +1301,9 @@ def test_each_operand_of_a_chain_is_traced_once(program, x, monkeypatch):
     def counted(*args, **options):
         nonlocal count
         count += 1
-        return regions.traced(*args, **options)
+        return regions.trace_region(*args, **options)
 
-    monkeypatch.setattr(branches, "traced", counted)
+    monkeypatch.setattr(branches, "trace_region", counted)
     assert_alike(jit(program)(x), program(x))
     assert count <= 2 * 12  # what follows an operand, and the operand itself
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.conversion.calls import converted
+from wengert.conversion.calls import convert
 from wengert.errors import TracedTruthError, UsageError
 
 
@@ -136,6 +136,6 @@ def test_coroutines_and_generators_that_handle_errors_stay() -> None:
 
     for program, given in ((coroutine, "it is a coroutine"), (handling, "it yields inside of `with` or `try`")):
         with pytest.raises(UsageError) as caught:
-            converted(program)
+            convert(program)
         assert str(caught.value).startswith(f"jit: {program.__qualname__} decides by a traced value, and {given}")
     assert wg.jit(lambda x: x * sum(map(np.sum, handling(np.ones(1)))) if x > 0 else x)(2.0) == 2.0

@@ -17,10 +17,10 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
-from wengert.transforms.captured import Standing, listed_tensors
+from wengert.transforms.captured import Substitution, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
-from wengert.transforms.transformed import transformed
+from wengert.transforms.transformed import make_transformed
 
 __all__ = ["GradOperation", "Jvp"]
 
@@ -68,7 +68,7 @@ class GradOperation:
             weights = parameters_of(fun)
         listed = listed_tensors("GradOperation", () if weights is None else weights)
 
-        return transformed("GradOperation", gradient_at, fun, self, listed)
+        return make_transformed("GradOperation", gradient_at, fun, self, listed)
 
 
 def parameters_of(fun: Any) -> list[Tensor]:
@@ -85,7 +85,7 @@ def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[
     given = inputs[:-1] if operation.sens_param else inputs
     if not given and not operation.get_by_list:
         raise refused("no input to differentiate", "one at least is needed", "Pass it")
-    with Standing("GradOperation", fun, listed) as standing:
+    with Substitution("GradOperation", fun, listed) as standing:
         output, pullback = vjp(standing.called, listed, *given)
         found, *gradients = pullback(inputs[-1] if operation.sens_param else map_leaves(np.ones_like, output))
     if not operation.get_by_list:

@@ -203,12 +203,12 @@ def print_help(parser: Parser) -> int:
 
 def run_grad(options: Any) -> int:
     """Explain a formula."""
-    from wengert.cli.derivatives import explained, graph_of_derivative
+    from wengert.cli.derivatives import explain_formula, graph_of_derivative
     from wengert.cli.formulas import Formula
     from wengert.cli.graphs import write
 
     formula = Formula(options.formula, options.variables)
-    show(explained(formula, options.mode, options.order))
+    show(explain_formula(formula, options.mode, options.order))
     if options.picture is not None:
         graph = graph_of_derivative(formula, options.mode, options.order)
         write("--picture", options.picture, graph.picture(formula.title))
@@ -218,11 +218,11 @@ def run_grad(options: Any) -> int:
 def run_compare(options: Any) -> int:
     """Compare the ways to a derivative."""
     from wengert.cli.commands import errors_begin_with
-    from wengert.cli.derivatives import compared
+    from wengert.cli.derivatives import compare_formula
     from wengert.cli.formulas import Formula
 
     with errors_begin_with("compare"):
-        show(compared(Formula(options.formula, options.variables)))
+        show(compare_formula(Formula(options.formula, options.variables)))
     return 0
 
 

@@ -13,7 +13,7 @@ from wengert.core.graph.formulas import exact_text, value_text
 from wengert.core.graph.graph import Graph
 from wengert.core.values.tensor import raw
 from wengert.explanation import Explanation, gradient_text, jacobian_explanation
-from wengert.explanation.forward import forward_explanation, stacked, unit_vectors
+from wengert.explanation.forward import forward_explanation, stack_tangents, unit_vectors
 from wengert.explanation.render import Row, Section, as_rich, as_text
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
@@ -141,7 +141,7 @@ class Comparison:
 
         def row(name: str, found: Sequence[Any], count: int, note: str) -> Row:
             error = error_text(largest_error(found, exact))
-            return Row(name, "", together(found), None, (error, str(count), note))
+            return Row(name, "", join_texts(found), None, (error, str(count), note))
 
         rows = [
             row("numeric", best.central, 2 * inputs * value, f"central, h = {best.step:.0e}: {2 * inputs} evaluations"),
@@ -180,10 +180,10 @@ def compare(fun: Function, args: Sequence[Any], names: Sequence[str], title: str
     forward = forward_explanation(fun, args, names, title)
     exact = reverse.gradient if len(args) > 1 else (reverse.gradient,)
     firm = [np.float64(x) if np.ndim(x) == 0 else x for x in args]
-    found, evaluated, shared, directional = symbolic(fun, firm, names, exact)
-    along = traced(lambda *xs: jvp(fun, xs[: len(firm)], xs[len(firm) :]), [*firm, *firm])
-    back = traced(lambda ct, *xs: pulled(fun, ct, xs), [np.asarray(raw(reverse.value))[()], *firm])
-    counts = (operations(traced(fun, firm)), shared, operations(along), operations(back))
+    found, evaluated, shared, directional = symbolic_derivatives(fun, firm, names, exact)
+    along = trace_plain(lambda *xs: jvp(fun, xs[: len(firm)], xs[len(firm) :]), [*firm, *firm])
+    back = trace_plain(lambda ct, *xs: pull_back(fun, ct, xs), [np.asarray(raw(reverse.value))[()], *firm])
+    counts = (operations(trace_plain(fun, firm)), shared, operations(along), operations(back))
     return Comparison(
         title=title,
         forward=forward,
@@ -196,18 +196,18 @@ def compare(fun: Function, args: Sequence[Any], names: Sequence[str], title: str
     )
 
 
-def traced(fun: Function, args: Sequence[Any], names: Sequence[str] = ()) -> Graph:
+def trace_plain(fun: Function, args: Sequence[Any], names: Sequence[str] = ()) -> Graph:
     """Return the graph of a function of numbers and arrays."""
     return trace_function(fun, "compare", args, lambda xs: (tuple(xs), {}), names).graph
 
 
-def pulled(fun: Function, ct: Any, xs: Sequence[Any]) -> Any:
+def pull_back(fun: Function, ct: Any, xs: Sequence[Any]) -> Any:
     """Return the value of a function and the products of a cotangent with its Jacobians."""
     value, pullback = vjp(fun, *xs)
     return value, pullback(ct)
 
 
-def symbolic(
+def symbolic_derivatives(
     fun: Function, args: Sequence[Any], names: Sequence[str], exact: Sequence[Any]
 ) -> tuple[list[Expression], tuple[Any, ...], int, bool]:
     """Return an expression of the derivative by each argument, what these give, and how many operations they share.
@@ -216,7 +216,7 @@ def symbolic(
     """
     count = len(args)
     if all(np.ndim(found) == np.ndim(x) for found, x in zip(exact, args, strict=True)):
-        graph = traced(lambda *xs: vjp(fun, *xs)[1](np.float64(1.0)), args, names)
+        graph = trace_plain(lambda *xs: vjp(fun, *xs)[1](np.float64(1.0)), args, names)
         return expressions(graph), graph(*args), operations(graph), False
 
     def slopes(*xs: Any) -> Any:
@@ -225,12 +225,12 @@ def symbolic(
             jvp(lambda x, i=i: fun(*xs[:i], x, *xs[i + 1 : count]), (xs[i],), (directions[i],))[1] for i in range(count)
         )
 
-    graph = traced(slopes, [*args, *args], directed(names))
+    graph = trace_plain(slopes, [*args, *args], name_directions(names))
     evaluated = tuple(column(graph, args, i) for i in range(count))
     return expressions(graph), evaluated, operations(graph), any(np.ndim(x) for x in args)
 
 
-def directed(names: Sequence[str]) -> list[str]:
+def name_directions(names: Sequence[str]) -> list[str]:
     """Return names with those of directions after them: dx for x, or another if there is a dx."""
     found = list(names)
     for name in names:
@@ -244,7 +244,7 @@ def directed(names: Sequence[str]) -> list[str]:
 def column(graph: Graph, args: Sequence[Any], i: int) -> Any:
     """Return the Jacobian by an argument that an expression gives, direction by direction."""
     found = [graph(*args, *(unit if k == i else x for k, x in enumerate(args)))[i] for unit in unit_vectors(args[i])]
-    return stacked(found, np.shape(args[i]))
+    return stack_tangents(found, np.shape(args[i]))
 
 
 def difference(fun: Function, args: Sequence[Any], step: float, exact: Sequence[Any]) -> Difference:
@@ -256,8 +256,8 @@ def difference(fun: Function, args: Sequence[Any], step: float, exact: Sequence[
             [value_of(fun, [*args[:i], x + sign * step * unit, *args[i + 1 :]]) for unit in unit_vectors(x)]
             for sign in (1, -1)
         )
-        one_sided.append(stacked([(a - middle) / step for a in ahead], np.shape(x)))
-        central.append(stacked([(a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True)], np.shape(x)))
+        one_sided.append(stack_tangents([(a - middle) / step for a in ahead], np.shape(x)))
+        central.append(stack_tangents([(a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True)], np.shape(x)))
     errors = largest_error(one_sided, exact), largest_error(central, exact)
     return Difference(step, tuple(one_sided), tuple(central), errors)
 
@@ -278,7 +278,7 @@ def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:
     return largest
 
 
-def together(values: Sequence[Any]) -> str:
+def join_texts(values: Sequence[Any]) -> str:
     """Return derivatives by one or several arguments as text."""
     texts = list(map(value_text, values))
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"

@@ -18,7 +18,7 @@ from wengert.explanation.forward import forward_explanation
 from wengert.transforms.jacobian import jacfwd, jacrev
 from wengert.transforms.tracing import trace_function
 
-__all__ = ["compared", "explained", "graph_of_derivative"]
+__all__ = ["compare_formula", "explain_formula", "graph_of_derivative"]
 
 MODES: dict[str, Callable[..., Any]] = {"reverse": jacrev, "forward": jacfwd}
 MOST = 10_000
@@ -29,7 +29,7 @@ MOST_COMPARED = 100
 """Elements of variables and results whose derivatives are compared: each is a pass."""
 
 
-def explained(formula: Formula, mode: str, order: int) -> Explanation:
+def explain_formula(formula: Formula, mode: str, order: int) -> Explanation:
     """Explain a formula and its gradient, with the derivatives up to some order.
 
     Args:
@@ -48,7 +48,7 @@ def explained(formula: Formula, mode: str, order: int) -> Explanation:
         return replace(found, higher=tuple(higher))
 
 
-def compared(formula: Formula) -> Comparison:
+def compare_formula(formula: Formula) -> Comparison:
     """Compare the ways to the derivative of a formula."""
     require_real(formula)
     require_few(formula, 1, MOST_COMPARED)

@@ -41,7 +41,7 @@ def expressions(graph: Graph) -> list[Expression]:
     known = {variable: Expression(names[variable], CALL, 0) for variable in graph.inputs}
     for equation in graph.equations:
         for i, variable in enumerate(equation.outputs):
-            known[variable] = written(equation, [operand(known, x) for x in equation.inputs], i)
+            known[variable] = write_equation(equation, [operand(known, x) for x in equation.inputs], i)
     return [operand(known, x) for x in graph.outputs]
 
 
@@ -58,7 +58,7 @@ def operand(known: dict[Variable, Expression], value: Any) -> Expression:
     return Expression(text, 0 if text.startswith("-") else CALL, 0)
 
 
-def written(equation: Equation, operands: Sequence[Expression], output: int) -> Expression:
+def write_equation(equation: Equation, operands: Sequence[Expression], output: int) -> Expression:
     """Return what an equation makes of its operands."""
     name, params = equation.primitive.name, equation.params
     if name in CONVERSIONS:
@@ -68,24 +68,24 @@ def written(equation: Equation, operands: Sequence[Expression], output: int) -> 
     if sign in STRENGTH and len(operands) == 2 and not params:
         strength = STRENGTH[sign]
         left, right = operands
-        first = enclosed(left, strength + (sign == "**"))
-        second = enclosed(right, strength if sign in ("+", "*", "**") else strength + 1)
-        return shortened(f"{first} {sign} {second}", strength, count)
+        first = enclose(left, strength + (sign == "**"))
+        second = enclose(right, strength if sign in ("+", "*", "**") else strength + 1)
+        return shorten(f"{first} {sign} {second}", strength, count)
     if name in PREFIX and len(operands) == 1:
-        return shortened(PREFIX[name] + enclosed(operands[0], SIGN), SIGN, count)
+        return shorten(PREFIX[name] + enclose(operands[0], SIGN), SIGN, count)
     shapes = [x.shape if type(x) is Variable else np.shape(x) for x in equation.inputs]
-    texts = [enclosed(x, CALL) if name == "getitem" else x.text for x in operands]
+    texts = [enclose(x, CALL) if name == "getitem" else x.text for x in operands]
     text = formula(name, texts, shapes, params)
     if len(equation.outputs) > 1:
         text = f"{text}[{output}]"
-    return shortened(text, CALL if text.endswith((")", "]")) else 0, count)
+    return shorten(text, CALL if text.endswith((")", "]")) else 0, count)
 
 
-def enclosed(expression: Expression, strength: int) -> str:
+def enclose(expression: Expression, strength: int) -> str:
     """Return the text of an operand, in parentheses if it binds less strongly."""
     return expression.text if expression.strength >= strength else f"({expression.text})"
 
 
-def shortened(text: str, strength: int, count: int) -> Expression:
+def shorten(text: str, strength: int, count: int) -> Expression:
     """Return an expression without the end of a very long one."""
     return Expression(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", strength, count)

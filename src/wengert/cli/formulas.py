@@ -109,7 +109,7 @@ class Formula:
             except WengertError:
                 raise
             except FAILURES as error:
-                raise failed(self.tree, error) from None
+                raise evaluation_error(self.tree, error) from None
 
 
 def parse(text: str) -> ast.expr:
@@ -124,9 +124,9 @@ def parse(text: str) -> ast.expr:
             tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         place = f" at character {error.offset}" if error.offset else ""
-        raise malformed(text, f"{error.msg}{place}") from None
+        raise syntax_error(text, f"{error.msg}{place}") from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise malformed(text, str(error) or "nested too deeply") from None
+        raise syntax_error(text, str(error) or "nested too deeply") from None
     if depth(tree) > DEEPEST:
         raise unusable(
             f"a formula that nests more than {DEEPEST} operations",
@@ -145,12 +145,12 @@ def number(text: str) -> Any:
     return float(found)
 
 
-def malformed(text: str, reason: str) -> WengertError:
+def syntax_error(text: str, reason: str) -> WengertError:
     """Return the error about a text that is not an expression."""
-    return unusable(f"{shortened(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
+    return unusable(f"{shorten(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text for an error, without the end of a long one."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
@@ -171,13 +171,13 @@ def check_parts(tree: ast.AST) -> None:
     while stack:
         node = stack.pop()
         if not isinstance(node, ALLOWED):
-            raise refused(node)
+            raise part_error(node)
         if isinstance(node, ast.Call):
             require_one_array(node, function_name(node))
             stack += [*node.args, *(keyword.value for keyword in node.keywords)]
             literals = [keyword.value for keyword in node.keywords if keyword.arg is not None]
             if len(literals) < len(node.keywords):
-                raise refused(node)
+                raise part_error(node)
             for value in literals:
                 literal(value)
         elif isinstance(node, ast.Subscript):
@@ -187,15 +187,15 @@ def check_parts(tree: ast.AST) -> None:
             stack += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.expr_context)]
 
 
-def refused(node: ast.AST) -> WengertError:
+def part_error(node: ast.AST) -> WengertError:
     """Return the error about a part that is not allowed in a formula."""
     if isinstance(node, ast.BitXor):
         return unusable("^ in a formula, which is no power in Python", "** is needed", "Write x**2, for instance")
     text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
     if isinstance(node, ast.IfExp):
-        return unusable(f"{shortened(text)!r} in a formula", "a function is needed", "Write where(condition, x, y)")
+        return unusable(f"{shorten(text)!r} in a formula", "a function is needed", "Write where(condition, x, y)")
     return unusable(
-        f"{shortened(text)!r} in a formula",
+        f"{shorten(text)!r} in a formula",
         "numbers, variables, operators, literal indices and functions such as sum(x, axis=0) are needed",
         "Write it in these terms, or use wengert.explain in Python",
     )
@@ -253,7 +253,7 @@ def function_name(node: ast.Call) -> str:
     if isinstance(called, ast.Attribute) and ast.unparse(called.value) in ("np", "numpy", "wnp"):
         called = ast.Name(called.attr)
     if not isinstance(called, ast.Name):
-        raise refused(node)
+        raise part_error(node)
     known = function_names()
     if called.id not in known and called.id not in special_functions():
         near = difflib.get_close_matches(called.id, known, n=1, cutoff=0.7)
@@ -270,7 +270,7 @@ def require_one_array(node: ast.Call, name: str) -> None:
     """Raise a UsageError where the greatest or least of several values is asked for as in Python."""
     if name in ("max", "min") and len(node.args) > 1 and not isinstance(node.args[1], ast.Constant):
         raise unusable(
-            f"{shortened(ast.unparse(node))!r}", "one array is needed there", f"Write {name}imum(x, y) of two values"
+            f"{shorten(ast.unparse(node))!r}", "one array is needed there", f"Write {name}imum(x, y) of two values"
         )
 
 
@@ -279,7 +279,7 @@ def literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise refused(node) from None
+        raise part_error(node) from None
 
 
 def evaluate(node: ast.AST, variables: Variables) -> Any:
@@ -289,14 +289,14 @@ def evaluate(node: ast.AST, variables: Variables) -> Any:
     except WengertError:
         raise
     except FAILURES as error:
-        raise failed(node, error) from None
+        raise evaluation_error(node, error) from None
 
 
-def failed(node: ast.AST, error: Exception) -> WengertError:
+def evaluation_error(node: ast.AST, error: Exception) -> WengertError:
     """Return the error about a part of a formula that NumPy could not evaluate."""
     reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return unusable(
-        f"{shortened(ast.unparse(node))!r} failed ({reason})",
+        f"{shorten(ast.unparse(node))!r} failed ({reason})",
         "operands that NumPy accepts there are needed",
         "Correct the formula or the values",
     )
@@ -329,7 +329,7 @@ def comparison(node: ast.Compare, variables: Variables) -> Any:
     """Return what a comparison gives; of several in a row the meaning for arrays would be a matter of taste."""
     if len(node.ops) > 1:
         raise unusable(
-            f"{shortened(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
+            f"{shorten(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
         )
     return operate(
         COMPARISONS[type(node.ops[0])], evaluate(node.left, variables), evaluate(node.comparators[0], variables)
@@ -340,7 +340,7 @@ def operate(operation: Callable[..., Any], *operands: Any) -> Any:
     """Apply an operator; between plain numbers in floating point, where nothing takes long or fails."""
     for operand in operands:
         if not isinstance(operand, Tensor | int | float | complex | np.generic):
-            raise TypeError(f"an operator cannot take {shortened(repr(operand))}")
+            raise TypeError(f"an operator cannot take {shorten(repr(operand))}")
     if any(isinstance(operand, Tensor) for operand in operands):
         return operation(*operands)
     return operation(*(np.asarray(operand) * 1.0 for operand in operands)).item()

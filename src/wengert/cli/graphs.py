@@ -55,7 +55,7 @@ def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
         gradient: whether it is the gradient that is wanted.
     """
     function, examples = function_and_examples(name, shapes, gradient)
-    with named(name):
+    with report_failures(name):
         return trace(function)(*examples)
 
 
@@ -64,13 +64,13 @@ def profile_of(name: str, shapes: Sequence[str], gradient: bool, calls: int) -> 
     function, examples = function_and_examples(name, shapes, gradient)
     generator = np.random.default_rng(0)
     arguments = map_leaves(lambda x: random_like(x, generator), examples)
-    with named(name):
+    with report_failures(name):
         lowered = jit(function).lower(*arguments)
     return lowered.profile(calls)
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
+def report_failures(name: str) -> Iterator[None]:
     """Tell of what the user's function raises meanwhile by one line, as of other errors."""
     try:
         yield
@@ -181,29 +181,29 @@ def example(text: str) -> Any:
     try:
         tree = ast.literal_eval(text)
     except UNREADABLE:
-        raise malformed(text) from None
+        raise shape_error(text) from None
     return map_leaves(ones_of, tree)
 
 
 def ones_of(text: Any) -> Any:
     """Return an array of ones of a shape and dtype."""
     if not isinstance(text, str):
-        raise malformed(repr(text))
+        raise shape_error(repr(text))
     found = SHAPE.fullmatch(text)
     if found is None or not text.strip():
-        raise malformed(text)
+        raise shape_error(text)
     kind, axes = found.groups()
     try:
         shape = tuple(int(axis) for axis in axes.split(",") if axis.strip())
         dtype = np.dtype(kind or "float64")
         if dtype.kind not in "biufc":
-            raise malformed(text)
+            raise shape_error(text)
         return np.broadcast_to(np.ones((), dtype), shape)[()]
     except UNREADABLE:
-        raise malformed(text) from None
+        raise shape_error(text) from None
 
 
-def malformed(text: str) -> UsageError:
+def shape_error(text: str) -> UsageError:
     """Return the error about a text that describes no array."""
     return unusable(
         f"--shapes {text!r:.80}",

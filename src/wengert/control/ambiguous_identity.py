@@ -12,21 +12,21 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from wengert.control.mutable_state import Bytes, Holder, Randomness, holder_of
-from wengert.control.reachable_state import Heap
-from wengert.control.variable_places import HIDDEN, Place
+from wengert.control.mutable_state import BytesHolder, Holder, RandomHolder, holder_of
+from wengert.control.reachable_state import ReachableState
+from wengert.control.variable_places import HIDDEN, VariablePlace
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.traces.staging import Staging
 
-__all__ = ["has_other_name", "holders_in", "is_kept", "keep", "keep_apart", "refused"]
+__all__ = ["forbid_changes", "has_other_name", "holders_in", "identity_error", "is_unchangeable", "keep_apart"]
 
 
 def keep_apart(
     old: Any,
     new: Any,
-    heaps: Sequence[Heap],
+    heaps: Sequence[ReachableState],
     test: Any,
     note: tuple[str, str, Any],
     inner: Sequence[Staging] = (),
@@ -45,15 +45,15 @@ def keep_apart(
     own = frozenset(id(holder.target) for holder in olds)
     if not olds:
         return
-    if has_other_name(old, heaps) or is_kept(old, stages):
-        keep([*olds, *holders_in(new)], test, note)
+    if has_other_name(old, heaps) or is_unchangeable(old, stages):
+        forbid_changes([*olds, *holders_in(new)], test, note)
         return
-    others = [x for x in olds if has_other_name(x.target, heaps, ignored=own) or is_kept(x.target, stages)]
+    others = [x for x in olds if has_other_name(x.target, heaps, ignored=own) or is_unchangeable(x.target, stages)]
     if others:
-        keep([*others, *holders_in(new, within=True)], test, note)
+        forbid_changes([*others, *holders_in(new, within=True)], test, note)
 
 
-class Kept:
+class UnchangedCheck:
     """Require that containers and objects are as they were, when a trace ends."""
 
     def __init__(self, holders: Sequence[Holder], note: tuple[str, str, Any]) -> None:
@@ -64,19 +64,19 @@ class Kept:
         """Raise if one is not."""
         for holder, contents in self.contents:
             if holder.differs(contents, holder.contents()):
-                raise refused(holder.target, self.note)
+                raise identity_error(holder.target, self.note)
 
 
-def keep(holders: Sequence[Holder], test: Any, note: tuple[str, str, Any]) -> None:
+def forbid_changes(holders: Sequence[Holder], test: Any, note: tuple[str, str, Any]) -> None:
     """Let nobody change containers and objects until the trace of a value ends."""
-    kept = Kept(holders, note)
+    kept = UnchangedCheck(holders, note)
     for stage in stages_of(test):
         stage.steady.append(kept)
 
 
-def is_kept(value: Any, stages: Iterable[Staging]) -> bool:
+def is_unchangeable(value: Any, stages: Iterable[Staging]) -> bool:
     """Tell whether a container or object is kept as it is: it may be one with other names."""
-    found = (check for stage in stages for check in stage.steady if isinstance(check, Kept))
+    found = (check for stage in stages for check in stage.steady if isinstance(check, UnchangedCheck))
     return any(holder.target is value for check in found for holder, _ in check.contents)
 
 
@@ -104,7 +104,7 @@ def holders_in(value: Any, *, within: bool = False) -> Iterator[Holder]:
             pending += x if type(x) is tuple else () if holder is None else holder.contents().values()
 
 
-def refused(old: Any, note: tuple[str, str, Any]) -> GraphError:
+def identity_error(old: Any, note: tuple[str, str, Any]) -> GraphError:
     """Return the error about a write to what is one of two."""
     kind = type(old).__name__
     return GraphError(
@@ -116,7 +116,9 @@ def refused(old: Any, note: tuple[str, str, Any]) -> GraphError:
     )
 
 
-def has_other_name(value: Any, heaps: Sequence[Heap], place: Place | None = None, ignored: Container[int] = ()) -> bool:
+def has_other_name(
+    value: Any, heaps: Sequence[ReachableState], place: VariablePlace | None = None, ignored: Container[int] = ()
+) -> bool:
     """Tell whether a variable, a container or an attribute of the program holds a value, besides one place.
 
     Containers and objects of which the identities are ignored do not count.
@@ -125,13 +127,13 @@ def has_other_name(value: Any, heaps: Sequence[Heap], place: Place | None = None
     found = any(
         x is value and (place is None or (id(holder.target), key) != place.identity)
         for holder in holders.values()
-        if not isinstance(holder, Bytes | Randomness) and id(holder.target) not in ignored
+        if not isinstance(holder, BytesHolder | RandomHolder) and id(holder.target) not in ignored
         for key, x in holder.contents().items()
     )
-    return found or any(x is value for x in held_by_frames(sys._getframe(1), place, ignored))
+    return found or any(x is value for x in values_in_frames(sys._getframe(1), place, ignored))
 
 
-def held_by_frames(frame: FrameType | None, place: Place | None, ignored: Container[int]) -> Iterator[Any]:
+def values_in_frames(frame: FrameType | None, place: VariablePlace | None, ignored: Container[int]) -> Iterator[Any]:
     """Return what the variables of the user's functions that are running hold, and what is in their containers."""
     while frame is not None:
         code = frame.f_code

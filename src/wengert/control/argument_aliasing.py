@@ -19,19 +19,19 @@ from wengert.primitives.index_forms import require_writable_window
 from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
 
-__all__ = ["held", "origin_of", "require_apart", "require_unshared", "standing_for", "written_to"]
+__all__ = ["contents_before", "find_writes", "origin_of", "protect_argument", "require_apart", "require_unshared"]
 
 Written = Mapping[int, Position | None]
 HARD = 1000
 """How many candidates to try before two arrays are taken to overlap."""
 
 
-def held(leaves: Sequence[Any]) -> list[Any]:
-    """Return what the Tensors among the arguments of a function hold, to be compared with `written_to` afterwards."""
+def contents_before(leaves: Sequence[Any]) -> list[Any]:
+    """Return what the Tensors among the arguments of a function hold, to be compared with `find_writes` afterwards."""
     return [leaf._value if type(leaf) is Tensor else None for leaf in leaves]
 
 
-def written_to(leaves: Sequence[Any], before: Sequence[Any]) -> Written:
+def find_writes(leaves: Sequence[Any], before: Sequence[Any]) -> Written:
     """Return the positions of the arguments that a function wrote to, and where it did last."""
     changed = [i for i, x in enumerate(leaves) if type(x) is Tensor and x._value is not before[i]]
     return {i: origin_of(leaves[i]) for i in changed}
@@ -55,7 +55,7 @@ def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
         GraphError: it shares memory.
     """
     for i, place in written.items():
-        note(given[i])
+        note_write(given[i])
         if is_read_only(given[i]):
             raise UsageError(
                 name,
@@ -96,12 +96,12 @@ def is_read_only(value: Any) -> bool:
     return hasattr(base, "_fixed")
 
 
-def standing_for(tensor: Tensor, given: Any) -> Tensor:
+def protect_argument(tensor: Tensor, given: Any) -> Tensor:
     """Return a Tensor that stands for an argument in a function, which must not write to it if it is read-only."""
     return forbid_writes(tensor) if is_read_only(given) else tensor
 
 
-def note(value: Any) -> None:
+def note_write(value: Any) -> None:
     """Let the trace of a function that is being staged know that one inside wrote to its argument."""
     while type(value) is Tensor:
         trace = value._trace

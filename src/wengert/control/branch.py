@@ -17,21 +17,21 @@ from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
     GuardedHalves,
     batched_graph,
-    closed,
-    dependent,
-    filled,
-    flagged,
-    halves,
-    in_places,
-    one_of,
-    only,
-    parts_in_places,
-    pushed_graph,
-    restricted_to,
+    dependent_outputs,
+    fill_inactive,
+    find_staged,
+    forward_graph,
+    joint_variable,
+    keep_places,
+    restrict_condition,
+    restrict_lanes,
+    scatter_flagged,
+    scatter_parts,
     select,
-    staged_among,
+    select_flagged,
+    split_gradient,
+    trace_closed,
     with_zeros,
-    within,
 )
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, evaluate
@@ -41,13 +41,13 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
 
-__all__ = ["Branch", "branch", "chosen_lanes"]
+__all__ = ["Branch", "branch", "choose_lanes"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
 
 
-def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -> list[Any]:
+def choose_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -> list[Any]:
     """Run every branch that some lane takes, and select.
 
     Args:
@@ -57,16 +57,16 @@ def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -
     """
     result: list[Any] | None = None
     for i, function in enumerate(branches):
-        taken = within(index == i)
+        taken = restrict_condition(index == i)
         if not is_staged(taken) and not np.any(raw(taken)):
             continue
-        with restricted_to(taken):
-            found = list(function(*(filled(x, taken) for x in operands)))
+        with restrict_lanes(taken):
+            found = list(function(*(fill_inactive(x, taken) for x in operands)))
         result = found if result is None else [select(taken, x, y) for x, y in zip(found, result, strict=True)]
     return list(branches[0](*operands)) if result is None else result  # without lanes none is taken
 
 
-def pick(index: Any, size: int, column: Sequence[Any]) -> Any:
+def pick_lanes(index: Any, size: int, column: Sequence[Any]) -> Any:
     """Return from the results of several branches, batch axes in front, that of the branch each lane takes."""
     result = column[0]
     for i, item in enumerate(column[1:], 1):
@@ -86,7 +86,7 @@ class Branch(Structured):
         if is_concrete(index):
             return evaluate(branches[int(raw(index))], operands)
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
-        return tuple(chosen_lanes(functions, index, operands))
+        return tuple(choose_lanes(functions, index, operands))
 
     def lower(self, params: Params, lowering: StructuredLowering) -> Any:
         """Be lowered as graphs of which one is chosen."""
@@ -95,12 +95,12 @@ class Branch(Structured):
     def results(self, _inputs: Sequence[Any], params: Params) -> list[Variable]:
         """Return what is as the results are, which lie in memory as one of the branches leaves them."""
         columns = zip(*(graph.outputs for graph in params["branches"]), strict=True)
-        return [one_of(column) for column in columns]
+        return [joint_variable(column) for column in columns]
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands in some branch."""
         graphs = params["branches"]
-        found = [dependent(graph, flags[1:], smooth=smooth) for graph in graphs]
+        found = [dependent_outputs(graph, flags[1:], smooth=smooth) for graph in graphs]
         reached = [any(column) for column in zip(*found, strict=True)]
         if smooth or not flags[0]:
             return reached
@@ -126,9 +126,9 @@ class Branch(Structured):
         """Let branches return values and tangents."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        branches = tuple(pushed_graph(graph, flags[1:], results, order) for graph in params["branches"])
-        found = apply(self, *values, *chain(*flagged(parts, flags)), branches=branches)
-        return found[: len(results)], parts_in_places(found[len(results) :], results, order)
+        branches = tuple(forward_graph(graph, flags[1:], results, order) for graph in params["branches"])
+        found = apply(self, *values, *chain(*select_flagged(parts, flags)), branches=branches)
+        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Choose for all lanes at once; where the index differs between them, run every branch and select."""
@@ -154,13 +154,13 @@ class Branch(Structured):
         found: list[Any] = []
         for i, function in enumerate(functions):
             taken = batched_graph(
-                lambda index, *xs, i=i, function=function: function(*(filled(x, index == i) for x in xs)),
+                lambda index, *xs, i=i, function=function: function(*(fill_inactive(x, index == i) for x in xs)),
                 size,
                 [index_aval, *inputs],
                 batched,
                 results,
             )
-            nothing = closed(
+            nothing = trace_closed(
                 lambda *xs, taken=taken: [zeros(aval_of(x), xs[0]) for x in taken.outputs],
                 [v.aval for v in taken.inputs],
                 self.name,
@@ -168,7 +168,7 @@ class Branch(Structured):
             needed = np.any(values[0] == i)
             found.append(apply(self, needed, *values, branches=(nothing, taken)))
         index = values[0]
-        return [pick(index, size, column) for column in zip(*found, strict=True)]
+        return [pick_lanes(index, size, column) for column in zip(*found, strict=True)]
 
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
         """Run the forward half of the chosen branch; the pullback runs its backward half."""
@@ -176,7 +176,7 @@ class Branch(Structured):
         graphs = params["branches"]
         steady, nothing = [True] * len(values[1:]), [False] * len(values[1:])
         cuts = [
-            halves(
+            split_gradient(
                 graph,
                 wanted[1:],
                 results,
@@ -199,22 +199,22 @@ class Branch(Structured):
             ),
         )
         residuals = found[len(outs) :]
-        near = staged_among(values)
-        cts_avals = [a.firm for a in flagged(outs, results)]
+        near = find_staged(values)
+        cts_avals = [a.firm for a in select_flagged(outs, results)]
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            given = with_zeros(flagged(cts, results), cts_avals, near)
+            given = with_zeros(select_flagged(cts, results), cts_avals, near)
             examples = [*inputs, *slots, *cts_avals]
             branches = tuple(
                 backward_branch(item, masked, examples, len(inputs), len(slots), place)
                 for item, place in zip(cuts, places, strict=True)
             )
             pulled = apply(self, index, *operands, *residuals, *given, branches=branches)
-            return [None, *only(in_places(pulled, wanted[1:]), reached)]
+            return [None, *keep_places(scatter_flagged(pulled, wanted[1:]), reached)]
 
         reached = frozenset[int]().union(*(item.reached for item in cuts))
         masks = any(item.masks or item.reached != reached for item in cuts)
-        needed = flagged(range(len(outs)), results)
+        needed = select_flagged(range(len(outs)), results)
         return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks, needed)
 
 
@@ -251,7 +251,7 @@ def forward_branch(
         rest = [filling[i] if i in filling else zeros(aval, xs[0]) for i, aval in enumerate(slots)]
         return [*found[:results], *rest]
 
-    return closed(run, inputs, "cond")
+    return trace_closed(run, inputs, "cond")
 
 
 def backward_branch(
@@ -264,7 +264,7 @@ def backward_branch(
         given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
         return evaluate(cuts.guarded if masked else cuts.backward, given)
 
-    return closed(run, inputs, "cond")
+    return trace_closed(run, inputs, "cond")
 
 
 branch = Branch()

@@ -12,18 +12,18 @@ import numpy as np
 from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.subgraphs import (
     batched_graph,
-    dependent,
-    flagged,
-    halves,
-    in_places,
-    only,
-    parts_in_places,
-    pushed_graph,
-    staged_among,
-    traced,
+    dependent_outputs,
+    find_staged,
+    forward_graph,
+    keep_places,
+    scatter_flagged,
+    scatter_parts,
+    select_flagged,
+    split_gradient,
+    trace_subgraph,
     with_zeros,
 )
-from wengert.control.traced_bodies import Flat
+from wengert.control.traced_bodies import FlatFunction
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import caller, position_of
@@ -42,13 +42,13 @@ from wengert.support.attributes import function_name
 from wengert.traces.linearity import Moves
 from wengert.traces.staging import Staging
 
-__all__ = ["Call", "call"]
+__all__ = ["CallPrimitive", "call"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
 
 
-class Call(Structured):
+class CallPrimitive(Structured):
     """Run a graph. Parameters: `graph`, and the `name` of the function it was traced from."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Call(Structured):
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands."""
-        return dependent(params["graph"], flags, smooth=smooth)
+        return dependent_outputs(params["graph"], flags, smooth=smooth)
 
     def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
         """Follow through the graph."""
@@ -81,9 +81,9 @@ class Call(Structured):
         """Call the graph of values and tangents."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        pushed = pushed_graph(params["graph"], flags, results, order)
-        found = apply(self, *values, *chain(*flagged(parts, flags)), **{**params, "graph": pushed})
-        return found[: len(results)], parts_in_places(found[len(results) :], results, order)
+        pushed = forward_graph(params["graph"], flags, results, order)
+        found = apply(self, *values, *chain(*select_flagged(parts, flags)), **{**params, "graph": pushed})
+        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Call the graph for all lanes."""
@@ -95,35 +95,39 @@ class Call(Structured):
         """Call the forward half; the pullback calls the backward half."""
         graph, results = params["graph"], self.reach(wanted, params, True)
         steady, nothing = [True] * len(values), [False] * len(values)
-        cuts = halves(
+        cuts = split_gradient(
             graph, wanted, results, at_hand=steady, fixed=nothing, summed=nothing, name=f"grad of {params['name']}"
         )
         found = apply(self, *values, **{**params, "graph": cuts.forward})
         count = len(graph.outputs)
-        avals, near = [aval_of(x).firm for x in flagged(graph.outputs, results)], staged_among(values)
+        avals, near = [aval_of(x).firm for x in select_flagged(graph.outputs, results)], find_staged(values)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            given = with_zeros(flagged(cts, results), avals, near)
+            given = with_zeros(select_flagged(cts, results), avals, near)
             graph = cuts.guarded if masked else cuts.backward
             read = [values[i] for i in cuts.read]
             pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": graph})
-            return only(in_places(pulled, wanted), cuts.reached)
+            return keep_places(scatter_flagged(pulled, wanted), cuts.reached)
 
-        return found[:count], results, Pullback(self.name, count, pull, cuts.masks, flagged(range(count), results))
+        return (
+            found[:count],
+            results,
+            Pullback(self.name, count, pull, cuts.masks, select_flagged(range(count), results)),
+        )
 
 
-primitive = Call()
+primitive = CallPrimitive()
 register(primitive)
 
 
-class Tracing(threading.local):
+class RunningCalls(threading.local):
     """Hold the calls that this thread is tracing."""
 
     def __init__(self) -> None:
         self.running: list[Any] = []
 
 
-TRACING = Tracing()
+TRACING = RunningCalls()
 
 
 def call(fun: Callable[..., Any], *args: Any) -> Any:
@@ -156,21 +160,21 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     if not any(staged):
         return called_with("call (fun)", fun, "*args", args)
     name = function_name(fun)
-    inputs = flagged(leaves, staged)
+    inputs = select_flagged(leaves, staged)
     running = (
         fun,
         structure,
         [aval_of(x) for x in inputs],
         [None if s else x for x, s in zip(leaves, staged, strict=True)],
     )
-    if any(same_call(running, other) for other in TRACING.running):
+    if any(is_same_call(running, other) for other in TRACING.running):
         raise GraphError(
             "call",
             f"{name} calls itself with arguments that differ only in values that are being traced",
             "a depth that is known while tracing is needed",
             "Use wengert.while_loop, or count the depth with a Python number",
         )
-    flat = Flat("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
+    flat = FlatFunction("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
     written: list[int] = []
     used: list[Equation] = []
     stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Staging)}
@@ -185,7 +189,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
 
     TRACING.running.append(running)
     try:
-        graph, captured = traced(inner, inputs, f"call({name})")
+        graph, captured = trace_subgraph(inner, inputs, f"call({name})")
     finally:
         TRACING.running.pop()
     require_unshared(name, inputs, captured, used, written)
@@ -226,11 +230,11 @@ def require_unshared(
             )
 
 
-def same_call(one: Any, other: Any) -> bool:
+def is_same_call(one: Any, other: Any) -> bool:
     """Tell whether two calls are of the same function with equal shapes and equal values that are not traced."""
-    return bool(one[:3] == other[:3] and all(same_value(x, y) for x, y in zip(one[3], other[3], strict=True)))
+    return bool(one[:3] == other[:3] and all(is_same_value(x, y) for x, y in zip(one[3], other[3], strict=True)))
 
 
-def same_value(x: Any, y: Any) -> bool:
+def is_same_value(x: Any, y: Any) -> bool:
     """Tell whether two arguments are one, or equal numbers of one type."""
     return x is y or (isinstance(x, bool | int | float | complex | np.generic) and identity(x) == identity(y))

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.argument_aliasing import held, require_apart, written_to
-from wengert.control.branch import branch, chosen_lanes
-from wengert.control.subgraphs import closed
+from wengert.control.argument_aliasing import contents_before, find_writes, require_apart
+from wengert.control.branch import branch, choose_lanes
+from wengert.control.subgraphs import trace_closed
 from wengert.control.traced_bodies import (
-    Flat,
+    FlatFunction,
     any_staged,
     as_given,
     check_alike,
-    started,
+    start_leaves,
     with_common_constants,
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -62,7 +62,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     check_scalar("cond", "predicate", pred)
     if is_concrete(pred):
         chosen = (true_fun, "true_fun") if bool(raw(pred)) else (false_fun, "false_fun")
-        return run("cond", *chosen, operands)
+        return run_branch("cond", *chosen, operands)
     truth = pred if pred.dtype.kind == "b" else pred != 0
     return choose("cond", truth, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
@@ -98,7 +98,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         raise DtypeError("switch", f"an index of dtype {aval_of(index).dtype}", "an integer is needed", "Convert it")
     if is_concrete(index):
         place = min(max(int(raw(index)), 0), len(functions) - 1)
-        return run("switch", functions[place], f"branch {place}", operands)
+        return run_branch("switch", functions[place], f"branch {place}", operands)
     wide = index if index.dtype.itemsize > 1 else index.astype(np.intp)  # 8 bits may have no room for their number
     clipped = np.clip(wide, 0, len(functions) - 1)
     return choose("switch", clipped, functions, [f"branch {i}" for i in range(len(functions))], operands)
@@ -115,18 +115,18 @@ def check_scalar(name: str, what: str, value: Any) -> None:
         )
 
 
-def applied(name: str, own: str, function: Function, operands: Sequence[Any]) -> Any:
+def call_branch(name: str, own: str, function: Function, operands: Sequence[Any]) -> Any:
     """Call one of the functions with the operands."""
     return called_with(f"{name} ({own})", function, "*operands", operands)
 
 
-def run(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
+def run_branch(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
     """Call the function that has been chosen."""
     leaves, structure = flatten(tuple(operands))
-    inside = started(leaves)
-    before = held(inside)
-    found, result_structure = leaves_of_result(applied(name, own, function, unflatten(structure, inside)))
-    require_apart(name, leaves, written_to(inside, before))
+    inside = start_leaves(leaves)
+    before = contents_before(inside)
+    found, result_structure = leaves_of_result(call_branch(name, own, function, unflatten(structure, inside)))
+    require_apart(name, leaves, find_writes(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(result_structure, [as_given(leaf, tensors or not leaves) for leaf in found])
 
@@ -137,33 +137,35 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     for leaf in leaves:
         require_number(name, "an operand", leaf)
     flat = [
-        Flat(name, lambda xs, own=own, f=f: applied(name, own, f, xs), structure, shared=leaves)
+        FlatFunction(name, lambda xs, own=own, f=f: call_branch(name, own, f, xs), structure, shared=leaves)
         for own, f in zip(names, functions, strict=True)
     ]
     if is_staged(index) or any_staged(leaves):
-        return chosen_graph(name, index, flat, names, leaves)
-    results = chosen_lanes(compared(name, flat, names), index, leaves)
+        return stage_choice(name, index, flat, names, leaves)
+    results = choose_lanes(with_compared_results(name, flat, names), index, leaves)
     return unflatten(flat[0].structure, results)
 
 
-def chosen_graph(name: str, index: Any, functions: Sequence[Flat], names: Sequence[str], leaves: Sequence[Any]) -> Any:
+def stage_choice(
+    name: str, index: Any, functions: Sequence[FlatFunction], names: Sequence[str], leaves: Sequence[Any]
+) -> Any:
     """Write a choice down as one equation."""
     graphs, constants = with_common_constants(functions, [leaves] * len(functions), name)
     first = functions[0].structure
     for own, function, graph in zip(names, functions, graphs, strict=True):
         check_alike(name, (names[0], own), (first, function.structure), (graphs[0].outputs, graph.outputs))
-    graphs = alike(graphs)
+    graphs = unify_weakness(graphs)
     return unflatten(first, apply(branch, index, *constants, *leaves, branches=tuple(graphs)))
 
 
-def alike(graphs: Sequence[Graph]) -> list[Graph]:
+def unify_weakness(graphs: Sequence[Graph]) -> list[Graph]:
     """Return graphs whose outputs are Python numbers everywhere or nowhere."""
     columns = zip(*([aval_of(x) for x in graph.outputs] for graph in graphs), strict=True)
     wanted = [column[0] if all(a.weak for a in column) else column[0].firm for column in columns]
     if all([aval_of(x) for x in graph.outputs] == wanted for graph in graphs):
         return list(graphs)
     return [
-        closed(
+        trace_closed(
             lambda *xs, graph=graph: list(map(conformed, evaluate(graph, xs), wanted)),
             graph.inputs,
             "",
@@ -172,13 +174,15 @@ def alike(graphs: Sequence[Graph]) -> list[Graph]:
     ]
 
 
-def compared(name: str, functions: Sequence[Flat], names: Sequence[str]) -> list[Callable[..., list[Any]]]:
+def with_compared_results(
+    name: str, functions: Sequence[FlatFunction], names: Sequence[str]
+) -> list[Callable[..., list[Any]]]:
     """Return functions that compare what they return with what the first that was called returned."""
     known: list[tuple[str, Any, list[Any]]] = []
 
-    def checking(own: str, function: Flat) -> Callable[..., list[Any]]:
+    def checking(own: str, function: FlatFunction) -> Callable[..., list[Any]]:
         def call(*xs: Any) -> list[Any]:
-            results = function(*started(xs))
+            results = function(*start_leaves(xs))
             known.append((own, function.structure, results))
             other, structure, found = known[0]
             check_alike(name, (other, own), (structure, function.structure), (found, results))

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from wengert.control.mutable_state import content_of
-from wengert.control.reachable_state import Heap
+from wengert.control.reachable_state import ReachableState
 from wengert.core.diagnostics.source_positions import Position, caller, is_own, position_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch, lost_text, rebound, snapshot
@@ -27,7 +27,7 @@ __all__ = ["Reach", "require_unwritten"]
 def require_unwritten(watch: Watch, name: str) -> None:
     """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""
     for written in watch.written():
-        raise effect(name, f"writes to a Tensor of shape {written.shape} from outside", "Write into a copy")
+        raise effect_error(name, f"writes to a Tensor of shape {written.shape} from outside", "Write into a copy")
 
 
 class Reach:
@@ -42,7 +42,7 @@ class Reach:
     def __init__(self, name: str, function: Callable[..., Any], more: Sequence[Any] = ()) -> None:
         self.name = name
         found = users_functions(function)
-        self.heap = Heap((), values=(*found, *more))
+        self.heap = ReachableState((), values=(*found, *more))
         self.tensors = [(x, snapshot(x)) for x in self.heap.tensors if not lost_text(x)] if found else []
 
     def parameters(self) -> list[Tensor]:
@@ -69,7 +69,7 @@ class Reach:
         ]
         if found:
             heap.restore()
-            raise effect(self.name, f"changes {found[0]}, which is not its own", "Compute its value")
+            raise effect_error(self.name, f"changes {found[0]}, which is not its own", "Compute its value")
         self.refuse(self.written())
 
     def written(self) -> list[tuple[str, Position | None]]:
@@ -78,7 +78,7 @@ class Reach:
         found += [(f"the ndarray {self.heap.arrays[x].name}", None) for x in self.heap.changed_arrays()]
         for tensor, before in self.tensors:
             trace = tensor._trace
-            if differs(tensor, before):
+            if has_been_written(tensor, before):
                 place = trace.made_at(tensor) if isinstance(trace, Staging) else None
                 found.append((f"a Tensor of shape {tensor.shape}", None if place is None else position_of(*place)))
                 rebound(tensor, before)
@@ -98,10 +98,10 @@ class Reach:
     def refuse(self, written: Sequence[tuple[str, Position | None]]) -> None:
         """Raise if something was written to, of what it was to whose place is known, if there is such."""
         for what, position in sorted(written, key=lambda entry: entry[1] is None):
-            raise effect(self.name, f"writes to {what} from outside", "Write into a copy", position)
+            raise effect_error(self.name, f"writes to {what} from outside", "Write into a copy", position)
 
 
-def differs(tensor: Tensor, before: Tensor) -> bool:
+def has_been_written(tensor: Tensor, before: Tensor) -> bool:
     """Tell whether a Tensor that owns its memory has been written to; not if its memory has merely been copied."""
     value, old = tensor._value, before._value
     if tensor._trace is not before._trace or type(value) is not type(old):
@@ -109,7 +109,7 @@ def differs(tensor: Tensor, before: Tensor) -> bool:
     return value is not old and not (isinstance(value, np.ndarray) and value.tobytes() == old.tobytes())
 
 
-def effect(name: str, what: str, action: str, position: Position | None = None) -> GraphError:
+def effect_error(name: str, what: str, action: str, position: Position | None = None) -> GraphError:
     """Return the error about a function that does more than return its results."""
     given = f"a function that {what}"
     needed = "what it changes has to be among its results while it is being traced"

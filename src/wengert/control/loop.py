@@ -22,26 +22,26 @@ import numpy as np
 
 from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control import loop_invariants
-from wengert.control.loop_operands import backward_body, interleaved
-from wengert.control.sequence import collected, zeros
+from wengert.control.loop_operands import backward_body, interleave
+from wengert.control.sequence import collect_rows, zeros
 from wengert.control.subgraphs import (
     batched_graph,
-    closed,
-    dependent,
-    filled,
-    flagged,
-    halves,
-    in_places,
-    one_of,
-    only,
-    parts_in_places,
-    pushed_graph,
-    restricted_to,
+    dependent_outputs,
+    fill_inactive,
+    find_staged,
+    forward_graph,
+    joint_variable,
+    keep_places,
+    restrict_condition,
+    restrict_lanes,
+    scatter_flagged,
+    scatter_parts,
     select,
-    staged_among,
+    select_flagged,
+    split_gradient,
+    trace_closed,
     with_extra_inputs,
     with_zeros,
-    within,
 )
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
@@ -68,8 +68,8 @@ def masked(
     """Take a step in the active lanes alone: others keep what they carry."""
     if not is_staged(active) and np.all(raw(active)):
         return list(step(inner))
-    with restricted_to(active):
-        found = list(step([filled(x, active) for x in inner]))
+    with restrict_lanes(active):
+        found = list(step([fill_inactive(x, active) for x in inner]))
     for i, old in enumerate(inner[carried]):
         merged = select(active, found[i], old)
         found[i] = merged if type(strides_of(merged)) is Joined else arranged_as(merged, found[i])
@@ -104,14 +104,14 @@ class Loop(Structured):
             for items in left:
                 items.reverse()
         avals = [aval_of(x) for x in params["body"].outputs[len(carried) :]]
-        ends = [collected(items, aval, params["spec"].length) for items, aval in zip(left, avals, strict=True)]
+        ends = [collect_rows(items, aval, params["spec"].length) for items, aval in zip(left, avals, strict=True)]
         return (*apart(carried, operands), *ends)
 
     def iterate_while(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
         """Repeat while the condition holds in some lane; return what is carried at the end."""
         carried = given.carried
         for position in count():
-            active = within(evaluate(params["cond"], [*given.constants, *carried])[0])
+            active = restrict_condition(evaluate(params["cond"], [*given.constants, *carried])[0])
             if not np.any(raw(active)):
                 break
             carried = self.iteration(given, carried, position, active, params, left)
@@ -166,7 +166,8 @@ class Loop(Structured):
         count, ends = params["spec"].carried, params["body"].outputs
         olds = parts(inputs, params).carried
         values = [
-            one_of((x,) if params["spec"].length else (x, old)) for x, old in zip(ends[:count], olds, strict=True)
+            joint_variable((x,) if params["spec"].length else (x, old))
+            for x, old in zip(ends[:count], olds, strict=True)
         ]
         avals = self.avals(inputs, params)[count:]
         return values + [stack_of(aval, x) for aval, x in zip(avals, ends[count:], strict=True)]
@@ -175,7 +176,7 @@ class Loop(Structured):
         """Return which carried values and which sequences left behind depend on the flagged operands, in the end."""
         carried = list(flags.carried)
         while True:
-            found = dependent(params["body"], [*flags.constants, *carried, *flags.sequences], smooth=smooth)
+            found = dependent_outputs(params["body"], [*flags.constants, *carried, *flags.sequences], smooth=smooth)
             grown = [a or b for a, b in zip(carried, found[: len(carried)], strict=True)]
             if not smooth and self.differs(flags, carried, params):
                 grown = [True] * len(carried)
@@ -187,7 +188,7 @@ class Loop(Structured):
         """Tell whether what ends the loop depends on flagged values."""
         if params["cond"] is None:
             return any(flags.limit)
-        return dependent(params["cond"], [*flags.constants, *carried], smooth=False)[0]
+        return dependent_outputs(params["cond"], [*flags.constants, *carried], smooth=False)[0]
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands."""
@@ -240,7 +241,7 @@ class Loop(Structured):
 
     def hoisted(self, equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
         """Compute before the loop what does not change in it."""
-        return loop_invariants.hoisted(equation, int(is_counted(equation.params)))
+        return loop_invariants.hoist_invariants(equation, int(is_counted(equation.params)))
 
     def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Carry values and what moves with them."""
@@ -249,14 +250,14 @@ class Loop(Structured):
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         width = 1 if order is None else order
-        near = staged_among((*values, *chain(*(part for part in given_parts if part is not None))))
+        near = find_staged((*values, *chain(*(part for part in given_parts if part is not None))))
         starts = [
             (zeros(aval_of(x), near),) * width if part is None else part
             for x, part in zip(given.carried, moving.carried, strict=True)
         ]
         constants, moved = (
-            list(chain(*flagged(moving.constants, flags.constants))),
-            list(chain(*flagged(starts, carried))),
+            list(chain(*select_flagged(moving.constants, flags.constants))),
+            list(chain(*select_flagged(starts, carried))),
         )
         results = apply(
             self,
@@ -266,11 +267,11 @@ class Loop(Structured):
             *given.carried,
             *moved,
             *given.sequences,
-            *chain(*flagged(moving.sequences, flags.sequences)),
+            *chain(*select_flagged(moving.sequences, flags.sequences)),
             **{
                 **params,
-                "body": interleaved(
-                    pushed_graph(params["body"], wide.inner, [*carried, *left], order), wide, carried, left, width
+                "body": interleave(
+                    forward_graph(params["body"], wide.inner, [*carried, *left], order), wide, carried, left, width
                 ),
                 "cond": None if params["cond"] is None else self.wider_cond(params, constants, moved),
                 "spec": params["spec"].holding(len(given.constants) + len(constants), len(carried) + len(moved)),
@@ -279,8 +280,8 @@ class Loop(Structured):
         first, second = len(carried), len(carried) + len(moved)
         third = second + len(left)
         return [*results[:first], *results[second:third]], [
-            *parts_in_places(results[first:second], carried, order),
-            *parts_in_places(results[third:], left, order),
+            *scatter_parts(results[first:second], carried, order),
+            *scatter_parts(results[third:], left, order),
         ]
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
@@ -390,7 +391,7 @@ class Loop(Structured):
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         total = len(params["body"].inputs)
-        cuts = halves(
+        cuts = split_gradient(
             params["body"],
             wide.inner,
             [*carried, *left],
@@ -404,18 +405,18 @@ class Loop(Structured):
         inner = [*given.constants, *given.carried, *given.sequences]
         constants = [inner[i] for i in cuts.read if i < own]
         sequences = [inner[i] for i in cuts.read if i >= there]
-        near = staged_among(values)
+        near = find_staged(values)
         avals = self.avals(values, params)
-        out_avals = [a.firm for a in flagged(avals, [*carried, *left])]
-        sums = [aval_of(x).firm for x in flagged(given.constants, wide.constants)]
+        out_avals = [a.firm for a in select_flagged(avals, [*carried, *left])]
+        sums = [aval_of(x).firm for x in select_flagged(given.constants, wide.constants)]
 
         # where an iteration makes nothing of what is carried, those before it get zeros
-        again = cuts.masks or not cuts.reached.issuperset(flagged(range(own, there), carried))
+        again = cuts.masks or not cuts.reached.issuperset(select_flagged(range(own, there), carried))
         reached = cuts.reached.union(range(own, there))
         masks = again or (bool(sums) and not params["spec"].length)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            given_cts = with_zeros(flagged(cts, [*carried, *left]), out_avals, near)
+            given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
             half = cuts.guarded if masked or again else cuts.backward
             body = backward_body(half, len(constants), len(sequences), len(saved), carried, left, wide)
             moving = sum(carried)
@@ -432,14 +433,14 @@ class Loop(Structured):
                 cond=None,
                 spec=LoopSpec(len(constants), moving + len(sums), params["spec"].length, not params["spec"].reverse),
             )
-            of_constants = in_places(found[moving : moving + len(sums)], wide.constants)
-            of_carried = in_places(found[:moving], carried)
-            of_sequences = in_places(found[moving + len(sums) :], wide.sequences)
-            inner = only([*of_constants, *of_carried, *of_sequences], reached)
+            of_constants = scatter_flagged(found[moving : moving + len(sums)], wide.constants)
+            of_carried = scatter_flagged(found[:moving], carried)
+            of_sequences = scatter_flagged(found[moving + len(sums) :], wide.sequences)
+            inner = keep_places([*of_constants, *of_carried, *of_sequences], reached)
             return [*(None for _ in given.limit), *inner]
 
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
-        needed = flagged(range(len(carried), len(outs)), left)
+        needed = select_flagged(range(len(carried), len(outs)), left)
         return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, needed)
 
     def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
@@ -464,7 +465,7 @@ class Loop(Structured):
                 *given.sequences,
                 **{
                     **params,
-                    "body": closed(counting, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.name),
+                    "body": trace_closed(counting, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.name),
                     "cond": with_extra_inputs(params["cond"], places),
                     "spec": params["spec"].holding(own, params["spec"].carried + 1),
                 },

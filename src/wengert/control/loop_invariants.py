@@ -9,10 +9,10 @@ from wengert.compile.equations import distinct_variables, variables
 from wengert.control.subgraphs import with_extra_inputs
 from wengert.core.graph.graph import Equation, Graph, Variable
 
-__all__ = ["hoisted"]
+__all__ = ["hoist_invariants"]
 
 
-def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variable, Any]] | None:
+def hoist_invariants(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variable, Any]] | None:
     """Return the equations in place of a loop, and values in place of some of its results.
 
     Args:
@@ -27,11 +27,11 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
     own, carried = spec.constants, spec.carried
     steady = [body.outputs[i] is body.inputs[own + i] for i in range(carried)]
     constant = {*body.inputs[:own], *(body.inputs[own + i] for i in range(carried) if steady[i])}
-    first, kept = separated(body, constant, bool(spec.length))
+    first, kept = separate_invariants(body, constant, bool(spec.length))
     if not first and not any(steady):
         return None
     outside: dict[Variable, Any] = dict(zip(body.inputs, equation.inputs[limit:], strict=True))
-    before = [moved_out(inner, outside) for inner in first]
+    before = [move_out(inner, outside) for inner in first]
     made = {v for inner in first for v in inner.outputs}
     used = distinct_variables(x for values in (*(e.inputs for e in kept), body.outputs) for x in values)
     needed = [v for v in used if v in made]
@@ -65,7 +65,9 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
     return [*before, loop], {equation.outputs[i]: operands[own + i] for i in fixed}
 
 
-def separated(body: Graph, constant: set[Variable], certain: bool) -> tuple[list[Equation], Sequence[Equation]]:
+def separate_invariants(
+    body: Graph, constant: set[Variable], certain: bool
+) -> tuple[list[Equation], Sequence[Equation]]:
     """Return the equations that can be evaluated before the loop, and the others.
 
     They depend on constants alone. If the loop may have no iteration at all, they must also be linear in a single
@@ -85,7 +87,7 @@ def separated(body: Graph, constant: set[Variable], certain: bool) -> tuple[list
     return first, kept
 
 
-def moved_out(equation: Equation, outside: dict[Variable, Any]) -> Equation:
+def move_out(equation: Equation, outside: dict[Variable, Any]) -> Equation:
     """Return an equation of a body with operands and results that stand outside of the loop."""
     inputs = tuple(outside[x] if type(x) is Variable else x for x in equation.inputs)
     outputs = tuple(Variable.of(v.aval, v.name, v.strides) for v in equation.outputs)

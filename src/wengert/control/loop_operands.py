@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from wengert.control.subgraphs import permuted
+from wengert.control.subgraphs import permute
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts
 
-__all__ = ["backward_body", "interleaved"]
+__all__ = ["backward_body", "interleave"]
 
 Flags = Sequence[bool]
 
 
-def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: int) -> Graph:
+def interleave(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: int) -> Graph:
     """Return a graph of values and what moves with them in the order of a loop's body: by role, values first."""
     inputs: list[int] = []
     value, moved = 0, len(wide.inner)
@@ -25,7 +25,7 @@ def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: 
     outs, total = len(carried), len(carried) + len(left)
     middle = total + width * sum(carried)
     outputs = [*range(outs), *range(total, middle), *range(outs, total), *range(middle, len(pushed.outputs))]
-    return permuted(pushed, inputs, outputs)
+    return permute(pushed, inputs, outputs)
 
 
 def backward_body(
@@ -43,4 +43,4 @@ def backward_body(
     steady, read, residuals, moving, leaving, sums = ranges
     first, second = sum(wide.constants), sum(wide.constants) + sum(carried)
     outputs = [*range(first, second), *range(first), *range(second, len(backward.outputs))]
-    return permuted(backward, [*steady, *moving, *sums, *read, *residuals, *leaving], outputs)
+    return permute(backward, [*steady, *moving, *sums, *read, *residuals, *leaving], outputs)

@@ -22,13 +22,13 @@ from wengert.errors import GraphError
 from wengert.support.attributes import attribute, own_attributes
 
 __all__ = [
-    "Attributes",
-    "Bytes",
-    "Cell",
+    "AttributesHolder",
+    "BytesHolder",
+    "CellHolder",
     "Contents",
+    "GlobalsHolder",
     "Holder",
-    "Randomness",
-    "Variables",
+    "RandomHolder",
     "content_of",
     "holder_of",
     "is_users",
@@ -86,7 +86,7 @@ def content_of(cell: CellType) -> Any:
         return UNBOUND
 
 
-class Cell(Holder):
+class CellHolder(Holder):
     """Be a variable of a function, in its closure cell."""
 
     target: CellType
@@ -109,7 +109,7 @@ class Cell(Holder):
         return self.name
 
 
-class Variables(Holder):
+class GlobalsHolder(Holder):
     """Be those global variables of a module that are of interest."""
 
     target: dict[str, Any]
@@ -139,7 +139,7 @@ class Variables(Holder):
         return str(key)
 
 
-class Attributes(Holder):
+class AttributesHolder(Holder):
     """Be an object with attributes."""
 
     variable = True
@@ -175,7 +175,7 @@ class Attributes(Holder):
         return f"{self.name}.{key}"
 
 
-class ClassAttributes(Attributes):
+class ClassHolder(AttributesHolder):
     """Be a class."""
 
     target: type
@@ -194,7 +194,7 @@ class ClassAttributes(Attributes):
                 type.__setattr__(self.target, name, value)
 
 
-class Sequence(Holder):
+class SequenceHolder(Holder):
     """Be a list or a deque."""
 
     target: list[Any] | deque[Any]
@@ -209,7 +209,7 @@ class Sequence(Holder):
         self.target.extend(contents.values())
 
 
-class Mapping(Holder):
+class MappingHolder(Holder):
     """Be a dictionary."""
 
     target: dict[Any, Any]
@@ -224,7 +224,7 @@ class Mapping(Holder):
         dict.update(self.target, contents)
 
 
-class Bytes(Holder):
+class BytesHolder(Holder):
     """Be a bytearray or an array of the standard library, whose elements are one content: they cannot be traced."""
 
     target: bytearray | array[Any]
@@ -262,7 +262,7 @@ class Bytes(Holder):
         return self.name
 
 
-class Randomness(Holder):
+class RandomHolder(Holder):
     """Be a generator of random numbers: its state is one content."""
 
     target: np.random.Generator | np.random.RandomState | random.Random
@@ -303,7 +303,7 @@ class Randomness(Holder):
         return self.name
 
 
-class Set(Holder):
+class SetHolder(Holder):
     """Be a set: its elements are the keys."""
 
     target: set[Any]
@@ -322,7 +322,7 @@ class Set(Holder):
         self.target.update(contents)
 
 
-class ContextVariable(Holder):
+class ContextHolder(Holder):
     """Be a context variable, one that is not set having its default."""
 
     target: ContextVar[Any]
@@ -348,25 +348,25 @@ def holder_of(value: Any, name: str) -> Holder | None:
     """Return the holder that a value is; None if it cannot be changed, or is none of the user's business."""
     kind = type(value)
     if issubclass(kind, list | deque):
-        return Sequence(value, name)
+        return SequenceHolder(value, name)
     if issubclass(kind, dict):
-        return Mapping(value, name)
+        return MappingHolder(value, name)
     if issubclass(kind, set):
-        return Set(value, name)
+        return SetHolder(value, name)
     if issubclass(kind, bytearray | array):
-        return Bytes(value, name)
+        return BytesHolder(value, name)
     if issubclass(kind, np.random.Generator | np.random.RandomState | random.Random):
-        return Randomness(value, name)
+        return RandomHolder(value, name)
     if issubclass(kind, ContextVar):
-        return ContextVariable(value, name)
+        return ContextHolder(value, name)
     if issubclass(kind, type):
-        return ClassAttributes(value, value.__name__) if is_users(value) else None
+        return ClassHolder(value, value.__name__) if is_users(value) else None
     if issubclass(kind, FunctionType | SimpleNamespace) or kind in ProxyTypes:
-        return Attributes(value, name)
+        return AttributesHolder(value, name)
     if issubclass(kind, tuple | frozenset | str | bytes | int | float | complex):
         return None
     is_open = kind.__module__ in KEEPING or issubclass(kind, BaseException) or is_users(kind)
-    return Attributes(value, name) if is_open else None
+    return AttributesHolder(value, name) if is_open else None
 
 
 KEEPING = frozenset(

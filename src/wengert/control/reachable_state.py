@@ -31,8 +31,8 @@ from typing import Any, cast
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_library_file, is_wengerts
-from wengert.control.mutable_state import Cell, Contents, Holder, Variables, content_of, holder_of, is_users
-from wengert.control.variable_places import HIDDEN, Place, Site, is_undefined, line_text
+from wengert.control.mutable_state import CellHolder, Contents, GlobalsHolder, Holder, content_of, holder_of, is_users
+from wengert.control.variable_places import HIDDEN, StatementSite, VariablePlace, is_undefined, line_text
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import Object
 from wengert.core.memory.possible_aliases import Plain
@@ -42,7 +42,7 @@ from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, describe
 from wengert.support.attributes import attribute, has_class_attribute, own_attributes
 
-__all__ = ["Heap", "is_numeric_array", "tensors_in"]
+__all__ = ["ReachableState", "is_numeric_array", "tensors_in"]
 
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
@@ -77,7 +77,7 @@ SMALL = 65536
 """Arrays with more elements are not copied but summed up: 2 ms for 8 MB. What is written to them is not put back."""
 
 
-class Heap:
+class ReachableState:
     """Find and keep what functions can reach that they may change.
 
     Attributes:
@@ -91,12 +91,12 @@ class Heap:
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
     """
 
-    def __init__(self, functions: Sequence[Any], site: Site | None = None, values: Sequence[Any] = ()) -> None:
+    def __init__(self, functions: Sequence[Any], site: StatementSite | None = None, values: Sequence[Any] = ()) -> None:
         self.holders: dict[int, Holder] = {}
         self.handles: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
         self.lost: dict[int, tuple[Tensor, str]] = {}
-        self.arrays: dict[int, Array] = {}
+        self.arrays: dict[int, ReachableArray] = {}
         self.plain: dict[int, Tensor] = {}
         self.iterators: list[tuple[Any, Any]] = []
         self.kept: dict[int, Contents] = {}
@@ -105,7 +105,7 @@ class Heap:
         self.function: Any = functions[0] if functions else None
         self.cells = self.own_cells(functions)
         for name, cell in self.cells.items():
-            self.take(Cell(cell, name), True)
+            self.take(CellHolder(cell, name), True)
         for function in functions:
             self.look_into_code(function)
         self.queue += [(value, str(attribute(value, "__name__", "")), None) for value in values]
@@ -128,7 +128,7 @@ class Heap:
         """Enter a holder, and look into its contents next."""
         identity = id(holder.target)
         if identity in self.holders:
-            if isinstance(self.holders[identity], Variables):  # globals under a name, which may be changed by key
+            if isinstance(self.holders[identity], GlobalsHolder):  # globals under a name, which may be changed by key
                 self.look_into_all(holder.target)
             return
         self.holders[identity] = holder
@@ -153,7 +153,7 @@ class Heap:
         """Enter a value; `where` is the holder and key that it was found under, None if it is not to be replaced."""
         if issubclass(type(value), np.ndarray):
             if id(value) not in self.arrays:
-                self.arrays[id(value)] = Array(value, name)
+                self.arrays[id(value)] = ReachableArray(value, name)
             self.arrays[id(value)].places.append(where)
         if id(value) in self.seen or is_undefined(value):
             return
@@ -201,7 +201,7 @@ class Heap:
         """Look into the variables that a function which may be called reads."""
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if not name.startswith(HIDDEN):
-                self.take(Cell(cell, name))
+                self.take(CellHolder(cell, name))
         self.look_into_code(function)
 
     def look_into_code(self, function: FunctionType) -> None:
@@ -217,17 +217,19 @@ class Heap:
     def look_into_all(self, space: dict[str, Any]) -> None:
         """Look into all variables of a module, which may be changed under names that are computed."""
         holder = self.holders.get(id(space))
-        if holder is None or isinstance(holder, Variables):
+        if holder is None or isinstance(holder, GlobalsHolder):
             self.look_into_module(space, frozenset(x for x in space if not x.startswith("__")))
-            cast("Variables", self.holders[id(space)]).whole = True
+            cast("GlobalsHolder", self.holders[id(space)]).whole = True
 
     def look_into_module(self, space: dict[str, Any], names: frozenset[str]) -> None:
         """Look into those of a module's variables that code may use."""
         holder = self.holders.get(id(space))
         if holder is None:
-            holder = self.holders[id(space)] = Variables(space, "")
+            holder = self.holders[id(space)] = GlobalsHolder(space, "")
             self.kept[id(space)] = {}
-        if not isinstance(holder, Variables):  # a dictionary of the user's, as code was run in, and all of it is held
+        if not isinstance(
+            holder, GlobalsHolder
+        ):  # a dictionary of the user's, as code was run in, and all of it is held
             return
         for name in names - holder.names:
             holder.names.add(name)  # one that is not there may be set
@@ -345,11 +347,11 @@ class Heap:
         return heap.plain[identity]
 
     @property
-    def around(self) -> list[Heap]:
+    def around(self) -> list[ReachableState]:
         """The heaps of the pieces that are being traced, outermost first, and this one."""
         return [*(watch.heap for watch in WATCHING.stack if watch.heap is not None), self]
 
-    def seen_by_others(self, found: Array) -> bool:
+    def seen_by_others(self, found: ReachableArray) -> bool:
         """Tell whether an array, or memory of it, is held by something that cannot be given another array instead.
 
         That is so if it is a view or has views, or if there are more references to it than the heap knows of.
@@ -367,17 +369,17 @@ class Heap:
             return 0
         return 2 + sum(x is array for contents in self.kept.values() for x in contents.values())
 
-    def overlapping(self, array: np.ndarray[Any, Any]) -> list[Array]:
+    def overlapping(self, array: np.ndarray[Any, Any]) -> list[ReachableArray]:
         """Return the arrays that may share memory with one."""
         return [x for x in self.arrays.values() if np.may_share_memory(x.array, array)]
 
     # Places
 
-    def place(self, holder: Holder, key: Any) -> Place:
+    def place(self, holder: Holder, key: Any) -> VariablePlace:
         """Return an entry as a place."""
-        return Place(holder, key, self.lines.get((id(holder.target), key), ("", "")))
+        return VariablePlace(holder, key, self.lines.get((id(holder.target), key), ("", "")))
 
-    def lines_of(self, site: Site) -> Iterator[tuple[Any, tuple[str, str]]]:
+    def lines_of(self, site: StatementSite) -> Iterator[tuple[Any, tuple[str, str]]]:
         """Return the lines of a statement that set variables, by the identity of their places."""
         for name, *lines in site.names:
             found = self.entry(name)
@@ -397,13 +399,13 @@ class Heap:
             holder, key = self.holders.get(id(value)), name_of_attribute
         return None if holder is None else (holder, key)
 
-    def named(self, site: Site) -> list[Place]:
+    def named(self, site: StatementSite) -> list[VariablePlace]:
         """Return the variables that a statement binds or changes."""
         found = [self.entry(name) for name, *_ in site.names]
         return [self.place(*entry) for entry in found if entry is not None and entry[0].variable]
 
 
-class Array:
+class ReachableArray:
     """Hold an ndarray that may be written to.
 
     Attributes:
@@ -447,7 +449,7 @@ def is_numeric_array(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
 
-def plain_trace(found: Sequence[Array], note: tuple[str, str, Any]) -> Plain:
+def plain_trace(found: Sequence[ReachableArray], note: tuple[str, str, Any]) -> Plain:
     """Return the trace of what stands for ndarrays with the same memory."""
 
     def text(what: str) -> str:

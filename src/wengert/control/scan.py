@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert.control.traced_bodies import any_staged, as_given, check_alike, check_containers, started
-from wengert.control.while_loop import CARRIED, loop_equation, weakness
+from wengert.control.traced_bodies import any_staged, as_given, check_alike, check_containers, start_leaves
+from wengert.control.while_loop import CARRIED, find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
 from wengert.core.memory.views import share
@@ -25,7 +25,7 @@ C = TypeVar("C")
 Function = Callable[..., Any]
 
 
-class Step:
+class ScanBody:
     """Be the function of a scan with flat arguments and results, and remember the containers of these."""
 
     def __init__(self, function: Function, carried: Any, count: int, elements: Any) -> None:
@@ -95,12 +95,12 @@ def scan(
         require_number("scan", "a leaf of init or xs", x)
     arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in items]
     steps = common_length(arrays, length)
-    step = Step(f, structure, len(leaves), elements)
+    step = ScanBody(f, structure, len(leaves), elements)
     given = (*leaves, *arrays)
     results: Sequence[Any] | None = None
     whole = unroll is True or unroll >= steps
     if steps > 0 and (whole or not any_staged(given)):
-        results = carried_out(step, leaves, arrays, steps, reverse, whole)
+        results = take_steps(step, leaves, arrays, steps, reverse, whole)
     if results is None:  # the function is being traced, or its results have to be known without a step
         results = loop_equation("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)
     tensors = any(type(x) is Tensor for x in given)
@@ -125,11 +125,11 @@ def common_length(arrays: Sequence[Any], length: int | None) -> int:
     return int(found[0])
 
 
-def carried_out(
-    step: Step, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool, whole: bool
+def take_steps(
+    step: ScanBody, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool, whole: bool
 ) -> list[Any] | None:
     """Take the steps one by one; return None where the function turns out to be traced, unless `whole`."""
-    carried, sources = started(leaves), started(arrays)
+    carried, sources = start_leaves(leaves), start_leaves(arrays)
     left: list[list[Any]] = []
     places = range(steps - 1, -1, -1) if reverse else range(steps)
     for i in places:
@@ -138,8 +138,8 @@ def carried_out(
             return None
         if i == places[0]:
             same = (step.structure, step.structure)
-            check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=weakness(leaves))
-        carried = started(found[: len(leaves)])
+            check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=find_weak(leaves))
+        carried = start_leaves(found[: len(leaves)])
         left.append([share(y) if type(y) is Tensor else np.array(y) for y in found[len(leaves) :]])
     if reverse:
         left.reverse()

@@ -15,10 +15,10 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import Items, sequence_aval
 from wengert.traces.linearity import Moves
 
-__all__ = ["collected", "lane_shape", "zeros", "zeros_as"]
+__all__ = ["collect_rows", "lane_shape", "zeros", "zeros_like"]
 
 
-def collected(arrays: list[Any], aval: Aval, length: int | None) -> Any:
+def collect_rows(arrays: list[Any], aval: Aval, length: int | None) -> Any:
     """Return what iterations left behind as a value with the aval that `sequence_aval` gives."""
     full = sequence_aval(aval, length)
     if UNKNOWN in full.shape:
@@ -72,7 +72,7 @@ zero_sequence = ZeroSequence()
 register(zero_sequence)
 
 
-def zeros_as(value: Any) -> Any:
+def zeros_like(value: Any) -> Any:
     """Return zeros that lie in memory as a value does, so that they may stand in its place."""
     aval = aval_of(value)
     if aval.weak or UNKNOWN in aval.shape:

@@ -39,24 +39,24 @@ from wengert.traces.tape import Tape, make_leaf
 __all__ = [
     "GuardedHalves",
     "batched_graph",
-    "closed",
-    "dependent",
-    "filled",
-    "halves",
-    "in_places",
-    "one_of",
-    "only",
-    "parts_in_places",
-    "permuted",
-    "pushed_graph",
-    "restricted_to",
-    "row_of",
+    "dependent_outputs",
+    "fill_inactive",
+    "find_staged",
+    "forward_graph",
+    "joint_variable",
+    "keep_places",
+    "permute",
+    "restrict_condition",
+    "restrict_lanes",
+    "row_variable",
+    "scatter_flagged",
+    "scatter_parts",
     "select",
-    "staged_among",
-    "traced",
+    "split_gradient",
+    "trace_closed",
+    "trace_subgraph",
     "with_extra_inputs",
     "with_zeros",
-    "within",
 ]
 
 Flags = Sequence[bool]
@@ -65,7 +65,7 @@ Flags = Sequence[bool]
 # Tracing
 
 
-def traced(
+def trace_subgraph(
     function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str, *, whole: bool = False
 ) -> tuple[Graph, list[Tensor]]:
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs.
@@ -98,18 +98,18 @@ def with_used_captures(graph: Graph, captured: Sequence[Tensor]) -> tuple[Graph,
     kept = [v in used for v in graph.inputs[count:]]
     if all(kept):
         return graph, list(captured)
-    inputs = [*graph.inputs[:count], *flagged(graph.inputs[count:], kept)]
-    return Graph(inputs, graph.equations, graph.outputs), flagged(captured, kept)
+    inputs = [*graph.inputs[:count], *select_flagged(graph.inputs[count:], kept)]
+    return Graph(inputs, graph.equations, graph.outputs), select_flagged(captured, kept)
 
 
-def closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> Graph:
+def trace_closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> Graph:
     """Return the graph of a function that captures nothing."""
-    graph, captured = traced(function, examples, name)
+    graph, captured = trace_subgraph(function, examples, name)
     assert not captured, f"{name} captured {captured}"
     return graph
 
 
-def permuted(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+def permute(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
     """Return a graph with inputs and outputs in another order; outputs may be left out."""
     return Graph([graph.inputs[i] for i in inputs], graph.equations, [graph.outputs[i] for i in outputs])
 
@@ -120,14 +120,14 @@ def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
     return Graph(inputs, graph.equations, graph.outputs)
 
 
-def one_of(column: Sequence[Any]) -> Variable:
+def joint_variable(column: Sequence[Any]) -> Variable:
     """Return what is as the value that is one of several: it lies in memory as any of them may."""
     aval = aval_of(column[0])
     ways = frozenset(way for x in column for way in ways_of(strides_of(x)))
     return Variable.of(aval, "", strides_among(aval.shape, aval.dtype.itemsize, ways))
 
 
-def row_of(array: Any) -> Variable:
+def row_variable(array: Any) -> Variable:
     """Return what is as one row of an array."""
     shape, dtype, _ = aval_of(array)
     return Variable(shape[1:], dtype, "", row_strides(shape, strides_of(array), dtype.itemsize))
@@ -136,7 +136,7 @@ def row_of(array: Any) -> Variable:
 # Dependence
 
 
-def dependent(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]:
+def dependent_outputs(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]:
     """Return which outputs depend on the flagged inputs; with `smooth`, only where derivatives flow."""
     marked = {v for v, flag in zip(graph.inputs, flags, strict=True) if flag}
     for equation in graph.equations:
@@ -159,7 +159,7 @@ def dependent(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]:
 # Forward mode
 
 
-def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
+def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
     """Return the graph of values and what moves with them.
 
     Args:
@@ -191,8 +191,8 @@ def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None)
         ]
         return [*(unwrapped(trace.value_below(x)) for x in found), *moved]
 
-    moved = (a for v in flagged(graph.inputs, moving) for a in (v.aval,) * width)
-    return closed(both, [*graph.inputs, *moved], "jvp")
+    moved = (a for v in select_flagged(graph.inputs, moving) for a in (v.aval,) * width)
+    return trace_closed(both, [*graph.inputs, *moved], "jvp")
 
 
 def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:
@@ -210,10 +210,10 @@ def parts_of(value: Any, trace: Dual | Jet, width: int) -> list[Any]:
     return [value._node.tangent] if isinstance(trace, Dual) else [value._node[k] for k in range(1, width + 1)]
 
 
-def parts_in_places(items: Sequence[Any], flags: Flags, order: int | None) -> list[Any]:
+def scatter_parts(items: Sequence[Any], flags: Flags, order: int | None) -> list[Any]:
     """Return a tuple of tangent or coefficients for each flag that is set, None for the others."""
     width = 1 if order is None else order
-    return in_places([tuple(items[i * width : (i + 1) * width]) for i in range(sum(flags))], flags)
+    return scatter_flagged([tuple(items[i * width : (i + 1) * width]) for i in range(sum(flags))], flags)
 
 
 # Batching
@@ -238,13 +238,16 @@ def batched_graph(
         with batch:
             found = [current_value(x) for x in function(*given)]
         return [
-            for_all_lanes(x, batch) if flag else batch.value_below(x) for x, flag in zip(found, results, strict=True)
+            broadcast_to_lanes(x, batch) if flag else batch.value_below(x)
+            for x, flag in zip(found, results, strict=True)
         ]
 
-    return closed(everywhere, [wide(x, size) if flag else x for x, flag in zip(examples, batched, strict=True)], "vmap")
+    return trace_closed(
+        everywhere, [widen(x, size) if flag else x for x, flag in zip(examples, batched, strict=True)], "vmap"
+    )
 
 
-def wide(example: Any, size: int) -> Variable:
+def widen(example: Any, size: int) -> Variable:
     """Return an example for all lanes of a batch from that for one."""
     shape, dtype, _ = aval_of(example)
     wider = lane_shape(shape, size)
@@ -252,7 +255,7 @@ def wide(example: Any, size: int) -> Variable:
     return Variable(wider, dtype, "", strides)
 
 
-def for_all_lanes(value: Any, batch: Batch) -> Any:
+def broadcast_to_lanes(value: Any, batch: Batch) -> Any:
     """Return a value for all lanes, batch axis in front, one level below."""
     if type(value) is Tensor and value._trace is batch:
         return value._value
@@ -263,7 +266,7 @@ def for_all_lanes(value: Any, batch: Batch) -> Any:
     return np.broadcast_to(below, (batch.size, *aval.shape))
 
 
-def filled(value: Any, active: Any) -> Any:
+def fill_inactive(value: Any, active: Any) -> Any:
     """Return a value in which lanes that are not active hold that of one that is.
 
     What they compute then is finite wherever that of the active lanes is, so the zero cotangents that they receive
@@ -286,20 +289,20 @@ def filled(value: Any, active: Any) -> Any:
     return value
 
 
-def within(condition: Any) -> Any:
+def restrict_condition(condition: Any) -> Any:
     """Return a condition that holds in no lane that is not active anyway: loops of others might not end."""
     mask = ACTIVE.mask
     return condition if mask is None or is_concrete(condition) or is_staged(condition) else condition & mask
 
 
-def restricted_to(mask: Any) -> ActiveLanes:
-    """Let lanes be active where a mask holds that `within` gave; all are where there are no elements yet."""
+def restrict_lanes(mask: Any) -> ActiveLanes:
+    """Let lanes be active where a mask from `restrict_condition` holds; all are where there are no elements yet."""
     if is_staged(mask):
         return ActiveLanes(None, None)
 
     def fill(value: Any) -> Any:
         with ActiveLanes(mask, None):
-            return filled(value, mask)
+            return fill_inactive(value, mask)
 
     return ActiveLanes(mask, fill)
 
@@ -335,11 +338,11 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     found = np.where(condition, x, y)
     ways = ways_of(strides_of(x)) | ways_of(strides_of(y))
     if len(ways) > 1 and found.ndim:
-        lie_in_ways(found, strides_among(found.shape, found.dtype.itemsize, ways))
+        set_lane_layouts(found, strides_among(found.shape, found.dtype.itemsize, ways))
     return found
 
 
-def lie_in_ways(value: Any, strides: Strides) -> None:
+def set_lane_layouts(value: Any, strides: Strides) -> None:
     """Let each lane of a value lie in memory in one of several ways, which lanes decide."""
     while type(value) is Tensor:
         if isinstance(value._trace, Batch):
@@ -371,7 +374,7 @@ class GuardedHalves(NamedTuple):
     reached: frozenset[int]
 
 
-def halves(
+def split_gradient(
     graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
 ) -> GuardedHalves:
     """Cut a graph in two for reverse mode.
@@ -391,7 +394,7 @@ def halves(
     def joint(*args: Tensor) -> list[Any]:
         primals, cts, sums = args[:count], args[count : count + given], iter(args[count + given :])
         tape = Tape(next_level(), name)
-        leaves = {i: make_leaf(kept(x), tape) for i, x in enumerate(primals) if wanted[i]}
+        leaves = {i: make_leaf(keep_handle(x), tape) for i, x in enumerate(primals) if wanted[i]}
         with tape:
             outs = [current_value(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
@@ -414,7 +417,7 @@ def halves(
 
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
-    whole = closed(joint, [*graph.inputs, *(a.firm for a in (*flagged(outs, results), *added))], name)
+    whole = trace_closed(joint, [*graph.inputs, *(a.firm for a in (*select_flagged(outs, results), *added))], name)
     forward, backward, read, residuals = cut(whole, count, len(outs), at_hand, fixed)
     middle = sum(wanted)
     plain, guarded = (
@@ -438,23 +441,23 @@ def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any
 # Small helpers
 
 
-def flagged(values: Sequence[Any], flags: Flags) -> list[Any]:
+def select_flagged(values: Sequence[Any], flags: Flags) -> list[Any]:
     """Return the values whose flags are set."""
     return [x for x, flag in zip(values, flags, strict=True) if flag]
 
 
-def only(values: Sequence[Any], places: Container[int]) -> list[Any]:
+def keep_places(values: Sequence[Any], places: Container[int]) -> list[Any]:
     """Return the values in some places, None in the others."""
     return [x if i in places else None for i, x in enumerate(values)]
 
 
-def in_places(items: Sequence[Any], flags: Flags) -> list[Any]:
+def scatter_flagged(items: Sequence[Any], flags: Flags) -> list[Any]:
     """Return one item for each flag: the next where it is set, None elsewhere."""
     rest = iter(items)
     return [next(rest) if flag else None for flag in flags]
 
 
-def staged_among(values: Sequence[Any]) -> Any:
+def find_staged(values: Sequence[Any]) -> Any:
     """Return one of the values that has no elements yet."""
     return next(x for x in values if is_staged(x))
 
@@ -464,7 +467,7 @@ def current_value(value: Any) -> Any:
     return current(value) if type(value) is Tensor else value
 
 
-def kept(tensor: Tensor) -> Tensor:
+def keep_handle(tensor: Tensor) -> Tensor:
     """Return another handle of a staged value, never to be overwritten."""
     found = make_tensor(tensor._value, tensor._trace, tensor._node)
     found._kept = True

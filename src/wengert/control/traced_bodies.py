@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.argument_aliasing import held, require_unshared, written_to
-from wengert.control.subgraphs import traced, with_extra_inputs
+from wengert.control.argument_aliasing import contents_before, find_writes, require_unshared
+from wengert.control.subgraphs import trace_subgraph, with_extra_inputs
 from wengert.core.containers.tree_leaves import structure_text, unflatten
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.views import current, share
@@ -20,12 +20,12 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 __all__ = [
-    "Flat",
+    "FlatFunction",
     "any_staged",
     "as_given",
     "check_alike",
     "check_containers",
-    "started",
+    "start_leaves",
     "with_common_constants",
 ]
 
@@ -38,7 +38,7 @@ def any_staged(leaves: Sequence[Any]) -> bool:
     return True in map(is_staged, leaves)
 
 
-def started(leaves: Sequence[Any]) -> list[Any]:
+def start_leaves(leaves: Sequence[Any]) -> list[Any]:
     """Return leaves as a function of the user receives them: arrays as Tensors of which a write makes a copy."""
     found = []
     for leaf in leaves:
@@ -61,7 +61,7 @@ def as_given(leaf: Any, tensors: bool) -> Any:
     return found._value.copy(order="K") if found._kept and isinstance(found._value, np.ndarray) else found._value
 
 
-class Flat:
+class FlatFunction:
     """Be a function of flat arguments with flat results, and remember the containers of the last ones.
 
     Args:
@@ -88,10 +88,10 @@ class Flat:
         """Call the function with containers around the leaves."""
         own = leaves[self.leading :]
         arguments = (*leaves[: self.leading], unflatten(self.given, own))
-        before = None if self.shared is None else held(own)
+        before = None if self.shared is None else contents_before(own)
         found = called_with(self.own, self.function, "i, value" if self.leading else "value", arguments)
         if before is not None and self.shared is not None:
-            require_unshared(self.name, self.shared, written_to(own, before))
+            require_unshared(self.name, self.shared, find_writes(own, before))
             self.shared = None
         results, self.structure = leaves_of_result(found)
         for leaf in results:
@@ -110,7 +110,7 @@ def with_common_constants(
     functions: Sequence[Callable[..., Sequence[Any]]], examples: Sequence[Sequence[Any]], name: str
 ) -> tuple[list[Graph], list[Tensor]]:
     """Trace functions of examples to graphs whose first inputs are everything that any of them captured."""
-    pairs = [traced(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
+    pairs = [trace_subgraph(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
     constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
     graphs = []
     for (graph, captured), own in zip(pairs, examples, strict=True):

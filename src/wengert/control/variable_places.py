@@ -23,14 +23,14 @@ __all__ = [
     "RESULT",
     "RETURNED",
     "UNBOUND",
-    "Place",
-    "Site",
+    "StatementSite",
     "Undefined",
-    "defined",
+    "VariablePlace",
     "is_undefined",
     "line_text",
-    "shown",
-    "written_instead",
+    "require_defined",
+    "suggest_instead",
+    "value_text",
 ]
 
 
@@ -83,14 +83,14 @@ class Undefined:
     __eq__ = __ne__ = __hash__ = __str__ = refuse
 
 
-class Site(NamedTuple):
+class StatementSite(NamedTuple):
     """Hold where a statement stands and the names it changes, each with lines in its body and in its `else`."""
 
     line: int
     names: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
 
-class Place:
+class VariablePlace:
     """Be an entry of a holder: a variable, an attribute, an item.
 
     Attributes:
@@ -139,7 +139,7 @@ def line_text(filename: str, line: int, function: str) -> str:
     return f'\n  File "{filename}", line {line}, in {function}: {linecache.getline(filename, line).strip()}'
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return what an error says of a value: shape and dtype of arrays, the type of others."""
     if isinstance(value, Undefined) or value is UNBOUND:
         return "undefined"
@@ -153,11 +153,11 @@ def shown(value: Any) -> str:
     leaves, structure = flatten(value)
     if structure is None:
         return f"of type {type(value).__name__}"
-    inside = ", ".join(map(shown, leaves))
+    inside = ", ".join(map(value_text, leaves))
     return f"a {type(value).__name__} of ({inside})"
 
 
-def written_instead(values: Iterable[Any], otherwise: str) -> str:
+def suggest_instead(values: Iterable[Any], otherwise: str) -> str:
     """Return what to write in place of values of which a traced statement cannot choose one, by what they are."""
     values = list(values)
     if any(isinstance(x, str | bytes | Enum) for x in values):
@@ -169,7 +169,7 @@ def written_instead(values: Iterable[Any], otherwise: str) -> str:
     return otherwise
 
 
-def defined(value: Any) -> Any:
+def require_defined(value: Any) -> Any:
     """Return a value that is looked at from outside, as by `is`; raise if a traced statement left it undefined."""
     if isinstance(value, Undefined):
         value.refuse()

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from wengert.control import loop
-from wengert.control.subgraphs import one_of, row_of, within
+from wengert.control.subgraphs import joint_variable, restrict_condition, row_variable
 from wengert.control.traced_bodies import (
-    Flat,
+    FlatFunction,
     any_staged,
     as_given,
     check_alike,
     check_containers,
-    started,
+    start_leaves,
     with_common_constants,
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -29,12 +29,12 @@ from wengert.core.values.dispatch import apply, as_index, conformed, is_weak
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError
 
-__all__ = ["CARRIED", "fori_loop", "loop_equation", "weakness", "while_loop"]
+__all__ = ["CARRIED", "find_weak", "fori_loop", "loop_equation", "while_loop"]
 
 Function = Callable[..., Any]
 
 
-class Body(Protocol):
+class LoopBody(Protocol):
     """Be a function of flat arguments that remembers the containers of what it returned to be carried."""
 
     structure: Any
@@ -74,33 +74,33 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """
     require_callable("while_loop", cond_fun, "cond_fun")
     require_callable("while_loop", body_fun, "body_fun")
-    return repeated("while_loop", cond_fun, body_fun, init_val)
+    return repeat_while("while_loop", cond_fun, body_fun, init_val)
 
 
-def repeated(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """Do what `while_loop` does, under the name of the public function."""
     leaves, structure = carried_leaves(name, init_val)
-    body = Flat(name, body_fun, structure, shared=leaves)
-    carried = started(leaves)
+    body = FlatFunction(name, body_fun, structure, shared=leaves)
+    carried = start_leaves(leaves)
     first = True
 
     def cond(*xs: Any) -> list[Any]:
-        return [checked_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
+        return [check_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
-        active = None if any_staged(carried) else within(cond(*carried)[0])
+        active = None if any_staged(carried) else restrict_condition(cond(*carried)[0])
         if active is None or is_staged(active):
             return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):
-            return finished(structure, carried, leaves)
+            return finish_loop(structure, carried, leaves)
         found = (
             body(*carried)
             if is_concrete(active)
-            else loop.masked(lambda xs: body(*started(xs)), active, carried, slice(0, len(carried)))
+            else loop.masked(lambda xs: body(*start_leaves(xs)), active, carried, slice(0, len(carried)))
         )
         if first or body.structure != structure:
-            check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
-        carried, first = started(found), False
+            check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=find_weak(leaves))
+        carried, first = start_leaves(found), False
 
 
 def carried_leaves(name: str, init_val: Any) -> tuple[list[Any], Any]:
@@ -111,7 +111,7 @@ def carried_leaves(name: str, init_val: Any) -> tuple[list[Any], Any]:
     return leaves, structure
 
 
-def checked_condition(value: Any) -> Any:
+def check_condition(value: Any) -> Any:
     """Return what a condition gave, which must be one boolean."""
     aval = require_number("while_loop", "what cond_fun returned", value)
     if aval.shape != ():
@@ -128,12 +128,12 @@ def checked_condition(value: Any) -> Any:
     return value if aval.dtype.kind == "b" else value != 0
 
 
-def weakness(leaves: Sequence[Any]) -> list[bool]:
+def find_weak(leaves: Sequence[Any]) -> list[bool]:
     """Return which leaves are Python numbers, whose dtype gives way."""
     return list(map(is_weak, leaves))
 
 
-def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
+def finish_loop(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
     """Return what is carried at the end in the form of what was given."""
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(structure, [as_given(leaf, tensors) for leaf in carried])
@@ -141,7 +141,7 @@ def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> A
 
 def loop_equation(
     name: str,
-    body: Body,
+    body: LoopBody,
     cond: Callable[..., list[Any]] | None,
     leaves: Sequence[Any],
     structure: Any,
@@ -164,8 +164,8 @@ def loop_equation(
     """
     starts = [leaf if isinstance(leaf, Tensor) or is_number(leaf) else np.asarray(leaf)[()] for leaf in leaves]
     examples = [Variable.of(aval_of(x), "", strides_of(x)) for x in starts]
-    rows = list(map(row_of, sequences))
-    examples, graphs, constants = carried_graphs(name, body, cond, examples, rows, structure, weakness(leaves))
+    rows = list(map(row_variable, sequences))
+    examples, graphs, constants = carried_graphs(name, body, cond, examples, rows, structure, find_weak(leaves))
     results: Sequence[Any] = apply(
         loop.scan_loop if cond is None else loop.while_loop,
         *constants,
@@ -180,7 +180,7 @@ def loop_equation(
 
 def carried_graphs(
     name: str,
-    body: Body,
+    body: LoopBody,
     cond: Callable[..., list[Any]] | None,
     examples: list[Variable],
     rows: list[Variable],
@@ -207,19 +207,19 @@ def carried_graphs(
     ends = graphs[0].outputs[: len(examples)]
     avals, found = [x.aval for x in examples], list(map(aval_of, ends))
     check_alike(name, CARRIED, (structure, structure), (found, avals), weak=weak)
-    joint = [one_of(pair) if pair[0].shape else pair[0] for pair in zip(examples, ends, strict=True)]
+    joint = [joint_variable(pair) if pair[0].shape else pair[0] for pair in zip(examples, ends, strict=True)]
     if found == avals and [x.strides for x in joint] == [x.strides for x in examples]:
         return examples, graphs, constants
     grown = [united(a, b) if a.weak else a for a, b in zip(avals, found, strict=True)]
-    next_body = Conforming(body, avals) if grown == avals != found else body
+    next_body = ConformingBody(body, avals) if grown == avals != found else body
     examples = [Variable.of(a, "", x.strides) for a, x in zip(grown, joint, strict=True)]
     return carried_graphs(name, next_body, cond, examples, rows, structure, [a.weak for a in grown])
 
 
-class Conforming:
+class ConformingBody:
     """Be a body that gives what a loop carries: a Python number in place of an array without axes, or the reverse."""
 
-    def __init__(self, body: Body, avals: Sequence[Aval]) -> None:
+    def __init__(self, body: LoopBody, avals: Sequence[Aval]) -> None:
         self.body = body
         self.avals = avals
         self.structure: Any = None
@@ -261,34 +261,34 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
             raise DtypeError("fori_loop", given, "an integer is needed", "Convert it")
     if not (is_concrete(lower) and is_concrete(upper)):
         start = (init_val, as_index(lower), as_index(upper))
-        return repeated(
-            "fori_loop", lambda s: s[1] < s[2], lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1, s[2]), start
+        return repeat_while(
+            "fori_loop", lambda s: s[1] < s[2], lambda s: (take_step(body_fun, s[1], s[0]), s[1] + 1, s[2]), start
         )[0]
     first, last = int(raw(lower)), int(raw(upper))
     leaves, structure = carried_leaves("fori_loop", init_val)
-    carried = started(leaves)
-    body = Flat("fori_loop", body_fun, structure, leading=1, shared=leaves)
+    carried = start_leaves(leaves)
+    body = FlatFunction("fori_loop", body_fun, structure, leading=1, shared=leaves)
     if first < last and any_staged(carried):
-        return counted_loop(first, last, body_fun, init_val)
+        return stage_counted_loop(first, last, body_fun, init_val)
     for i in range(first, last):
         found = body(i, *carried)
         if any_staged(found):
-            return counted_loop(first, last, body_fun, init_val)
+            return stage_counted_loop(first, last, body_fun, init_val)
         if i == first or body.structure != structure:
-            check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
-        carried = started(found)
-    return finished(structure, carried, leaves)
+            check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=find_weak(leaves))
+        carried = start_leaves(found)
+    return finish_loop(structure, carried, leaves)
 
 
-def stepped(body_fun: Function, i: Any, value: Any) -> Any:
+def take_step(body_fun: Function, i: Any, value: Any) -> Any:
     """Take one step of a loop over integers; its containers are compared here, where the counter is not among them."""
     found = called_with("fori_loop (body_fun)", body_fun, "i, value", (i, value))
     check_containers("fori_loop", CARRIED, flatten(found)[1], flatten(value)[1])
     return found
 
 
-def counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
+def stage_counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
     """Write a loop of known length down as one equation; the counter comes last, as errors count values."""
     leaves, structure = flatten((init_val, first))
-    step = Flat("fori_loop", lambda s: (stepped(body_fun, s[1], s[0]), s[1] + 1), structure, shared=leaves)
+    step = FlatFunction("fori_loop", lambda s: (take_step(body_fun, s[1], s[0]), s[1] + 1), structure, shared=leaves)
     return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[0]

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from wengert.conversion.regions import TracedRegion, enter
+from wengert.conversion.regions import TracedRegion, enter_memory
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["Aliases", "Carried"]
+__all__ = ["Aliases", "CarriedLeaf"]
 
 
-class Carried(NamedTuple):
+class CarriedLeaf(NamedTuple):
     """Hold a leaf that a loop carries.
 
     Attributes:
@@ -78,7 +78,9 @@ class Aliases:
                 self.pairs.add((one, other))
         return len(self.pairs) > before
 
-    def finish(self, leaves: Sequence[Carried], results: Sequence[Any], region: TracedRegion, certain: bool) -> None:
+    def finish(
+        self, leaves: Sequence[CarriedLeaf], results: Sequence[Any], region: TracedRegion, certain: bool
+    ) -> None:
         """Enter which results may share memory, with one another or with a Tensor from before.
 
         Args:
@@ -108,7 +110,7 @@ class Aliases:
                         shared_with(result, other, self.text)
                 members.append((result, end))
             for memory in [memory for source in sources for memory in memories_of(source)]:
-                enter(result, memory, Share(None, self.text))
+                enter_memory(result, memory, Share(None, self.text))
 
 
 def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:

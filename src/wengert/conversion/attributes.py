@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.conversion.calls import converted_method, found_in
-from wengert.conversion.operators import AUGMENTED, Left, augmented, is_plain
-from wengert.conversion.traced_lookups import indexed
+from wengert.conversion.calls import convert_method, find_in_class
+from wengert.conversion.operators import AUGMENTED, Left, augment, is_plain
+from wengert.conversion.traced_lookups import index_target
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes
 
-__all__ = ["attribute", "augmented_target", "managed", "target"]
+__all__ = ["augment_target", "change_target", "manage", "read_attribute"]
 
 PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
 """Types of objects without properties of the user's."""
@@ -28,7 +28,7 @@ UNTOUCHED = (np.ndarray, Tensor, type, super, ModuleType)
 # Attributes that are read
 
 
-def attribute(value: Any, name: str) -> Any:
+def read_attribute(value: Any, name: str) -> Any:
     """Return an attribute, of the user's properties and descriptors what their functions give when converted."""
     kind = type(value)
     if kind in PLAIN:
@@ -38,12 +38,12 @@ def attribute(value: Any, name: str) -> Any:
         instance, kind = value.__self__, value.__self_class__
         bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
     getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), instance, name)
-    if getter is None or type(found_in(kind, "__getattribute__")) is FunctionType:  # the user's
+    if getter is None or type(find_in_class(kind, "__getattribute__")) is FunctionType:  # the user's
         return getattr(value, name)
     try:
         return getter(instance, kind)
     except AttributeError:
-        otherwise = found_in(kind, "__getattr__")
+        otherwise = find_in_class(kind, "__getattr__")
         if otherwise is None or instance is not value:
             raise
         return otherwise(value, name)
@@ -53,18 +53,18 @@ def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any
     """Return what gives an attribute of an object and its class; None if that is no function of the user's."""
     kind = type(found)
     if kind is property:
-        inner = converted_method(found.fget)
+        inner = convert_method(found.fget)
         return None if inner is found.fget else property(inner).__get__
     if kind is functools.cached_property:
-        inner = converted_method(found.func)
+        inner = convert_method(found.func)
         if inner is found.func:
             return None
         getter = functools.cached_property(inner)
         getter.attrname = name
         return getter.__get__
-    method = found_in(kind, "__get__")
-    inner = converted_method(method)
-    hidden = name in own_attributes(instance) and found_in(kind, "__set__") is None
+    method = find_in_class(kind, "__get__")
+    inner = convert_method(method)
+    hidden = name in own_attributes(instance) and find_in_class(kind, "__set__") is None
     return None if inner is method or hidden else MethodType(inner, found)
 
 
@@ -95,15 +95,15 @@ class Target:
         delattr(self._wengert_of, name)
 
     def __setitem__(self, index: Any, new: Any) -> None:
-        method = changed_method(type(self._wengert_of), "__setitem__")
+        method = user_method(type(self._wengert_of), "__setitem__")
         (method or operator.setitem)(self._wengert_of, index, new)
 
     def __delitem__(self, index: Any) -> None:
-        method = changed_method(type(self._wengert_of), "__delitem__")
+        method = user_method(type(self._wengert_of), "__delitem__")
         (method or operator.delitem)(self._wengert_of, index)
 
 
-def target(value: Any) -> Any:
+def change_target(value: Any) -> Any:
     """Return what stands for a value of which an attribute or item is set."""
     kind = type(value)
     return value if kind in (list, dict) or issubclass(kind, UNTOUCHED) else Target(value)
@@ -111,23 +111,23 @@ def target(value: Any) -> Any:
 
 def setter_of(kind: type, name: str) -> Callable[[Any, Any], None] | None:
     """Return what sets an attribute of an object; None if that is no function of the user's."""
-    whole = changed_method(kind, "__setattr__")
+    whole = user_method(kind, "__setattr__")
     if whole is not None:
         return lambda of, new: whole(of, name, new)
-    if found_in(kind, "__setattr__") is not object.__setattr__:
+    if find_in_class(kind, "__setattr__") is not object.__setattr__:
         return None
-    found = found_in(kind, name)
+    found = find_in_class(kind, name)
     if type(found) is property:
-        inner = converted_method(found.fset)
+        inner = convert_method(found.fset)
         return None if inner is found.fset else inner
-    method = changed_method(type(found), "__set__")
+    method = user_method(type(found), "__set__")
     return None if method is None else MethodType(method, found)
 
 
-def changed_method(kind: type, name: str) -> Any:
+def user_method(kind: type, name: str) -> Any:
     """Return the method of a class converted; None if it has none, or none of the user's."""
-    found = found_in(kind, name)
-    inner = converted_method(found)
+    found = find_in_class(kind, name)
+    inner = convert_method(found)
     return None if inner is found else inner
 
 
@@ -137,13 +137,13 @@ class AugmentedTarget(Target):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        return in_place(attribute(self._wengert_of, name))
+        return stand_in_place(read_attribute(self._wengert_of, name))
 
     def __getitem__(self, index: Any) -> Any:
-        return in_place(indexed(self._wengert_of)[index])
+        return stand_in_place(index_target(self._wengert_of)[index])
 
 
-def augmented_target(value: Any) -> Any:
+def augment_target(value: Any) -> Any:
     """Return what stands for a value of which an attribute or item is set by an augmented assignment."""
     kind = type(value)
     return value if issubclass(kind, UNTOUCHED) else AugmentedTarget(value)
@@ -162,26 +162,26 @@ class InPlace:
         self.value = value
 
 
-def in_place(value: Any) -> Any:
+def stand_in_place(value: Any) -> Any:
     """Return what stands on the left of an augmented assignment in place of a value."""
     if is_number(value):
         return Left(value)
     return value if is_plain(value) else InPlace(value)
 
 
-def assignment(sign: str) -> Callable[[InPlace, Any], Any]:
+def make_assignment(sign: str) -> Callable[[InPlace, Any], Any]:
     """Return the method of `InPlace` for an operator."""
-    return lambda self, other: augmented(sign, self.value, other)
+    return lambda self, other: augment(sign, self.value, other)
 
 
 for _sign, _name in AUGMENTED.items():
-    setattr(InPlace, _name, assignment(_sign))
+    setattr(InPlace, _name, make_assignment(_sign))
 
 
 # with
 
 
-class Managed:
+class ConvertedManager:
     """Stand for a context manager.
 
     Args:
@@ -194,13 +194,13 @@ class Managed:
         self.of = of
 
     def __enter__(self) -> Any:
-        return converted_method(found_in(type(self.of), "__enter__"))(self.of)
+        return convert_method(find_in_class(type(self.of), "__enter__"))(self.of)
 
     def __exit__(self, *error: Any) -> Any:
-        return converted_method(found_in(type(self.of), "__exit__"))(self.of, *error)
+        return convert_method(find_in_class(type(self.of), "__exit__"))(self.of, *error)
 
 
-def managed(value: Any) -> Any:
+def manage(value: Any) -> Any:
     """Return what stands for a context manager in a `with` statement."""
-    methods = [changed_method(type(value), name) for name in ("__enter__", "__exit__")]
-    return Managed(value) if any(methods) else value
+    methods = [user_method(type(value), name) for name in ("__enter__", "__exit__")]
+    return ConvertedManager(value) if any(methods) else value

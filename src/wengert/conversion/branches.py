@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert.control.reachable_state import Heap
-from wengert.control.variable_places import Site
+from wengert.control.reachable_state import ReachableState
+from wengert.control.variable_places import StatementSite
 from wengert.conversion.merging import Merge
-from wengert.conversion.raising import Ending, may_wait, raised_where
+from wengert.conversion.raising import Ending, may_wait, raise_where
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
     as_truth,
     is_array,
     operand_of,
-    traced,
+    trace_region,
     with_note,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
@@ -30,7 +30,7 @@ from wengert.core.values.dispatch import is_weak, weakened
 from wengert.core.values.tensor import is_staged
 from wengert.primitives.indexing import rebind
 
-__all__ = ["and_", "if_exp", "if_stmt", "not_", "or_", "running"]
+__all__ = ["and_", "if_exp", "if_stmt", "none_set", "not_", "or_"]
 
 Thunk = Callable[[], Any]
 Regions: TypeAlias = Mapping[Thunk, TracedRegion]
@@ -49,10 +49,10 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
             orelse()
         return
     note = ("if", "both branches", position_of(*caller()))
-    choose(as_truth(test), Heap([body, orelse], Site(*site)), body, orelse, note)
+    choose(as_truth(test), ReachableState([body, orelse], StatementSite(*site)), body, orelse, note)
 
 
-def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known: Regions = NO_REGIONS) -> Any:
+def choose(test: Any, heap: ReachableState, body: Thunk, orelse: Thunk, note: Note, known: Regions = NO_REGIONS) -> Any:
     """Trace both branches, let everything hold what the branch taken gives, and return what that returns.
 
     Args:
@@ -66,20 +66,20 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
     while True:
         regions: list[TracedRegion] = []
         for run, other in ((body, orelse), (orelse, body)):
-            regions.append(known.get(run) or traced(note, heap, run, may_raise=True))
+            regions.append(known.get(run) or trace_region(note, heap, run, may_raise=True))
             if regions[-1].raised is not None:
                 failed = test if run is body else np.logical_not(test)
                 if regions[-1].checks:  # which come before
-                    choose(failed, heap, partial(until_raised, run), pass_, note)
-                return unless_raised(failed, regions[-1].raised, other, note)
-        promoted, found = choice_of(test, heap, regions, note)
+                    choose(failed, heap, partial(run_until_raised, run), pass_, note)
+                return raise_or_run(failed, regions[-1].raised, other, note)
+        promoted, found = merge_branches(test, heap, regions, note)
         if not promoted:
             return found
         heap.promote(promoted, note)
         known = NO_REGIONS
 
 
-def until_raised(run: Thunk) -> None:
+def run_until_raised(run: Thunk) -> None:
     """Carry out a branch up to the error of the user's that it ends with."""
     try:
         run()
@@ -92,7 +92,7 @@ def pass_() -> None:
     """Do nothing, as a branch."""
 
 
-def unless_raised(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any:
+def raise_or_run(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any:
     """Let the graph raise what one branch raises if it is taken; else there is only the other one, so carry that out.
 
     Args:
@@ -101,7 +101,7 @@ def unless_raised(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any
         rest: the other one. Where it raises an error of the user's, too, nothing comes after the statement.
         note: the statement, for errors.
     """
-    raised_where(failed, error)
+    raise_where(failed, error)
     ending = Ending()
     with with_note(*note, ending):
         return rest()
@@ -109,7 +109,9 @@ def unless_raised(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any
     raise ending.raised
 
 
-def choice_of(test: Any, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> tuple[Sequence[int], Any]:
+def merge_branches(
+    test: Any, heap: ReachableState, regions: Sequence[TracedRegion], note: Note
+) -> tuple[Sequence[int], Any]:
     """Do what `choose` does, or return the ndarrays in whose place Tensors are needed, by identity."""
     arrays = {x: None for region in regions for x in region.arrays}
     if arrays:
@@ -140,7 +142,7 @@ def choice_of(test: Any, heap: Heap, regions: Sequence[TracedRegion], note: Note
 # Expressions
 
 
-def running(*flags: Any) -> Any:
+def none_set(*flags: Any) -> Any:
     """Return whether none of some flags is set."""
     if any(flag is True for flag in flags):
         return False
@@ -164,7 +166,7 @@ def and_(value: Any, *rest: Thunk) -> Any:
     """Carry out `and`."""
     for k, thunk in enumerate(rest):
         if is_staged(value):
-            return combined(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
+            return combine_truths(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
         if not value:
             return value
         value = thunk()
@@ -175,18 +177,18 @@ def or_(value: Any, *rest: Thunk) -> Any:
     """Carry out `or`."""
     for k, thunk in enumerate(rest):
         if is_staged(value):
-            return combined(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
+            return combine_truths(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
         if value:
             return value
         value = thunk()
     return value
 
 
-def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
+def combine_truths(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
     """Combine a traced operand with those after it, which are evaluated only where they count."""
     name = "and" if function is np.logical_and else "or"
-    heap = Heap(thunks)
-    region = traced((name, "operands", position_of(*caller())), heap, rest)
+    heap = ReachableState(thunks)
+    region = trace_region((name, "operands", position_of(*caller())), heap, rest)
     other = region.result
     harmless = not (region.written or region.contents or region.arrays) and all(
         is_elementwise(e.primitive) for e in region.stage.equations
@@ -200,8 +202,8 @@ def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) ->
     last = function is np.logical_or if both_truths else value
     known = {rest: region}  # tracing it again would take twice as long for each further operand
     if function is np.logical_and:
-        return decided(value, rest, lambda: last, heap, known)
-    return decided(value, lambda: last, rest, heap, known)
+        return decide(value, rest, lambda: last, heap, known)
+    return decide(value, lambda: last, rest, heap, known)
 
 
 def is_truth(value: Any) -> bool:
@@ -213,10 +215,10 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """Carry out a conditional expression."""
     if not is_staged(test):
         return body() if test else orelse()
-    return decided(test, body, orelse, Heap([body, orelse]))
+    return decide(test, body, orelse, ReachableState([body, orelse]))
 
 
-def decided(test: Any, body: Thunk, orelse: Thunk, heap: Heap, known: Regions = NO_REGIONS) -> Any:
+def decide(test: Any, body: Thunk, orelse: Thunk, heap: ReachableState, known: Regions = NO_REGIONS) -> Any:
     """Return one of two values that the user's program computes."""
     note = ("conditional expression", "both sides", position_of(*caller()))
     return choose(as_truth(test), heap, body, orelse, note, known)

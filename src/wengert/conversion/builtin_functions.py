@@ -9,15 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.reachable_state import Heap
-from wengert.control.variable_places import defined
-from wengert.conversion.attributes import attribute, target
-from wengert.conversion.branches import and_, decided, or_
-from wengert.conversion.calls import callee, passing
-from wengert.conversion.integers import as_integer, raised_here
+from wengert.control.reachable_state import ReachableState
+from wengert.control.variable_places import require_defined
+from wengert.conversion.attributes import change_target, read_attribute
+from wengert.conversion.branches import and_, decide, or_
+from wengert.conversion.calls import callee, make_passing
+from wengert.conversion.integers import as_integer, raise_here
 from wengert.conversion.iterables import SIZED
-from wengert.conversion.loops import decision as decided_by
-from wengert.conversion.operators import OPERATORS, UNARY, asked, is_plain, left, right, summed, unary
+from wengert.conversion.loops import decide_items as decided_by
+from wengert.conversion.operators import (
+    OPERATORS,
+    UNARY,
+    apply_unary,
+    ask_truth,
+    is_plain,
+    left_operand,
+    right_operand,
+    sum_items,
+)
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_array, one_element
 from wengert.conversion.traced_lookups import MOST, item_of
@@ -43,10 +52,10 @@ def staged_int(*args: Any, **kwargs: Any) -> Any:
     """Return a whole number of Python's."""
     if len(args) != 1 or kwargs or not is_staged(args[0]):
         return int(*args, **kwargs)
-    return as_integer(without_axes("int", args[0]))
+    return as_integer(require_scalar("int", args[0]))
 
 
-def without_axes(name: str, value: Any) -> Any:
+def require_scalar(name: str, value: Any) -> Any:
     """Return a traced value of which Python makes a number; an error if it has axes."""
     found = one_element(name, value)
     if value.ndim:
@@ -57,7 +66,7 @@ def without_axes(name: str, value: Any) -> Any:
 
 def staged_bool(*args: Any) -> Any:
     """Return a truth, as Python has it."""
-    found = asked(args[0]) if len(args) == 1 else ()
+    found = ask_truth(args[0]) if len(args) == 1 else ()
     return weakened(as_truth(found)) if is_staged(found) else bool(*args)
 
 
@@ -73,7 +82,7 @@ def staged_round(number: Any, ndigits: Any = None) -> Any:
 
 def staged_getattr(value: Any, name: str, *default: Any) -> Any:
     """Return an attribute, as converted code reads it."""
-    return getattr(value, name, *default) if default else attribute(value, name)
+    return getattr(value, name, *default) if default else read_attribute(value, name)
 
 
 def staged_hasattr(value: Any, name: str) -> bool:
@@ -87,14 +96,14 @@ def staged_hasattr(value: Any, name: str) -> bool:
 
 def staged_setattr(value: Any, name: str, new: Any) -> None:
     """Set an attribute, as converted code sets it."""
-    setattr(target(value), name, new)
+    setattr(change_target(value), name, new)
 
 
-def looking(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(defined, args), **kwargs)
+        return function(*map(require_defined, args), **kwargs)
 
     return call
 
@@ -102,14 +111,14 @@ def looking(function: Callable[..., Any]) -> Callable[..., Any]:
 # Choices
 
 
-def larger(test: Any, one: Any, other: Any) -> Any:
+def choose_value(test: Any, one: Any, other: Any) -> Any:
     """Return one of two values."""
     if not is_staged(test):
         return one if test else other
-    return decided(test, lambda: one, lambda: other, Heap(()))
+    return decide(test, lambda: one, lambda: other, ReachableState(()))
 
 
-def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def make_extremum(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return `max` or `min`, which give the first of the best items: NaN is no better than anything, nor worse."""
 
     def choice(*args: Any, key: Callable[[Any], Any] | None = None, **default: Any) -> Any:
@@ -124,19 +133,19 @@ def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
         found, rank = items[0], ranks[0]
         for item, other in zip(items[1:], ranks[1:], strict=True):
             test = better(other, rank)
-            found = larger(test, item, found)
-            rank = found if key is None else larger(test, other, rank)
+            found = choose_value(test, item, found)
+            rank = found if key is None else choose_value(test, other, rank)
         return found
 
     return choice
 
 
-def truth(value: Any) -> Any:
+def truth_of(value: Any) -> Any:
     """Return whether Python takes a value for true."""
     return as_truth(value) if is_staged(value) else bool(value)
 
 
-def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Callable[..., Any]:
+def make_quantifier(function: Callable[..., Any], combined: Callable[..., Any]) -> Callable[..., Any]:
     """Return `any` or `all` of a list, tuple or array; Python may not ask for all items of anything else."""
 
     def decision(*args: Any) -> Any:
@@ -148,7 +157,7 @@ def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Call
         if len(items) > MOST:
             return decided_by(function, items, lambda item: item)
         first, *rest = tuple(items)
-        return weakened(combined(truth(first), *[lambda x=x: truth(x) for x in rest]))
+        return weakened(combined(truth_of(first), *[lambda x=x: truth_of(x) for x in rest]))
 
     return decision
 
@@ -178,7 +187,7 @@ def staged_sorted(
         )
     row = np.stack(ranks)
     if row.dtype.kind in "fc":
-        raised_here(np.any(np.isnan(row)), ValueError("sorted: NaN among traced values, which has no place"))
+        raise_here(np.any(np.isnan(row)), ValueError("sorted: NaN among traced values, which has no place"))
     order = np.argsort(row[::-1], stable=True)[::-1] if reverse else np.argsort(row, stable=True)
     places = len(listed) - 1 - order if reverse else order
     if key is None:
@@ -191,7 +200,7 @@ def staged_sorted(
 # Functions of functions and operators
 
 
-def calling(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_calling(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what is called in place of a function that calls its first argument."""
 
     @functools.wraps(function, updated=())
@@ -201,9 +210,9 @@ def calling(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def operating(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def make_operating(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return what is called in place of a function of `operator`."""
-    return lambda one, other: function(left(one), right(other))
+    return lambda one, other: function(left_operand(one), right_operand(other))
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -211,22 +220,22 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     int: staged_int,
     bool: staged_bool,
     round: staged_round,
-    sum: summed,
-    max: passing(choosing(builtins.max, lambda a, b: left(a) > right(b))),
-    min: passing(choosing(builtins.min, lambda a, b: left(a) < right(b))),
-    sorted: passing(staged_sorted),
-    any: deciding(builtins.any, or_),
-    all: deciding(builtins.all, and_),
-    map: calling(map),
-    filter: calling(filter),
-    functools.reduce: calling(functools.reduce),
-    functools.partial: passing(functools.partial),
+    sum: sum_items,
+    max: make_passing(make_extremum(builtins.max, lambda a, b: left_operand(a) > right_operand(b))),
+    min: make_passing(make_extremum(builtins.min, lambda a, b: left_operand(a) < right_operand(b))),
+    sorted: make_passing(staged_sorted),
+    any: make_quantifier(builtins.any, or_),
+    all: make_quantifier(builtins.all, and_),
+    map: make_calling(map),
+    filter: make_calling(filter),
+    functools.reduce: make_calling(functools.reduce),
+    functools.partial: make_passing(functools.partial),
     getattr: staged_getattr,
     hasattr: staged_hasattr,
     setattr: staged_setattr,
-    isinstance: looking(isinstance),
-    callable: looking(callable),
-    type: looking(type),
-    **{x.function: operating(x.function) for x in OPERATORS.values()},
-    **{function: functools.partial(unary, sign) for sign, (function, _) in UNARY.items()},
+    isinstance: make_looking(isinstance),
+    callable: make_looking(callable),
+    type: make_looking(type),
+    **{x.function: make_operating(x.function) for x in OPERATORS.values()},
+    **{function: functools.partial(apply_unary, sign) for sign, (function, _) in UNARY.items()},
 }

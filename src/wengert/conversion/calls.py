@@ -1,4 +1,4 @@
-"""`converted`: functions whose control flow follows traced values, and the functions that they call."""
+"""`convert`: functions whose control flow follows traced values, and the functions that they call."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
-from wengert.conversion.iterables import ITERATORS, items_of
-from wengert.conversion.loading import bound_to, compiled, is_converted
-from wengert.conversion.rewriting import rewritten
-from wengert.conversion.source import definition_of, refused
-from wengert.conversion.syntax import stays
+from wengert.conversion.iterables import ITERATORS, make_iterating
+from wengert.conversion.loading import bind_code, compile_definition, is_converted
+from wengert.conversion.rewriting import rewrite
+from wengert.conversion.source import conversion_error, definition_of
+from wengert.conversion.syntax import stays_unconverted
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
 from wengert.support.attributes import unwrapped
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["BUILTINS", "callee", "callee_in_for", "converted", "converted_method", "found_in", "passing"]
+__all__ = ["BUILTINS", "callee", "callee_in_for", "convert", "convert_method", "find_in_class", "make_passing"]
 
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
@@ -31,7 +31,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 _CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 
 
-def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that does the same, and whose control flow may also follow traced values.
 
     Where no traced value decides, it does what Python does. The functions of the user that it calls are converted
@@ -45,29 +45,29 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
             handled.
     """
     if isinstance(function, MethodType):
-        return MethodType(converted(function.__func__), function.__self__)
+        return MethodType(convert(function.__func__), function.__self__)
     if isinstance(function, functools.partial):
-        args, keywords = arguments(function.func, function.args, function.keywords)
-        found = type(function)(converted(function.func), *args, **keywords)
+        args, keywords = convert_arguments(function.func, function.args, function.keywords)
+        found = type(function)(convert(function.func), *args, **keywords)
         vars(found).update(vars(function))
         return found
     if not isinstance(function, FunctionType):
-        return converted_object(function)
+        return convert_object(function)
     if is_converted(function.__code__):
         return function
     if is_wengerts(function.__code__):
-        return with_arguments_converted(function)
+        return convert_transformed(function)
     from wengert.conversion import operations  # which needs this module
 
-    return bound_to(function, converted_code(function), operations, function.__closure__ or ())
+    return bind_code(function, convert_code(function), operations, function.__closure__ or ())
 
 
-def converted_object(function: Any) -> Callable[..., Any]:
+def convert_object(function: Any) -> Callable[..., Any]:
     """Return what stands for an object with `__call__`."""
     call = call_method(type(function))
     if isinstance(call, FunctionType) and not is_wengerts(call.__code__):
-        return MethodType(converted(call), function)
-    raise refused(
+        return MethodType(convert(call), function)
+    raise conversion_error(
         function,
         f"it is a {type(function).__name__}, whose source is not available",
         "a Python function is needed to convert it",
@@ -76,27 +76,27 @@ def converted_object(function: Any) -> Callable[..., Any]:
 
 def call_method(kind: type) -> Any:
     """Return what calls of an object run, as its class has it."""
-    return found_in(kind, "__call__")
+    return find_in_class(kind, "__call__")
 
 
-def converted_code(function: FunctionType) -> CodeType:
+def convert_code(function: FunctionType) -> CodeType:
     """Return the converted code of a function; remembered as long as the code before lives."""
     code = function.__code__
     found = _CODES.get(code)
     if found is not None:
         return found
     if code.co_flags & SUSPENDED:
-        raise refused(function, "it is a coroutine", "an ordinary function is needed to convert it")
+        raise conversion_error(function, "it is a coroutine", "an ordinary function is needed to convert it")
     definition = definition_of(function)
-    if isinstance(definition, ast.FunctionDef) and stays(definition):
-        raise refused(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
+    if isinstance(definition, ast.FunctionDef) and stays_unconverted(definition):
+        raise conversion_error(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
     parts = code.co_qualname.split(".")
     owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
-    result = _CODES[code] = compiled(rewritten(definition, owner), code)
+    result = _CODES[code] = compile_definition(rewrite(definition, owner), code)
     return result
 
 
-def with_arguments_converted(function: FunctionType) -> FunctionType:
+def convert_transformed(function: FunctionType) -> FunctionType:
     """Return a function that a transformation returned, around what it transforms, converted."""
     if not reaches_user(function):
         return function
@@ -151,7 +151,7 @@ def is_filled(cell: CellType) -> bool:
         return False
 
 
-def argument(value: Any) -> Any:
+def convert_argument(value: Any) -> Any:
     """Return an argument of a transformation: functions of the user converted, others as they are."""
     return callee(value) if reaches_user(value) else value
 
@@ -160,9 +160,9 @@ def callee(function: Any) -> Any:
     """Return what is called in place of a function: for one of the user, its converted form."""
     kind = type(function)
     if kind is FunctionType:
-        return called_function(function)
+        return convert_called(function)
     if kind is MethodType:
-        inner = called_function(function.__func__) if type(function.__func__) is FunctionType else function.__func__
+        inner = convert_called(function.__func__) if type(function.__func__) is FunctionType else function.__func__
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if kind is BuiltinFunctionType or kind is type:
         replaced = BUILTINS.get(function)
@@ -170,12 +170,12 @@ def callee(function: Any) -> Any:
             return replaced
         return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
-        return function if is_settled(function) else converted(function)
+        return function if is_settled(function) else convert(function)
     call = call_method(kind)
     if call is type.__call__:  # a class with a metaclass, such as an abstract one
         return constructor(function)
     if type(call) is FunctionType and not is_library(call.__code__):
-        inner = called_function(call)
+        inner = convert_called(call)
         return function if inner is call else MethodType(inner, function)
     return function
 
@@ -185,10 +185,10 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
 
     That of a dataclass has no source; its `__post_init__` is converted.
     """
-    if found_in(kind, "__new__") is not object.__new__:
+    if find_in_class(kind, "__new__") is not object.__new__:
         return kind
-    initialise = found_in(kind, "__init__")
-    inner = converted_method(initialise)
+    initialise = find_in_class(kind, "__init__")
+    inner = convert_method(initialise)
     if inner is not initialise:
 
         def construct(*args: Any, **kwargs: Any) -> Any:
@@ -197,8 +197,8 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
             return instance
 
         return construct
-    finish = found_in(kind, "__post_init__") if is_dataclass(kind) and kind.__dictoffset__ else None
-    inner_finish = converted_method(finish)
+    finish = find_in_class(kind, "__post_init__") if is_dataclass(kind) and kind.__dictoffset__ else None
+    inner_finish = convert_method(finish)
     if inner_finish is finish:
         return kind
 
@@ -216,21 +216,21 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
     return construct_dataclass
 
 
-def found_in(kind: type[Any], name: str) -> Any:
+def find_in_class(kind: type[Any], name: str) -> Any:
     """Return what a class, or one that it inherits from, has under a name."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-def converted_method(method: Any) -> Any:
+def convert_method(method: Any) -> Any:
     """Return a method converted, if it is a function of the user's and can be."""
     if type(method) is not FunctionType or is_library(method.__code__):
         return method
-    return called_function(method)
+    return convert_called(method)
 
 
 def callee_in_for(function: Any) -> Any:
     """Return what is called in place of a function whose result a `for` statement goes through and nobody else has."""
-    return items_of(function) if type(function) is type and function in ITERATORS else callee(function)
+    return make_iterating(function) if type(function) is type and function in ITERATORS else callee(function)
 
 
 def is_settled(function: functools.partial[Any]) -> bool:
@@ -239,35 +239,37 @@ def is_settled(function: functools.partial[Any]) -> bool:
     return not (isinstance(inner, FunctionType | MethodType) or is_of_user(inner)) or callee(inner) is inner
 
 
-def called_function(function: FunctionType) -> Callable[..., Any]:
+def convert_called(function: FunctionType) -> Callable[..., Any]:
     """Return a function converted, if it is the user's and can be."""
     code = function.__code__
     if is_converted(code) or code.co_flags & SUSPENDED:
         return function
     if is_wengerts(code):
-        return passing(with_arguments_converted(function))
+        return make_passing(convert_transformed(function))
     if is_library(code):
         return function
     before = refusals_noted()
     try:
-        return converted(function)
+        return convert(function)
     except UsageError:  # its source is not there: it may not need to be converted
         forgive(before)
         return function
 
 
-def passing(function: Any) -> Callable[..., Any]:
+def make_passing(function: Any) -> Callable[..., Any]:
     """Return a function of the library that gets the user's functions among its arguments converted."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = arguments(function, args, kwargs)
+        args, kwargs = convert_arguments(function, args, kwargs)
         return function(*args, **kwargs)
 
     return call
 
 
-def arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def convert_arguments(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return arguments of a function of the library with the user's functions among them converted.
 
     Objects that can be called may be data as well; they are converted where the function says that it calls them.
@@ -276,7 +278,7 @@ def arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     names = unwrapped(function).__code__.co_varnames[: len(args)] if calls else ()
 
     def passed(name: str | None, value: Any) -> Any:
-        return callee(value) if name in calls and is_of_user(value) else argument(value)
+        return callee(value) if name in calls and is_of_user(value) else convert_argument(value)
 
     positional = itertools.starmap(passed, itertools.zip_longest(names, args))
     return tuple(positional), {name: passed(name, x) for name, x in kwargs.items()}

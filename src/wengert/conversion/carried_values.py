@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from wengert.control.ambiguous_identity import holders_in
-from wengert.control.mutable_state import Attributes, Contents, Holder, holder_of
-from wengert.control.sequence import zeros_as
-from wengert.control.variable_places import UNBOUND, Place, Undefined, is_undefined, shown, written_instead
-from wengert.conversion.array_aliases import Carried
-from wengert.conversion.regions import Note, TracedRegion, is_array, operand_of, taken_alike, unchanged, with_strides
+from wengert.control.mutable_state import AttributesHolder, Contents, Holder, holder_of
+from wengert.control.sequence import zeros_like
+from wengert.control.variable_places import UNBOUND, Undefined, VariablePlace, is_undefined, suggest_instead, value_text
+from wengert.conversion.array_aliases import CarriedLeaf
+from wengert.conversion.regions import Note, TracedRegion, give_strides, is_array, is_unchanged, operand_of, take_alike
 from wengert.core.containers.container_classes import is_container, open_class
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.variable import Variable
@@ -53,7 +53,7 @@ class Slot:
         late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
     """
 
-    def __init__(self, place: Place, note: Note) -> None:
+    def __init__(self, place: VariablePlace, note: Note) -> None:
         self.place = place
         self.note = note
         self.value = place.read()
@@ -192,7 +192,7 @@ class Slot:
             return self.spoil(found)
         grown = False
         for k, (leaf, start, aval) in enumerate(zip(new, self.leaves, self.carried, strict=True)):
-            if aval is None and unchanged(leaf, start):
+            if aval is None and is_unchanged(leaf, start):
                 continue
             wanted = joint_aval(start, aval_of(start) if aval is None and is_array(start) else aval, leaf)
             if wanted is None:
@@ -241,7 +241,7 @@ class Slot:
     def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:
         """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
         ways = [functools.partial(way, opened=self.opened) for way in (flatten, region.taken_apart)]
-        return taken_alike((self.value, found), region.heap.holders, ways)
+        return take_alike((self.value, found), region.heap.holders, ways)
 
     def fill(self, found: Any, region: TracedRegion) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
@@ -250,7 +250,7 @@ class Slot:
         if isinstance(found, Undefined):
             found.refuse()
         leaves, self.structure = region.taken_apart(found)
-        self.leaves = [zeros_as(x) if is_array(x) or is_number(x) else x for x in leaves]
+        self.leaves = [zeros_like(x) if is_array(x) or is_number(x) else x for x in leaves]
         self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.undefined = None
@@ -264,7 +264,7 @@ class Slot:
         if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
             return False
         self.carried = [aval_of(x) for x in leaves]
-        self.leaves = [zeros_as(x) for x in leaves]
+        self.leaves = [zeros_like(x) for x in leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.late = True
         return True
@@ -273,20 +273,22 @@ class Slot:
         """Return what is carried at the beginning of the last iteration traced, with its variables, by key."""
         return [((self.place.identity, k), x) for k, x in enumerate(self.inputs) if x is not None]
 
-    def carries(self, region: TracedRegion) -> list[Carried]:
+    def carries(self, region: TracedRegion) -> list[CarriedLeaf]:
         """Return the leaves that are carried."""
         starts = {key: x[0] for key, x in self.starts()}
         keys = [(self.place.identity, k) for k, aval in enumerate(self.carried) if aval is not None]
         ends = self.left(region)
-        return [Carried(key, old, starts.get(key), end) for key, old, end in zip(keys, self.olds, ends, strict=True)]
+        return [
+            CarriedLeaf(key, old, starts.get(key), end) for key, old, end in zip(keys, self.olds, ends, strict=True)
+        ]
 
     def spoil(self, found: Any) -> bool:
         """Let a place be undefined from one iteration to the next, because it changes its kind."""
         text = describe(
             "loop",
-            f"{self.place.name} is {shown(self.value)} before an iteration and {shown(found)} after it",
+            f"{self.place.name} is {value_text(self.value)} before an iteration and {value_text(found)} after it",
             "a loop that a traced value decides about must keep containers, shapes and dtypes",
-            written_instead((self.value, found), "Give it the shape and dtype before the loop that it has after"),
+            suggest_instead((self.value, found), "Give it the shape and dtype before the loop that it has after"),
         )
         text += self.where()
         if self.place.hidden:
@@ -326,7 +328,7 @@ class Slot:
 
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
-        found = [x if shape_of(x) else with_strides(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
+        found = [x if shape_of(x) else give_strides(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
         if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()
@@ -343,7 +345,7 @@ def is_plain_object(value: Any) -> bool:
     """Tell whether a value is an object of a user's class that is no container and can be made anew."""
     kind: Any = type(value)
     is_plain = kind.__new__ is object.__new__ and not is_container(kind)
-    return is_plain and not is_array(value) and isinstance(holder_of(value, ""), Attributes)
+    return is_plain and not is_array(value) and isinstance(holder_of(value, ""), AttributesHolder)
 
 
 def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 from wengert.conversion.names import MUTATORS
-from wengert.conversion.syntax import SUSPENDING, at, constant, name_node
+from wengert.conversion.syntax import SUSPENDING, constant, locate, name_node
 
 __all__ = ["ITEM", "Expressions"]
 
@@ -74,13 +74,13 @@ class Expressions(ast.NodeTransformer):
         base = name_node(OPERATIONS, node)
         if base.end_lineno != base.lineno:  # tracebacks would show the last line of the statement
             base.end_lineno, base.end_col_offset = base.lineno, base.col_offset
-        function = at(ast.Attribute(base, name, ast.Load()), base)
-        return at(ast.Call(function, [x if hasattr(x, "lineno") else at(x, base) for x in args], []), base)
+        function = locate(ast.Attribute(base, name, ast.Load()), base)
+        return locate(ast.Call(function, [x if hasattr(x, "lineno") else locate(x, base) for x in args], []), base)
 
     def delayed(self, node: ast.expr) -> ast.expr:
         """Return a function that evaluates an expression when it is called."""
         args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
-        return at(ast.Lambda(args, node), node)
+        return locate(ast.Lambda(args, node), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Rewrite `and` and `or`; operands but the first wait."""
@@ -96,13 +96,13 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node.op, ast.Not):
             return self.operation("not_", [self.test(node.operand)], node)
         if not isinstance(node.operand, ast.Constant):
-            node.operand = self.operation("left", [self.visit(node.operand)], node.operand)
+            node.operand = self.operation("left_operand", [self.visit(node.operand)], node.operand)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Rewrite operators, which may be the user's."""
-        beside = "formatted" if isinstance(node.op, ast.Mod) else "left"
-        node.left, node.right = self.operand(beside, node.left), self.operand("right", node.right)
+        beside = "formatting_operand" if isinstance(node.op, ast.Mod) else "left_operand"
+        node.left, node.right = self.operand(beside, node.left), self.operand("right_operand", node.right)
         return node
 
     def operand(self, name: str, node: ast.expr) -> ast.expr:
@@ -113,7 +113,7 @@ class Expressions(ast.NodeTransformer):
 
     def test(self, node: ast.expr) -> ast.expr:
         """Rewrite what is asked for its truth."""
-        return self.operation("asked", [self.visit(node)], node)
+        return self.operation("ask_truth", [self.visit(node)], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Rewrite a conditional expression."""
@@ -121,19 +121,22 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not lifted:
             return node
-        test = self.operation("asked", [node.test], node.test)
+        test = self.operation("ask_truth", [node.test], node.test)
         return self.operation("if_exp", [test, self.delayed(node.body), self.delayed(node.orelse)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """Rewrite comparisons; operands of a chain but the first two wait."""
         lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
-            node.left, node.comparators = self.operand("left", node.left), [self.operand("right", node.comparators[0])]
+            node.left, node.comparators = (
+                self.operand("left_operand", node.left),
+                [self.operand("right_operand", node.comparators[0])],
+            )
             return node
         self.generic_visit(node)
         if not lifted:
             return node
-        signs = at(constant(tuple(SIGNS[type(x)] for x in node.ops)), node)
+        signs = locate(constant(tuple(SIGNS[type(x)] for x in node.ops)), node)
         return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -156,50 +159,50 @@ class Expressions(ast.NodeTransformer):
         keywords = [self.visit(x) for x in node.keywords]
         takes_all = isinstance(node.func, ast.Name) and node.func.id in ITERATORS  # others may use what they are given
         arguments = [self.gone_through(x) if takes_all else self.visit(x) for x in node.args]
-        return at(ast.Call(function, arguments, keywords), node)
+        return locate(ast.Call(function, arguments, keywords), node)
 
     def decision(self, function: ast.Name, items: ast.GeneratorExp) -> ast.expr:
         """Rewrite `any` or `all` of a generator expression: a traced value may decide how far it goes."""
         first, *rest = items.generators
         truth = items.elt
         if rest:
-            truth = at(ast.Call(function, [at(ast.GeneratorExp(truth, rest), items)], []), items)
+            truth = locate(ast.Call(function, [locate(ast.GeneratorExp(truth, rest), items)], []), items)
         if first.ifs:
             is_any = function.id == "any"
-            tests = first.ifs if is_any else [at(ast.UnaryOp(ast.Not(), x), x) for x in first.ifs]
-            truth = at(ast.BoolOp(ast.And() if is_any else ast.Or(), [*tests, truth]), items)
+            tests = first.ifs if is_any else [locate(ast.UnaryOp(ast.Not(), x), x) for x in first.ifs]
+            truth = locate(ast.BoolOp(ast.And() if is_any else ast.Or(), [*tests, truth]), items)
         name = first.target.id if isinstance(first.target, ast.Name) else ITEM
         found: ast.expr = self.visit(truth)
         if name == ITEM:
-            whole = at(ast.Tuple([name_node(ITEM, items)], ast.Load()), items)
-            listed = at(ast.ListComp(found, [ast.comprehension(first.target, whole, [], 0)]), items)
-            found = at(ast.Subscript(listed, at(constant(0), items), ast.Load()), items)
-        each = at(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), found), items)
-        gone_through = self.operation("iterated", [self.gone_through(first.iter)], first.iter)
-        return self.operation("decision", [function, gone_through, each], items)
+            whole = locate(ast.Tuple([name_node(ITEM, items)], ast.Load()), items)
+            listed = locate(ast.ListComp(found, [ast.comprehension(first.target, whole, [], 0)]), items)
+            found = locate(ast.Subscript(listed, locate(constant(0), items), ast.Load()), items)
+        each = locate(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), found), items)
+        gone_through = self.operation("iterate", [self.gone_through(first.iter)], first.iter)
+        return self.operation("decide_items", [function, gone_through, each], items)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let a traced number choose the item that is read."""
         is_read = isinstance(node.ctx, ast.Load)
         node.value, node.slice = (self.visit if is_read else self.changed)(node.value), self.visit(node.slice)
-        node.value = self.operation("indexed" if is_read else "target", [node.value], node.value)
+        node.value = self.operation("index_target" if is_read else "change_target", [node.value], node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Let properties that are read be converted; mangle private names as Python does inside of a class."""
         if not isinstance(node.ctx, ast.Load):
             node.value, node.attr = self.changed(node.value), self.private(node.attr)
-            node.value = self.operation("target", [node.value], node.value)
+            node.value = self.operation("change_target", [node.value], node.value)
             return node
-        name = at(constant(self.private(node.attr)), node)
-        return self.operation("attribute", [self.visit(node.value), name], node)
+        name = locate(constant(self.private(node.attr)), node)
+        return self.operation("read_attribute", [self.visit(node.value), name], node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Rewrite an augmented assignment, whose operator may be the user's."""
         if isinstance(node.target, ast.Name):
             return self.augmented_name(node, node.target)
         target = self.visit(node.target)
-        target.value = self.operation("augmented_target", target.value.args, target.value)
+        target.value = self.operation("augment_target", target.value.args, target.value)
         node.target, node.value = target, self.visit(node.value)
         return node
 
@@ -208,9 +211,9 @@ class Expressions(ast.NodeTransformer):
         value = self.visit(node.value)
         old, sign = name_node(target.id, target), constant(SIGNS[type(node.op)])
         node.value = self.operation("addend", [sign, old, value], node.value)
-        new = self.operation("augmented", [sign, old, value], node)
+        new = self.operation("augment", [sign, old, value], node)
         test = self.operation("is_plain", [old], node)
-        return at(ast.If(test, [node], [at(ast.Assign([target], new), node)]), node)
+        return locate(ast.If(test, [node], [locate(ast.Assign([target], new), node)]), node)
 
     def changed(self, node: ast.expr) -> ast.expr:
         """Rewrite what is changed; its names and attributes stay there to tell which it is."""
@@ -237,12 +240,12 @@ class Expressions(ast.NodeTransformer):
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         """Rewrite what a comprehension goes through, and the rest."""
         self.generic_visit(node)
-        node.iter = self.operation("iterated", [node.iter], node.iter)
+        node.iter = self.operation("iterate", [node.iter], node.iter)
         return node
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
         """Rewrite what a generator goes through."""
-        node.value = self.operation("iterated", [self.visit(node.value)], node.value)
+        node.value = self.operation("iterate", [self.visit(node.value)], node.value)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:

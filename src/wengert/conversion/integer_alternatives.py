@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["Alternatives", "alternatives_of", "has_alternatives", "known_as"]
+__all__ = ["Alternatives", "alternatives_of", "enter_alternatives", "has_alternatives"]
 
 
 class Alternatives(NamedTuple):
@@ -27,7 +27,7 @@ MOST = 8
 _KNOWN: dict[int, tuple[weakref.ref[Tensor], Alternatives]] = {}
 
 
-def known_as(value: Tensor, alternatives: Alternatives) -> Tensor:
+def enter_alternatives(value: Tensor, alternatives: Alternatives) -> Tensor:
     """Enter what a value is one of, as long as it lives, and return it."""
     identity = id(value)
     if depth(alternatives) > MOST:

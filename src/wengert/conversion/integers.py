@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from wengert.conversion.raising import raised_where
+from wengert.conversion.raising import raise_where
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import apply, weakened
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
 from wengert.primitives import conversion
 
-__all__ = ["as_integer", "has_index", "raised_here"]
+__all__ = ["as_integer", "has_index", "raise_here"]
 
 
 def as_integer(value: Any) -> Any:
@@ -26,7 +26,7 @@ def has_index(value: Tensor) -> bool:
     return value.shape == () and (value.dtype.kind in "iu" or (value.dtype.kind == "b" and value.weak))
 
 
-def raised_here(failed: Any, error: Exception) -> None:
+def raise_here(failed: Any, error: Exception) -> None:
     """Let the graph raise an error of Python's where a traced truth holds, with the user's line."""
     error.add_note(f"  {position_of(*caller())}")
-    raised_where(failed, error)
+    raise_where(failed, error)

@@ -9,14 +9,14 @@ import numpy as np
 
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["ITERATORS", "SIZED", "Items", "items_of"]
+__all__ = ["ITERATORS", "SIZED", "LoopIterator", "make_iterating"]
 
 ITERATORS = frozenset((enumerate, zip, reversed))
 SIZED = (list, tuple, range, str, bytes, dict, np.ndarray, Tensor)
 """What can be gone through again and again, so that nobody notices how far a loop has gone."""
 
 
-class Items:
+class LoopIterator:
     """Stand in a `for` statement for an iterator that nobody else has, or sees how far it has gone."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
@@ -26,12 +26,12 @@ class Items:
         return self.iterator
 
 
-def items_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_iterating(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what is called in place of `enumerate`, `zip` or `reversed` where a `for` statement calls it itself."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
         sources = args if function is zip else args[:1]
-        return Items(found) if all(isinstance(x, (*SIZED, Items)) for x in sources) else found
+        return LoopIterator(found) if all(isinstance(x, (*SIZED, LoopIterator)) for x in sources) else found
 
     return call

@@ -16,7 +16,7 @@ from typing import Any
 from wengert.control.variable_places import HIDDEN
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
+__all__ = ["OPERATIONS", "bind_code", "compile_definition", "is_converted", "remember"]
 
 OPERATIONS = f"{HIDDEN}operations_"
 """The free variable through which converted code reaches the library."""
@@ -28,7 +28,7 @@ for _name in __future__.all_feature_names:
 _CONVERTED: WeakIdentityMap[CodeType, None] = WeakIdentityMap()
 
 
-def compiled(node: ast.FunctionDef, original: CodeType) -> CodeType:
+def compile_definition(node: ast.FunctionDef, original: CodeType) -> CodeType:
     """Return the code of a rewritten function.
 
     Args:
@@ -55,19 +55,19 @@ def compiled(node: ast.FunctionDef, original: CodeType) -> CodeType:
     )
     outer = next(x for x in code.co_consts if isinstance(x, CodeType))
     inner = next(x for x in outer.co_consts if isinstance(x, CodeType))
-    return remember(renamed(inner, original.co_name, original.co_qualname))
+    return remember(rename_code(inner, original.co_name, original.co_qualname))
 
 
-def renamed(code: CodeType, name: str, qualname: str) -> CodeType:
+def rename_code(code: CodeType, name: str, qualname: str) -> CodeType:
     """Return code with the names of the original; what conversion added goes by the name of its surroundings."""
     constants: list[Any] = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = constant.co_name
             if inner.startswith(HIDDEN) or HIDDEN in constant.co_varnames:
-                constant = renamed(constant, name, qualname)
+                constant = rename_code(constant, name, qualname)
             else:
-                constant = renamed(constant, inner, f"{qualname}.<locals>.{inner}")
+                constant = rename_code(constant, inner, f"{qualname}.<locals>.{inner}")
         constants.append(constant)
     return code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
 
@@ -86,7 +86,7 @@ def is_converted(code: CodeType) -> bool:
     return code in _CONVERTED
 
 
-def bound_to(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:
+def bind_code(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:
     """Return converted code as a function with everything else of the original.
 
     Args:

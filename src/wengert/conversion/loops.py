@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from wengert.control.reachable_state import Heap
-from wengert.control.variable_places import Site
-from wengert.conversion.branches import and_, choose, not_, running
+from wengert.control.reachable_state import ReachableState
+from wengert.control.variable_places import StatementSite
+from wengert.conversion.branches import and_, choose, none_set, not_
 from wengert.conversion.calls import callee
-from wengert.conversion.iterables import Items
-from wengert.conversion.operators import asked
+from wengert.conversion.iterables import LoopIterator
+from wengert.conversion.operators import ask_truth
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth
 from wengert.conversion.staged_loop import Counted, staged_loop
@@ -20,12 +20,12 @@ from wengert.core.values.dispatch import weakened
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import UsageError
 
-__all__ = ["decision", "for_stmt", "while_stmt"]
+__all__ = ["decide_items", "for_stmt", "while_stmt"]
 
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
     """Carry out `while`."""
-    flags = Flags(stops, body)
+    flags = ExitFlags(stops, body)
 
     def go_on() -> Any:
         going = flags.running()
@@ -36,7 +36,7 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
     while True:
         going = go_on()
         if is_staged(going):
-            staged_loop("while", Site(*site), body, go_on, [body, test])
+            staged_loop("while", StatementSite(*site), body, go_on, [body, test])
             return
         if not going:
             return
@@ -45,18 +45,18 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
 
 def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
     """Carry out `for`."""
-    flags = Flags(stops, body)
+    flags = ExitFlags(stops, body)
     if isinstance(iterable, StagedRange):
-        counted_loop(Site(*site), body, flags, iterable.count(), iterable.item)
+        run_counted(StatementSite(*site), body, flags, iterable.count(), iterable.item)
         return
-    if is_staged(iterable) and rolled(iterable, Site(*site), body, flags):
+    if is_staged(iterable) and roll_rows(iterable, StatementSite(*site), body, flags):
         return
     items = iter(iterable)
     taken = 0
     while True:
         going = flags.running()
         if is_staged(going):
-            remaining(iterable, items, taken, Site(*site), body, flags)
+            finish_for(iterable, items, taken, StatementSite(*site), body, flags)
             return
         if not going:
             return
@@ -68,7 +68,7 @@ def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tupl
         body(item)
 
 
-def decision(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
+def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
     """Carry out `any` or `all` of what a function gives for each item, which is asked for no more than decide.
 
     Args:
@@ -82,7 +82,7 @@ def decision(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
 
     def body(item: Any) -> None:
         nonlocal decided
-        value = asked(each(item))
+        value = ask_truth(each(item))
         truth = as_truth(value) if is_staged(value) else bool(value)
         decided = truth if function is any else not_(truth)
 
@@ -91,7 +91,7 @@ def decision(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
     return weakened(found)
 
 
-class Flags:
+class ExitFlags:
     """Read the flags that end a loop."""
 
     def __init__(self, names: Sequence[str], body: FunctionType) -> None:
@@ -100,16 +100,18 @@ class Flags:
 
     def running(self) -> Any:
         """Return whether none of them is set."""
-        return running(*(cell.cell_contents for cell in self.cells))
+        return none_set(*(cell.cell_contents for cell in self.cells))
 
 
-def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body: FunctionType, flags: Flags) -> None:
+def finish_for(
+    iterable: Any, items: Iterator[Any], taken: int, site: StatementSite, body: FunctionType, flags: ExitFlags
+) -> None:
     """Carry out the rest of a `for` whose end is now up to a traced flag."""
     if isinstance(iterable, range):
         rest = iterable[taken:]
-        counted_loop(site, body, flags, len(rest), StagedRange(rest.start, rest.stop, rest.step).item)
+        run_counted(site, body, flags, len(rest), StagedRange(rest.start, rest.stop, rest.step).item)
         return
-    if not hasattr(iterable, "__len__") and not isinstance(iterable, Items):
+    if not hasattr(iterable, "__len__") and not isinstance(iterable, LoopIterator):
         raise UsageError(
             "for",
             f"an iterator of type {type(iterable).__name__}, which a traced condition ends early",
@@ -121,7 +123,7 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
     for item in items:
         going = flags.running()
         if is_staged(going):
-            heap = Heap(
+            heap = ReachableState(
                 [body], site, [item]
             )  # what raises there would be asked of the item at once if it were no input
             choose(as_truth(going), heap, lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
@@ -131,13 +133,15 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
             return
 
 
-def counted_loop(site: Site, body: FunctionType, flags: Flags, count: Any, item: Callable[[Any], Any]) -> None:
+def run_counted(
+    site: StatementSite, body: FunctionType, flags: ExitFlags, count: Any, item: Callable[[Any], Any]
+) -> None:
     """Carry out a number of iterations."""
     test = flags.running if flags.cells else None
     staged_loop("for", site, body, test, [body], Counted(count, item))
 
 
-def rolled(array: Tensor, site: Site, body: FunctionType, flags: Flags) -> bool:
+def roll_rows(array: Tensor, site: StatementSite, body: FunctionType, flags: ExitFlags) -> bool:
     """Carry out a loop over the rows of an array as one loop; tell whether what it does allows that."""
     if array.ndim == 0 or len(array) < 2:
         return False

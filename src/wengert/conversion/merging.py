@@ -11,24 +11,32 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from wengert.control.ambiguous_identity import is_kept, keep_apart
+from wengert.control.ambiguous_identity import is_unchangeable, keep_apart
 from wengert.control.cond import cond
-from wengert.control.mutable_state import Attributes, Bytes, Contents, Holder, holder_of
-from wengert.control.reachable_state import Heap, is_numeric_array
-from wengert.control.sequence import zeros_as
-from wengert.control.variable_places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown, written_instead
-from wengert.conversion.integer_alternatives import Alternatives, alternatives_of, has_alternatives, known_as
+from wengert.control.mutable_state import AttributesHolder, BytesHolder, Contents, Holder, holder_of
+from wengert.control.reachable_state import ReachableState, is_numeric_array
+from wengert.control.sequence import zeros_like
+from wengert.control.variable_places import (
+    RETURNED,
+    UNBOUND,
+    Undefined,
+    VariablePlace,
+    is_undefined,
+    suggest_instead,
+    value_text,
+)
+from wengert.conversion.integer_alternatives import Alternatives, alternatives_of, enter_alternatives, has_alternatives
 from wengert.conversion.regions import (
     Note,
     TracedRegion,
     common_strides,
-    enter,
+    enter_memory,
+    give_strides,
     is_array,
+    is_same,
     operand_of,
-    same,
     shared_text,
-    taken_alike,
-    with_strides,
+    take_alike,
 )
 from wengert.core.containers.container_classes import REGISTERED, is_dataclass
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -64,7 +72,7 @@ class Merge:
         replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
     """
 
-    def __init__(self, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> None:
+    def __init__(self, heap: ReachableState, regions: Sequence[TracedRegion], note: Note) -> None:
         self.heap = heap
         self.regions = regions
         self.note = note
@@ -106,7 +114,7 @@ class Merge:
 
     def change(self, holder: Holder) -> Callable[[list[Any]], None]:
         """Return how to let a holder have what the branch taken gives it."""
-        if isinstance(holder, Bytes):
+        if isinstance(holder, BytesHolder):
             holder.refuse(self.note[2])
         identity = id(holder.target)
         kept = self.heap.kept[identity]
@@ -137,14 +145,14 @@ class Merge:
         kind = type(holder.target).__name__
         raise GraphError(
             self.note[0],
-            f"{holder.name} is a {kind} {inside(holder, one)} where the condition holds, and "
-            f"{inside(holder, other)} where it does not",
+            f"{holder.name} is a {kind} {contents_text(holder, one)} where the condition holds, and "
+            f"{contents_text(holder, other)} where it does not",
             "both branches of a traced condition must leave as many items and the same keys in it",
             "Make them alike, or use an array and numpy.where",
             place=self.note[2],
         )
 
-    def entry(self, place: Place, pair: Pair) -> Take:
+    def entry(self, place: VariablePlace, pair: Pair) -> Take:
         """Return how to get what an entry of a holder gets."""
         if place.variable and not place.hidden and sum(self.left) == 1 and not self.agree(pair):
             return self.only(self.left.index(False), pair)
@@ -154,7 +162,7 @@ class Merge:
 
     # Values
 
-    def value(self, place: Place | str, pair: Pair) -> Take:
+    def value(self, place: VariablePlace | str, pair: Pair) -> Take:
         """Return how to get the value that is one of two."""
         one, other = pair
         if one is other:
@@ -164,7 +172,7 @@ class Merge:
             known = self.taken[id(one), id(other)] = self.merged(place, pair)
         return known
 
-    def merged(self, place: Place | str, pair: Pair) -> Take:
+    def merged(self, place: VariablePlace | str, pair: Pair) -> Take:
         """Return how to get the value that is one of two different ones."""
         if not self.agree(pair):
             return self.differing(place, pair)
@@ -182,7 +190,7 @@ class Merge:
     def new(self, pair: Pair, take: Take) -> Take:
         """Return how to get what stands for two containers or objects, one of which may have been there before."""
         found: list[Any] = []
-        olds, twins = [x for x in pair if id(x) in self.heap.holders or is_kept(x, self.inner)], self.twins
+        olds, twins = [x for x in pair if id(x) in self.heap.holders or is_unchangeable(x, self.inner)], self.twins
 
         def taken(results: list[Any]) -> Any:  # holds neither the merge nor arrays, which would outlive the statement
             if not found:
@@ -199,7 +207,7 @@ class Merge:
 
     def taken_alike(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
         """Return what each branch leaves of a value, taken apart alike."""
-        return taken_alike(pair, self.heap.holders, [region.taken_apart for region in self.regions])
+        return take_alike(pair, self.heap.holders, [region.taken_apart for region in self.regions])
 
     def agree(self, pair: Pair) -> bool:
         """Tell whether two values have the same containers, shapes and dtypes, or are the same."""
@@ -209,7 +217,7 @@ class Merge:
         if attributes is not None:
             return self.attributes_agree(pair, attributes)
         one, other, _ = self.taken_alike(pair)
-        return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
+        return all(is_same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
 
     def attributes(self, pair: Pair) -> dict[str, Pair] | None:
         """Return what the branches leave in each attribute of two objects of one class, if one of them is new.
@@ -222,7 +230,7 @@ class Merge:
             return None
         if kind.__new__ is not PLAIN_NEW and kind is not SimpleNamespace:
             return None
-        holders = [x for x in (holder_of(x, "") for x in pair) if isinstance(x, Attributes)]
+        holders = [x for x in (holder_of(x, "") for x in pair) if isinstance(x, AttributesHolder)]
         if len(holders) < len(pair) or all(id(x) in self.heap.holders for x in pair):
             return None
         if self.taken_alike(pair)[2] is not None:
@@ -244,7 +252,7 @@ class Merge:
     def leaf(self, pair: Pair) -> Take:
         """Return how to get one leaf."""
         one, other = pair
-        if same(one, other) and (one is other or self.disposable(pair)):
+        if is_same(one, other) and (one is other or self.disposable(pair)):
             return lambda _: one
         known = self.taken.get((id(one), id(other)))
         if known is None:
@@ -252,10 +260,10 @@ class Merge:
             assert aval is not None, "agree has found that there is one"
             ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
             position = self.output(ends, aval)
-            known = partial(in_order, position, common_strides(*ends))
+            known = partial(give_order, position, common_strides(*ends))
             if differ_in_room(aval_of(one), aval_of(other)) or any(map(has_alternatives, pair)):
                 halves = [itemgetter(0) if is_number(x) else self.half_leaf(half, x) for half, x in enumerate(pair)]
-                known = partial(with_alternatives, self, known, pair, halves)
+                known = partial(give_alternatives, self, known, pair, halves)
             self.taken[id(one), id(other)] = known
             self.arrays += [(position, pair)] if aval.shape or common_strides(*ends) is not None else []
         return known
@@ -291,7 +299,7 @@ class Merge:
 
         def relate(results: list[Any]) -> None:
             for position, memory, text, take in found:
-                enter(results[position], memory, Share(take(results), text))
+                enter_memory(results[position], memory, Share(take(results), text))
 
         return relate
 
@@ -309,10 +317,10 @@ class Merge:
         ends = [region.end_of(share.truth) for region, share in zip(self.regions, shares, strict=True)]
         return "", itemgetter(self.output(ends, TRUTH))
 
-    def differing(self, place: Place | str, pair: Pair) -> Take:
+    def differing(self, place: VariablePlace | str, pair: Pair) -> Take:
         """Let a place be undefined because the branches give it different kinds of values."""
         name = place if isinstance(place, str) else place.name
-        one, other = map(shown, pair)
+        one, other = map(value_text, pair)
         if one == other and type(pair[0]) in REGISTERED:
             given = f"{name} is {one} where the condition holds, and one with other static data where it does not"
             needed = "what is static is the same whichever branch is taken"
@@ -320,18 +328,18 @@ class Merge:
         if one == other:
             given = f"{name} is {one} where the condition holds, and another one where it does not"
             needed = "a traced condition chooses arrays and numbers, and not which of two objects is meant"
-            remedy = written_instead(pair, "Choose what is in them, or copy what is chosen in both branches")
+            remedy = suggest_instead(pair, "Choose what is in them, or copy what is chosen in both branches")
             text = describe("if", given, needed, remedy)
             return self.undefined(place, text, (0, 1))
         text = describe(
             "if",
             f"{name} is {one} where the condition holds, and {other} where it does not",
             "both branches of a traced condition must give the same containers, shapes and dtypes",
-            written_instead(pair, "Make them alike"),
+            suggest_instead(pair, "Make them alike"),
         )
         return self.undefined(place, text, (0, 1))
 
-    def half_defined(self, place: Place, pair: Pair) -> Take:
+    def half_defined(self, place: VariablePlace, pair: Pair) -> Take:
         """Let a place be undefined that only one of the branches, or none, gives a value."""
         if all(map(is_undefined, pair)):
             return lambda _: pair[0]
@@ -351,7 +359,7 @@ class Merge:
         )
         return self.undefined(place, text, (half,))
 
-    def undefined(self, place: Place | str, text: str, halves: Sequence[int]) -> Take:
+    def undefined(self, place: VariablePlace | str, text: str, halves: Sequence[int]) -> Take:
         """Let a variable be undefined; raise for what cannot be, such as items and the value of an expression."""
         lines = "" if isinstance(place, str) else "".join(map(place.where, halves))
         text += lines or f"\n  {self.note[2]}"
@@ -375,33 +383,33 @@ class Merge:
             return lambda _: leaf
         aval = aval_of(leaf)
         end = region.end_of(leaf)
-        ends = [zeros_as(end)] * 2
+        ends = [zeros_like(end)] * 2
         ends[half] = end
         take = itemgetter(self.output(ends, aval))
         known = alternatives_of(leaf)
         if known is None:
             return take
         parts = [self.half_leaf(half, x) for x in known]
-        return lambda results: known_as(take(results), Alternatives(*[part(results) for part in parts]))
+        return lambda results: enter_alternatives(take(results), Alternatives(*[part(results) for part in parts]))
 
 
 def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
     """Return an object of a class with these attributes."""
     found = kind.__new__(kind)
-    Attributes(found, "").restore(dict(attributes))
+    AttributesHolder(found, "").restore(dict(attributes))
     return found
 
 
-def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
+def give_order(position: int, strides: Strides, results: list[Any]) -> Any:
     """Return a result, which lies in memory as what it is one of does."""
-    results[position] = with_strides(results[position], strides)
+    results[position] = give_strides(results[position], strides)
     return results[position]
 
 
-def with_alternatives(merge: Merge, take: Take, pair: Pair, halves: Sequence[Take], results: list[Any]) -> Any:
+def give_alternatives(merge: Merge, take: Take, pair: Pair, halves: Sequence[Take], results: list[Any]) -> Any:
     """Return an integer that is one of two, of which operators must know the types."""
     one, other = (x if is_number(x) else half(results) for x, half in zip(pair, halves, strict=True))
-    return known_as(take(results), Alternatives(merge.test, one, other))
+    return enter_alternatives(take(results), Alternatives(merge.test, one, other))
 
 
 def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note) -> dict[Memory, Share]:
@@ -429,7 +437,7 @@ def owner_of(array: np.ndarray[Any, Any]) -> int:
     return id(array if array.base is None else array.base)
 
 
-def inside(holder: Holder, contents: Contents) -> str:
+def contents_text(holder: Holder, contents: Contents) -> str:
     """Return what an error says of the contents of a container."""
     if isinstance(holder.target, dict | set):
         return f"with the keys {list(contents)}"

@@ -9,7 +9,7 @@ from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["Changes", "changes", "dotted", "exits_always"]
+__all__ = ["Changes", "changes", "dotted_name", "exits_always"]
 
 
 ADDED: WeakIdentityMap[ast.FunctionDef, Changes] = WeakIdentityMap()
@@ -21,27 +21,27 @@ MUTATORS = frozenset(
 """Methods that change the object they are called on."""
 
 
-def dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     """Return the name `a.b.c` of an expression that is one, below any subscripts; else an empty text."""
     while isinstance(node, ast.Subscript | ast.Starred):
-        node = uncovered(node.value)
+        node = uncover(node.value)
     attributes = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)
-        node = uncovered(node.value)
+        node = uncover(node.value)
         if isinstance(node, ast.Subscript):
             return ""
     return ".".join([node.id, *reversed(attributes)]) if isinstance(node, ast.Name) else ""
 
 
-def uncovered(node: ast.expr) -> ast.expr:
+def uncover(node: ast.expr) -> ast.expr:
     """Return an expression without the call into the library that conversion put around it."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_library(node.func.value):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_operations(node.func.value):
         return node.args[0]
     return node
 
 
-def is_library(node: ast.expr) -> bool:
+def is_operations(node: ast.expr) -> bool:
     """Tell whether an expression is the name by which converted code reaches the library."""
     return isinstance(node, ast.Name) and node.id == OPERATIONS
 
@@ -86,20 +86,20 @@ class Changes(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Note attributes that are set."""
         if not isinstance(node.ctx, ast.Load):
-            self.change(dotted(node), node)
+            self.change(dotted_name(node), node)
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """Note containers and arrays of which a part is set."""
         if not isinstance(node.ctx, ast.Load):
-            self.change(dotted(node), node)
+            self.change(dotted_name(node), node)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         """Note what methods change that are known to change their object."""
         for function in ast.walk(node.func):  # conversion puts a call around the method
             if isinstance(function, ast.Attribute) and function.attr in MUTATORS:
-                self.change(dotted(function.value), node)
+                self.change(dotted_name(function.value), node)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:

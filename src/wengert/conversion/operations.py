@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from wengert.conversion.attributes import attribute, augmented_target, managed, target
-from wengert.conversion.branches import and_, if_exp, if_stmt, not_, or_, running
+from wengert.conversion.attributes import augment_target, change_target, manage, read_attribute
+from wengert.conversion.branches import and_, if_exp, if_stmt, none_set, not_, or_
 from wengert.conversion.builtin_functions import FUNCTIONS
 from wengert.conversion.calls import BUILTINS, callee, callee_in_for
-from wengert.conversion.loops import decision, for_stmt, while_stmt
-from wengert.conversion.operators import addend, asked, augmented, compare, formatted, is_plain, iterated, left, right
-from wengert.conversion.raising import handling
-from wengert.conversion.traced_lookups import indexed
+from wengert.conversion.loops import decide_items, for_stmt, while_stmt
+from wengert.conversion.operators import (
+    addend,
+    ask_truth,
+    augment,
+    compare,
+    formatting_operand,
+    is_plain,
+    iterate,
+    left_operand,
+    right_operand,
+)
+from wengert.conversion.raising import handle_errors
+from wengert.conversion.traced_lookups import index_target
 
 __all__ = [
     "addend",
     "and_",
-    "asked",
-    "attribute",
-    "augmented",
-    "augmented_target",
+    "ask_truth",
+    "augment",
+    "augment_target",
     "callee",
     "callee_in_for",
+    "change_target",
     "compare",
-    "decision",
+    "decide_items",
     "for_stmt",
-    "formatted",
-    "handling",
+    "formatting_operand",
+    "handle_errors",
     "if_exp",
     "if_stmt",
-    "indexed",
+    "index_target",
     "is_plain",
-    "iterated",
-    "left",
-    "managed",
+    "iterate",
+    "left_operand",
+    "manage",
+    "none_set",
     "not_",
     "or_",
-    "right",
-    "running",
-    "target",
+    "read_attribute",
+    "right_operand",
     "while_stmt",
 ]
 

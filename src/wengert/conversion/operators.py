@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wengert.control.code_owners import is_library
-from wengert.control.reachable_state import Heap
-from wengert.control.variable_places import defined
-from wengert.conversion.branches import Thunk, and_, decided, not_, or_
-from wengert.conversion.calls import converted_method, found_in
+from wengert.control.reachable_state import ReachableState
+from wengert.control.variable_places import require_defined
+from wengert.conversion.branches import Thunk, and_, decide, not_, or_
+from wengert.conversion.calls import convert_method, find_in_class
 from wengert.conversion.integer_alternatives import alternatives_of, has_alternatives
 from wengert.conversion.regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
@@ -26,16 +26,16 @@ __all__ = [
     "OPERATORS",
     "UNARY",
     "addend",
-    "asked",
-    "augmented",
+    "apply_unary",
+    "ask_truth",
+    "augment",
     "compare",
-    "formatted",
+    "formatting_operand",
     "is_plain",
-    "iterated",
-    "left",
-    "right",
-    "summed",
-    "unary",
+    "iterate",
+    "left_operand",
+    "right_operand",
+    "sum_items",
 ]
 
 Function = Callable[[Any, Any], Any]
@@ -57,25 +57,25 @@ class Operator(NamedTuple):
     reflected: str
 
 
-def arithmetic(name: str, function: Function) -> Operator:
+def make_arithmetic(name: str, function: Function) -> Operator:
     """Return an operator whose methods have a name and that with an `r` before it."""
     return Operator(function, f"__{name}__", f"__r{name}__")
 
 
 OPERATORS: dict[str, Operator] = {
-    "+": arithmetic("add", operator.add),
-    "-": arithmetic("sub", operator.sub),
-    "*": arithmetic("mul", operator.mul),
-    "@": arithmetic("matmul", operator.matmul),
-    "/": arithmetic("truediv", operator.truediv),
-    "//": arithmetic("floordiv", operator.floordiv),
-    "%": arithmetic("mod", operator.mod),
-    "**": arithmetic("pow", operator.pow),
-    "<<": arithmetic("lshift", operator.lshift),
-    ">>": arithmetic("rshift", operator.rshift),
-    "&": arithmetic("and", operator.and_),
-    "|": arithmetic("or", operator.or_),
-    "^": arithmetic("xor", operator.xor),
+    "+": make_arithmetic("add", operator.add),
+    "-": make_arithmetic("sub", operator.sub),
+    "*": make_arithmetic("mul", operator.mul),
+    "@": make_arithmetic("matmul", operator.matmul),
+    "/": make_arithmetic("truediv", operator.truediv),
+    "//": make_arithmetic("floordiv", operator.floordiv),
+    "%": make_arithmetic("mod", operator.mod),
+    "**": make_arithmetic("pow", operator.pow),
+    "<<": make_arithmetic("lshift", operator.lshift),
+    ">>": make_arithmetic("rshift", operator.rshift),
+    "&": make_arithmetic("and", operator.and_),
+    "|": make_arithmetic("or", operator.or_),
+    "^": make_arithmetic("xor", operator.xor),
     "==": Operator(operator.eq, "__eq__", "__eq__"),
     "!=": Operator(operator.ne, "__ne__", "__ne__"),
     "<": Operator(operator.lt, "__lt__", "__gt__"),
@@ -109,11 +109,11 @@ MOST = 64
 _USERS: WeakIdentityMap[type, bool] = WeakIdentityMap()
 
 
-def is_users(kind: type) -> bool:
+def has_user_operators(kind: type) -> bool:
     """Tell whether operators of a class are the user's, and so to be converted."""
     known = _USERS.get(kind)
     if known is None:
-        found = [found_in(kind, name) for name in NAMES]
+        found = [find_in_class(kind, name) for name in NAMES]
         known = _USERS[kind] = any(type(x) is FunctionType and not is_library(x.__code__) for x in found)
     return known
 
@@ -145,60 +145,60 @@ class Right(Operand):
     __slots__ = ()
 
 
-def forward(sign: str) -> Callable[[Left, Any], Any]:
+def make_left_method(sign: str) -> Callable[[Left, Any], Any]:
     """Return the method of the left operand."""
-    return lambda self, other: binary(sign, self.of, other.of if type(other) is Right else other)
+    return lambda self, other: apply_binary(sign, self.of, other.of if type(other) is Right else other)
 
 
-def backward(sign: str) -> Callable[[Right, Any], Any]:
+def make_right_method(sign: str) -> Callable[[Right, Any], Any]:
     """Return the method of the right operand."""
-    return lambda self, other: binary(sign, other, self.of)
+    return lambda self, other: apply_binary(sign, other, self.of)
 
 
-def alone(sign: str) -> Callable[[Left], Any]:
+def make_unary_method(sign: str) -> Callable[[Left], Any]:
     """Return the method of the only operand."""
-    return lambda self: unary(sign, self.of)
+    return lambda self: apply_unary(sign, self.of)
 
 
 for _sign, _operator in OPERATORS.items():
-    setattr(Left, _operator.method, forward(_sign))
-    setattr(Right, _operator.reflected, backward(_sign))
+    setattr(Left, _operator.method, make_left_method(_sign))
+    setattr(Right, _operator.reflected, make_right_method(_sign))
 for _sign, (_, _name) in UNARY.items():
-    setattr(Left, _name, alone(_sign))
+    setattr(Left, _name, make_unary_method(_sign))
 
 
-def left(value: Any) -> Any:
+def left_operand(value: Any) -> Any:
     """Return what stands on the left of an operator in place of a value."""
-    if type(value) in PLAIN or not is_users(type(value)):
+    if type(value) in PLAIN or not has_user_operators(type(value)):
         return Left(value) if has_alternatives(value) else value
     return Left(value)
 
 
-def right(value: Any) -> Any:
+def right_operand(value: Any) -> Any:
     """Return what stands on the right of an operator in place of a value."""
-    if type(value) in PLAIN or not is_users(type(value)):
+    if type(value) in PLAIN or not has_user_operators(type(value)):
         return Right(value) if has_alternatives(value) else value
     return Right(value)
 
 
-def formatted(value: Any) -> Any:
+def formatting_operand(value: Any) -> Any:
     """Return what stands on the left of `%` in place of a value: a text is filled with the value on the right."""
-    return Left(value) if isinstance(value, str | bytes | bytearray) else left(value)
+    return Left(value) if isinstance(value, str | bytes | bytearray) else left_operand(value)
 
 
-def binary(sign: str, left: Any, right: Any) -> Any:
+def apply_binary(sign: str, left: Any, right: Any) -> Any:
     """Carry out an operator or a comparison as Python does, with methods of the user's converted."""
     if has_alternatives(left) or has_alternatives(right):
         if sign in COMPARING:  # for which types do not matter
             return OPERATORS[sign].function(left, right)
-        return each(partial(binary, sign), left, right)
-    if sign == "!=" and all(found_in(type(x), "__ne__") is object.__ne__ for x in (left, right)):
-        return not_(binary("==", left, right))
-    ways = methods(sign, left, right)
+        return apply_alternatives(partial(apply_binary, sign), left, right)
+    if sign == "!=" and all(find_in_class(type(x), "__ne__") is object.__ne__ for x in (left, right)):
+        return not_(apply_binary("==", left, right))
+    ways = operator_methods(sign, left, right)
     return first_answer(sign, left, right, ways) if ways else OPERATORS[sign].function(left, right)
 
 
-def each(operate: Callable[..., Any], *operands: Any) -> Any:
+def apply_alternatives(operate: Callable[..., Any], *operands: Any) -> Any:
     """Return what an operator gives for operands of which one is an integer of two types."""
     place = next(i for i, x in enumerate(operands) if has_alternatives(x))
     found = alternatives_of(operands[place])
@@ -215,15 +215,17 @@ def each(operate: Callable[..., Any], *operands: Any) -> Any:
         if dtype == beside[0].dtype or beside[0].weak:
             return of(make_tensor(value._value, value._trace, value._node))  # a handle of its own, without alternatives
         return of(value.astype(dtype))
-    heap = Heap((), None, [found.one, found.other, *operands])  # lest errors be raised where the other one is meant
-    return decided(found.test, lambda: of(found.one), lambda: of(found.other), heap)
+    heap = ReachableState(
+        (), None, [found.one, found.other, *operands]
+    )  # lest errors be raised where the other one is meant
+    return decide(found.test, lambda: of(found.one), lambda: of(found.other), heap)
 
 
-def methods(sign: str, left: Any, right: Any) -> list[Way]:
+def operator_methods(sign: str, left: Any, right: Any) -> list[Way]:
     """Return the methods that Python asks, in its order and converted; none if none of them is the user's."""
     _, name, reflected = OPERATORS[sign]
-    own, its = found_in(type(left), name), found_in(type(right), reflected)
-    forward, backward = (converted_method(own), left, right), (converted_method(its), right, left)
+    own, its = find_in_class(type(left), name), find_in_class(type(right), reflected)
+    forward, backward = (convert_method(own), left, right), (convert_method(its), right, left)
     if forward[0] is own and backward[0] is its:
         return []
     inherits = type(left) is not type(right) and isinstance(right, type(left))
@@ -232,7 +234,7 @@ def methods(sign: str, left: Any, right: Any) -> list[Way]:
     if type(left) is type(right):
         return [forward]
     is_sequence = sign in "+*" and isinstance(left, SEQUENCES) and forward[0] is own  # whose way is tried last
-    overrides = inherits and found_in(type(left), reflected) is not its
+    overrides = inherits and find_in_class(type(left), reflected) is not its
     return [backward, forward] if is_sequence or overrides else [forward, backward]
 
 
@@ -252,52 +254,52 @@ def first_answer(sign: str, left: Any, right: Any, ways: Sequence[Way]) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Tell whether an augmented assignment changes a value without a method of the user's."""
-    return (type(value) in PLAIN or not is_users(type(value))) and not has_alternatives(value)
+    return (type(value) in PLAIN or not has_user_operators(type(value))) and not has_alternatives(value)
 
 
 def addend(sign: str, changed: Any, value: Any) -> Any:
     """Return what stands on the right of an augmented assignment; what changes in place gets the value itself."""
-    return value if hasattr(type(changed), AUGMENTED[sign]) else right(value)
+    return value if hasattr(type(changed), AUGMENTED[sign]) else right_operand(value)
 
 
-def augmented(sign: str, left: Any, right: Any) -> Any:
+def augment(sign: str, left: Any, right: Any) -> Any:
     """Return what an augmented assignment to an object assigns."""
     if has_alternatives(left):
-        return binary(sign, left, right)
-    own = found_in(type(left), AUGMENTED[sign])
-    found = NotImplemented if own is None else converted_method(own)(left, right)
-    return binary(sign, left, right) if found is NotImplemented else found
+        return apply_binary(sign, left, right)
+    own = find_in_class(type(left), AUGMENTED[sign])
+    found = NotImplemented if own is None else convert_method(own)(left, right)
+    return apply_binary(sign, left, right) if found is NotImplemented else found
 
 
-def unary(sign: str, value: Any) -> Any:
+def apply_unary(sign: str, value: Any) -> Any:
     """Carry out an operator of one operand."""
     if has_alternatives(value):
-        return each(partial(unary, sign), value)
+        return apply_alternatives(partial(apply_unary, sign), value)
     function, name = UNARY[sign]
-    own = found_in(type(value), name)
-    inner = converted_method(own)
+    own = find_in_class(type(value), name)
+    inner = convert_method(own)
     return function(value) if inner is own else inner(value)
 
 
-def asked(value: Any) -> Any:
+def ask_truth(value: Any) -> Any:
     """Return what decides for a test: of an object, what the user's `__bool__` or `__len__` gives."""
     if type(value) in PLAIN:
         return value
-    own = found_in(type(value), "__bool__") or found_in(type(value), "__len__")
-    inner = converted_method(own)
+    own = find_in_class(type(value), "__bool__") or find_in_class(type(value), "__len__")
+    inner = convert_method(own)
     return value if inner is own else inner(value)
 
 
-def iterated(value: Any) -> Any:
+def iterate(value: Any) -> Any:
     """Return what is gone through in place of a value: of an object, what the user's `__iter__` gives."""
     if type(value) in PLAIN:
         return value
-    own = found_in(type(value), "__iter__")
-    inner = converted_method(own)
+    own = find_in_class(type(value), "__iter__")
+    inner = convert_method(own)
     return value if inner is own else inner(value)
 
 
-def summed(*args: Any, **kwargs: Any) -> Any:
+def sum_items(*args: Any, **kwargs: Any) -> Any:
     """Return a sum; objects are added by their methods, converted."""
     items = args[0] if args and type(args[0]) in (list, tuple) else ()
     if all(type(x) in PLAIN for x in items):
@@ -306,32 +308,32 @@ def summed(*args: Any, **kwargs: Any) -> Any:
     if rest or kwargs.keys() - {"start"} or isinstance(total, str | bytes | bytearray):
         return sum(*args, **kwargs)  # which says what is wrong
     for item in items:
-        total = left(total) + right(item)
+        total = left_operand(total) + right_operand(item)
     return total
 
 
 def compare(signs: Sequence[str], value: Any, *rest: Thunk) -> Any:
     """Carry out a chain of comparisons; each operand is evaluated once."""
     other = rest[0]()
-    first = compared(signs[0], value, other)
+    first = compare_pair(signs[0], value, other)
     if len(signs) == 1:
         return first
     return and_(first, lambda: compare(signs[1:], other, *rest[1:]))
 
 
-def compared(sign: str, value: Any, other: Any) -> Any:
+def compare_pair(sign: str, value: Any, other: Any) -> Any:
     """Carry out one comparison."""
     if sign in OPERATORS:
-        return OPERATORS[sign].function(left(value), right(other))
+        return OPERATORS[sign].function(left_operand(value), right_operand(other))
     name = sign.removeprefix("not ").removesuffix(" not")
-    found = defined(value) is defined(other) if name == "is" else contained(value, other)
+    found = require_defined(value) is require_defined(other) if name == "is" else contains(value, other)
     return found if name == sign else not_(found)
 
 
-def contained(value: Any, items: Any) -> Any:
+def contains(value: Any, items: Any) -> Any:
     """Carry out `in`: whether a value is one of some items, or equal to one."""
-    own = None if type(items) in PLAIN else found_in(type(items), "__contains__")
-    inner = converted_method(own)
+    own = None if type(items) in PLAIN else find_in_class(type(items), "__contains__")
+    inner = convert_method(own)
     if inner is not own:
         found = inner(items, value)
         return as_truth(found) if is_staged(found) else bool(found)
@@ -342,7 +344,7 @@ def contained(value: Any, items: Any) -> Any:
         return value in items
 
     def test(item: Any) -> Any:
-        equal = value is item or left(value) == right(item)
+        equal = value is item or left_operand(value) == right_operand(item)
         return as_truth(equal) if is_staged(equal) else bool(equal)
 
     return or_(False, *[lambda item=item: test(item) for item in items])

@@ -17,7 +17,7 @@ from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.checks import raised, require_none
 
-__all__ = ["Ending", "handling", "may_wait", "raised_where"]
+__all__ = ["Ending", "handle_errors", "may_wait", "raise_where"]
 
 RAISE = dis.opmap["RAISE_VARARGS"]
 
@@ -42,7 +42,7 @@ HANDLERS = Handlers()
 
 
 @contextmanager
-def handling() -> Iterator[None]:
+def handle_errors() -> Iterator[None]:
     """Run statements the errors of which the user's program may handle."""
     HANDLERS.count += 1
     try:
@@ -69,6 +69,6 @@ def may_wait(error: Exception) -> bool:
     return True
 
 
-def raised_where(failed: Any, error: Exception) -> None:
+def raise_where(failed: Any, error: Exception) -> None:
     """Let the graph raise an error where a traced truth holds."""
     apply(raised, failed, error=error.with_traceback(None))

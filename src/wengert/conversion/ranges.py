@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.control.variable_places import shown
-from wengert.conversion.integers import has_index, raised_here
+from wengert.control.variable_places import value_text
+from wengert.conversion.integers import has_index, raise_here
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import as_index
@@ -31,9 +31,11 @@ class StagedRange:
     """
 
     def __init__(self, *ends: Any) -> None:
-        self.start, self.stop, self.step = (0, *map(whole, ends), 1) if len(ends) == 1 else (*map(whole, ends), 1)[:3]
+        self.start, self.stop, self.step = (
+            (0, *map(require_whole, ends), 1) if len(ends) == 1 else (*map(require_whole, ends), 1)[:3]
+        )
         if is_staged(self.step):
-            raised_here(np.equal(self.step, 0), ValueError(ZERO))
+            raise_here(np.equal(self.step, 0), ValueError(ZERO))
         elif self.step == 0:
             raise ValueError(ZERO)
 
@@ -41,9 +43,9 @@ class StagedRange:
         """Return how many numbers there are."""
         start, stop, step = self.start, self.stop, self.step
         if is_staged(step):
-            up = rounds(start, stop, np.where(step > 0, step, 1))
-            return np.where(step > 0, up, rounds(stop, start, np.where(step < 0, -step, 1)))
-        return rounds(start, stop, step) if step > 0 else rounds(stop, start, -step)
+            up = count_rounds(start, stop, np.where(step > 0, step, 1))
+            return np.where(step > 0, up, count_rounds(stop, start, np.where(step < 0, -step, 1)))
+        return count_rounds(start, stop, step) if step > 0 else count_rounds(stop, start, -step)
 
     def item(self, k: Any) -> Any:
         """Return the number after k others."""
@@ -63,14 +65,14 @@ class StagedRange:
     __len__ = __getitem__ = __iter__
 
 
-def whole(end: Any) -> Any:
+def require_whole(end: Any) -> Any:
     """Return an end of a range as an integer of Python's."""
     if is_staged(end) and not has_index(end):
         needed = "whole numbers are needed"
-        raise DtypeError("range", f"an end that is {shown(end)}", needed, "Convert it with int()")
+        raise DtypeError("range", f"an end that is {value_text(end)}", needed, "Convert it with int()")
     return as_index(end)
 
 
-def rounds(low: Any, high: Any, step: Any) -> Any:
+def count_rounds(low: Any, high: Any, step: Any) -> Any:
     """Return how many numbers lie from one to before a higher one, a positive step apart."""
     return np.maximum((high - low - 1) // step + 1, 0)

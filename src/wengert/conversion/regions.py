@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.compile.dead_code import must_run
 from wengert.control.mutable_state import Contents, Holder
-from wengert.control.reachable_state import Heap, is_numeric_array, tensors_in
+from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
 from wengert.control.variable_places import UNBOUND
 from wengert.conversion.raising import Ending, may_wait
 from wengert.core.containers.container_classes import is_container
@@ -32,17 +32,17 @@ __all__ = [
     "TracedRegion",
     "as_truth",
     "common_strides",
-    "enter",
+    "enter_memory",
+    "give_strides",
     "is_array",
+    "is_same",
+    "is_unchanged",
     "operand_of",
-    "refused",
-    "same",
     "shared_text",
-    "taken_alike",
-    "traced",
-    "unchanged",
+    "take_alike",
+    "trace_region",
+    "tracing_error",
     "with_note",
-    "with_strides",
 ]
 
 
@@ -51,7 +51,7 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
 
 
-def same(a: Any, b: Any) -> bool:
+def is_same(a: Any, b: Any) -> bool:
     """Tell whether two leaves are the same object or equal constants."""
     if a is b:
         return True
@@ -64,9 +64,9 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, str | bytes | set) and a == b
 
 
-def unchanged(a: Any, b: Any) -> bool:
+def is_unchanged(a: Any, b: Any) -> bool:
     """Tell whether a place holds what it did; an equal ndarray is another, which a write may tell from the old one."""
-    return a is b or (same(a, b) and not is_numeric_array(a))
+    return a is b or (is_same(a, b) and not is_numeric_array(a))
 
 
 Note: TypeAlias = tuple[str, str, Any]
@@ -93,7 +93,7 @@ class TracedRegion(Ending):
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
 
-    def __init__(self, stage: Staging, heap: Heap, note: Note) -> None:
+    def __init__(self, stage: Staging, heap: ReachableState, note: Note) -> None:
         self.stage = stage
         self.heap = heap
         self.note = note
@@ -207,9 +207,9 @@ class TracedRegion(Ending):
         return run
 
 
-def traced(
+def trace_region(
     note: Note,
-    heap: Heap,
+    heap: ReachableState,
     run: Callable[[], Any],
     begin: Callable[[Staging], Any] | None = None,
     may_raise: bool = False,
@@ -244,7 +244,7 @@ def traced(
     return region
 
 
-def taken_alike(
+def take_alike(
     pair: Sequence[Any], known: Container[int], ways: Sequence[TakeApart]
 ) -> tuple[list[Any], list[Any], Any]:
     """Return two values taken apart alike, or as one leaf each if they cannot be.
@@ -269,7 +269,7 @@ def common_strides(one: Any, other: Any) -> Strides:
     return strides_among(aval.shape, aval.dtype.itemsize, ways_of(strides_of(one)) | ways_of(strides_of(other)))
 
 
-def with_strides(value: Any, strides: Strides) -> Any:
+def give_strides(value: Any, strides: Strides) -> Any:
     """Return a traced value that lies in memory in the order of some strides; `()`: that is (or may be) an array."""
     if type(value) is not Tensor or strides is None or strides == strides_of(value):
         return value
@@ -288,7 +288,7 @@ def with_strides(value: Any, strides: Strides) -> Any:
     return share(view)  # nobody has the base
 
 
-def enter(result: Tensor, memory: Memory, share: Share) -> None:
+def enter_memory(result: Tensor, memory: Memory, share: Share) -> None:
     """Let a traced result have a memory; the ndarrays that others know it as must stay as they are from now on."""
     hold(result, memory, share)
     plain = {id(x): x for x, _ in memory.held() if type(x._trace) is Plain}
@@ -363,11 +363,11 @@ def with_note(name: str, what: str, position: Any, ending: Ending | None = None)
         raise
     except Exception as error:
         if ending is None or not may_wait(error):
-            raise refused((name, what, position), error) from error
+            raise tracing_error((name, what, position), error) from error
         ending.raised = error
 
 
-def refused(note: Note, error: Exception) -> GraphError:
+def tracing_error(note: Note, error: Exception) -> GraphError:
     """Return the error about one that was raised in a traced piece, and cannot be raised when the graph runs."""
     name, what, position = note
     needed = (

@@ -16,25 +16,25 @@ from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.expressions import ITEM, Expressions
 from wengert.conversion.names import changes, exits_always
 from wengert.conversion.syntax import (
-    at,
     constant,
     exits_loop,
-    flag_set,
     is_generator,
+    locate,
     name_node,
     own_nodes,
     returns_inside,
-    stays,
+    set_flag,
+    stays_unconverted,
 )
 
-__all__ = ["rewritten"]
+__all__ = ["rewrite"]
 
 BODY = f"{HIDDEN}body_"
 ELSE = f"{HIDDEN}else_"
 TEST = f"{HIDDEN}test_"
 
 
-def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
+def rewrite(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
     """Return the definition of a function with its control flow as calls.
 
     Args:
@@ -72,7 +72,7 @@ def without_defaults(args: ast.arguments) -> ast.arguments:
 """Names of functions that go through items themselves, and give them to nobody else."""
 
 
-class Loop:
+class LoopFlags:
     """Hold the flags of one loop."""
 
     def __init__(self, number: int) -> None:
@@ -94,7 +94,7 @@ class Scope(Expressions, ast.NodeTransformer):
         super().__init__(owner, [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *stars)])
         self.node = node
         self.returns = returns_inside(node.body)
-        self.loops: list[Loop] = []
+        self.loops: list[LoopFlags] = []
         self.count = 0
         inside = own_nodes(node)
         self.outer = {n for x in inside if isinstance(x, ast.Nonlocal) for n in x.names}
@@ -107,24 +107,24 @@ class Scope(Expressions, ast.NodeTransformer):
         named = changes(body).bound
         start = 1 if ast.get_docstring(node, clean=False) is not None else 0
         if self.returns and not exits_always(body):
-            body = [*body, at(ast.Return(None), node)]
+            body = [*body, locate(ast.Return(None), node)]
         statements = self.block(body[start:])
         if self.returns:
-            first = at(ast.Assign([name_node(RETURNED, node, ast.Store())], ast.Constant(False)), node)
-            last = at(ast.Return(name_node(RESULT, node)), node)
+            first = locate(ast.Assign([name_node(RETURNED, node, ast.Store())], ast.Constant(False)), node)
+            last = locate(ast.Return(name_node(RESULT, node)), node)
             statements = [first, *statements, last]
         known = {*self.parameters, *self.outer, *self.globals}
         declared: list[ast.stmt] = [  # this binds a name in the function without giving it a value
-            at(ast.AnnAssign(name_node(x, node, ast.Store()), ast.Constant(None), None, 1), node)
+            locate(ast.AnnAssign(name_node(x, node, ast.Store()), ast.Constant(None), None, 1), node)
             for x in {**named, **changes(statements).bound}
             if x not in known
         ]
         scopes: list[ast.stmt] = []
         if self.globals:
-            scopes.append(at(ast.Global(sorted(self.globals)), node))
+            scopes.append(locate(ast.Global(sorted(self.globals)), node))
         if self.outer:
-            scopes.append(at(ast.Nonlocal(sorted(self.outer)), node))
-        node.body = [*body[:start], *scopes, *declared, *statements] or [at(ast.Pass(), node)]
+            scopes.append(locate(ast.Nonlocal(sorted(self.outer)), node))
+        node.body = [*body[:start], *scopes, *declared, *statements] or [locate(ast.Pass(), node)]
         return node
 
     # Statements
@@ -179,7 +179,7 @@ class Scope(Expressions, ast.NodeTransformer):
 
     def guarded(self, flags: Sequence[str], body: Sequence[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
         """Return statements under the test that none of some flags is set."""
-        return self.choice(self.operation("running", [name_node(x, node) for x in flags], node), body, [], node)
+        return self.choice(self.operation("none_set", [name_node(x, node) for x in flags], node), body, [], node)
 
     def choice(
         self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], node: ast.stmt
@@ -189,7 +189,7 @@ class Scope(Expressions, ast.NodeTransformer):
         places = sorted({*one, *other})
         site = (node.lineno, tuple((x, one.get(x, ()), other.get(x, ())) for x in places))
         call = self.operation("if_stmt", [test, name_node(BODY, node), name_node(ELSE, node), constant(site)], node)
-        return [self.nested(BODY, body, node), self.nested(ELSE, orelse, node), at(ast.Expr(call), node)]
+        return [self.nested(BODY, body, node), self.nested(ELSE, orelse, node), locate(ast.Expr(call), node)]
 
     def nested(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
         """Return the nested function that statements become."""
@@ -198,22 +198,22 @@ class Scope(Expressions, ast.NodeTransformer):
         common = sorted(x for x in bound if x in self.globals)
         scopes: list[ast.stmt] = []
         if common:
-            scopes.append(at(ast.Global(common), node))
+            scopes.append(locate(ast.Global(common), node))
         if shared:
-            scopes.append(at(ast.Nonlocal(shared), node))
+            scopes.append(locate(ast.Nonlocal(shared), node))
         parameters = [ast.arg(argument)] if argument else []
         found = ast.FunctionDef(
             name=name,
             args=ast.arguments([], parameters, None, [], [], None, []),
-            body=[*scopes, *body] or [at(ast.Pass(), node)],
+            body=[*scopes, *body] or [locate(ast.Pass(), node)],
             decorator_list=[],
             returns=None,
         )
         if not body:
-            found.body = [at(ast.Pass(), node)]
+            found.body = [locate(ast.Pass(), node)]
         if "type_params" in ast.FunctionDef._fields:
             found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
-        return at(found, node)
+        return locate(found, node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         """Rewrite a choice."""
@@ -224,11 +224,11 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         """Rewrite a loop; a test that binds names becomes part of the body."""
         if any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
-            leave = [*node.orelse, at(ast.Break(), node.test)]
-            ask = at(ast.If(at(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
-            node.test, node.body, node.orelse = at(ast.Constant(True), node.test), [ask, *node.body], []
+            leave = [*node.orelse, locate(ast.Break(), node.test)]
+            ask = locate(ast.If(locate(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
+            node.test, node.body, node.orelse = locate(ast.Constant(True), node.test), [ask, *node.body], []
         loop, body, stops = self.loop_body(node)
-        test = at(ast.Return(self.test(node.test)), node.test)
+        test = locate(ast.Return(self.test(node.test)), node.test)
         names = {**changes([test]).places}
         for name, lines in changes(body).places.items():
             names[name] = (*names.get(name, ()), *lines)
@@ -236,48 +236,48 @@ class Scope(Expressions, ast.NodeTransformer):
         call = self.operation(
             "while_stmt", [name_node(TEST, node), name_node(BODY, node), constant(stops), constant(site)], node
         )
-        found = [self.nested(TEST, [test], node), self.nested(BODY, body, node), at(ast.Expr(call), node)]
+        found = [self.nested(TEST, [test], node), self.nested(BODY, body, node), locate(ast.Expr(call), node)]
         return self.finished(loop, stops, found, node)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Rewrite a loop over items."""
         loop, body, stops = self.loop_body(node)
-        item = at(ast.Assign([self.visit(node.target)], name_node(ITEM, node.target)), node.target)
+        item = locate(ast.Assign([self.visit(node.target)], name_node(ITEM, node.target)), node.target)
         body = [item, *body]
         names = changes(body).places
         site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
         call = self.operation(
             "for_stmt",
             [
-                self.operation("iterated", [self.gone_through(node.iter)], node.iter),
+                self.operation("iterate", [self.gone_through(node.iter)], node.iter),
                 name_node(BODY, node),
                 constant(stops),
                 constant(site),
             ],
             node,
         )
-        found = [self.nested(BODY, body, node, ITEM), at(ast.Expr(call), node)]
+        found = [self.nested(BODY, body, node, ITEM), locate(ast.Expr(call), node)]
         return self.finished(loop, stops, found, node)
 
-    def loop_body(self, node: ast.While | ast.For) -> tuple[Loop, list[ast.stmt], tuple[str, ...]]:
+    def loop_body(self, node: ast.While | ast.For) -> tuple[LoopFlags, list[ast.stmt], tuple[str, ...]]:
         """Rewrite the body of a loop; also return its flags, and which of them end it."""
         self.count += 1
-        loop = Loop(self.count)
+        loop = LoopFlags(self.count)
         self.loops.append(loop)
         flags = [flag for x in node.body for flag in self.exits(x)]
         body = self.block(node.body)
         self.loops.pop()
         if loop.continued in flags:
-            body = [flag_set(loop.continued, False, node), *body]
+            body = [set_flag(loop.continued, False, node), *body]
         stops = tuple(dict.fromkeys(flag for flag in flags if flag != loop.continued))
         return loop, body, stops
 
     def finished(
-        self, loop: Loop, stops: tuple[str, ...], found: list[ast.stmt], node: ast.While | ast.For
+        self, loop: LoopFlags, stops: tuple[str, ...], found: list[ast.stmt], node: ast.While | ast.For
     ) -> list[ast.stmt]:
         """Return the statements of a loop with its flag before and its `else` after it."""
         if loop.broken in stops:
-            found = [flag_set(loop.broken, False, node), *found]
+            found = [set_flag(loop.broken, False, node), *found]
         if node.orelse:
             orelse = self.block(node.orelse)
             found += self.guarded(stops, orelse, node.orelse[0]) if stops else orelse
@@ -289,28 +289,28 @@ class Scope(Expressions, ast.NodeTransformer):
             node.value = self.visit(node.value)
         if not self.returns:
             return [node]
-        value = node.value or at(ast.Constant(None), node)
-        return [at(ast.Assign([name_node(RESULT, node, ast.Store())], value), node), flag_set(RETURNED, True, node)]
+        value = node.value or locate(ast.Constant(None), node)
+        return [locate(ast.Assign([name_node(RESULT, node, ast.Store())], value), node), set_flag(RETURNED, True, node)]
 
     def visit_Break(self, node: ast.Break) -> ast.stmt:
         """Set the flag."""
-        return flag_set(self.loops[-1].broken, True, node)
+        return set_flag(self.loops[-1].broken, True, node)
 
     def visit_Continue(self, node: ast.Continue) -> ast.stmt:
         """Set the flag."""
-        return flag_set(self.loops[-1].continued, True, node)
+        return set_flag(self.loops[-1].continued, True, node)
 
     def visit_With(self, node: ast.With) -> ast.stmt:
         """Rewrite what is inside."""
         for item in node.items:
-            item.context_expr = self.operation("managed", [self.visit(item.context_expr)], item.context_expr)
+            item.context_expr = self.operation("manage", [self.visit(item.context_expr)], item.context_expr)
             item.optional_vars = None if item.optional_vars is None else self.visit(item.optional_vars)
         node.body = self.handled(self.block(node.body), node)
         return node
 
     def handled(self, body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
         """Return statements of which errors may be handled, so that they cannot wait until the graph runs."""
-        return [at(ast.With([ast.withitem(self.operation("handling", [], node))], body), node)]
+        return [locate(ast.With([ast.withitem(self.operation("handle_errors", [], node))], body), node)]
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:
         """Rewrite what is inside; `else` does not run after an exit."""
@@ -341,7 +341,7 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
         """Assign without the annotation, which names of the function around may not have; it is not evaluated."""
         target = self.visit(node.target)
-        return None if node.value is None else at(ast.Assign([target], self.visit(node.value)), node)
+        return None if node.value is None else locate(ast.Assign([target], self.visit(node.value)), node)
 
     def visit_Global(self, _: ast.Global) -> None:
         """Leave it out: it stands at the beginning of the function now."""
@@ -354,7 +354,7 @@ class Scope(Expressions, ast.NodeTransformer):
         node.decorator_list = [self.visit(x) for x in node.decorator_list]
         node.args.defaults = [self.visit(x) for x in node.args.defaults]
         node.args.kw_defaults = [None if x is None else self.visit(x) for x in node.args.kw_defaults]
-        return node if stays(node) else scope_of(node, self.owner).converted()
+        return node if stays_unconverted(node) else scope_of(node, self.owner).converted()
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
         """Leave coroutines as they are."""
@@ -363,7 +363,8 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """Rewrite the methods of a nested class, nothing else of it."""
         node.body = [
-            scope_of(x, "").converted() if isinstance(x, ast.FunctionDef) and not stays(x) else x for x in node.body
+            scope_of(x, "").converted() if isinstance(x, ast.FunctionDef) and not stays_unconverted(x) else x
+            for x in node.body
         ]
         return node
 
@@ -373,7 +374,7 @@ class Scope(Expressions, ast.NodeTransformer):
             return [node]
         test = self.operation("not_", [self.test(node.test)], node)
         message = None if node.msg is None else self.visit(node.msg)
-        return self.choice(test, [at(ast.Assert(at(ast.Constant(False), node), message), node)], [], node)
+        return self.choice(test, [locate(ast.Assert(locate(ast.Constant(False), node), message), node)], [], node)
 
 
 class GeneratorScope(Scope):
@@ -412,13 +413,13 @@ class GeneratorScope(Scope):
         """Rewrite a loop over items, or what is in it."""
         if not self.is_pythons(node):
             return super().visit_For(node)
-        iterable = self.operation("iterated", [self.visit(node.iter)], node.iter)
+        iterable = self.operation("iterate", [self.visit(node.iter)], node.iter)
         node.target, node.iter = self.visit(node.target), iterable
         return self.with_blocks(node)
 
     def with_blocks(self, node: ast.If | ast.While | ast.For) -> list[ast.stmt]:
         """Rewrite the blocks of a statement of Python's; loops around it are Python's, too."""
-        node.body, node.orelse = self.block(node.body) or [at(ast.Pass(), node)], self.block(node.orelse)
+        node.body, node.orelse = self.block(node.body) or [locate(ast.Pass(), node)], self.block(node.orelse)
         return [node]
 
     def visit_Break(self, node: ast.Break) -> ast.stmt:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from wengert.errors import UsageError
 from wengert.support.attributes import function_name
 
-__all__ = ["Definition", "definition_of", "refused"]
+__all__ = ["Definition", "conversion_error", "definition_of"]
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
@@ -19,7 +19,7 @@ _FILES: dict[str, tuple[str, dict[int, list[ast.AST]]]] = {}
 MANY_FILES = 64
 
 
-def refused(function: Any, given: str, needed: str) -> UsageError:
+def conversion_error(function: Any, given: str, needed: str) -> UsageError:
     """Return the error about a function whose control flow cannot be converted."""
     name = function_name(function)
     return UsageError(
@@ -30,7 +30,7 @@ def refused(function: Any, given: str, needed: str) -> UsageError:
     )
 
 
-def definitions(filename: str, source: str) -> dict[int, list[ast.AST]]:
+def parse_definitions(filename: str, source: str) -> dict[int, list[ast.AST]]:
     """Return the definitions in a file by the first line of their code; a few files are remembered."""
     found = _FILES.get(filename)
     if found is None or found[0] != source:
@@ -55,22 +55,22 @@ def definition_of(function: FunctionType) -> Definition:
     code = function.__code__
     source = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not source:
-        raise refused(
+        raise conversion_error(
             function,
             "its source is not available",
             "a function in a file is needed to convert it, or Python 3.13, which keeps what is typed at the prompt",
         )
     try:
-        candidates = definitions(code.co_filename, source).get(code.co_firstlineno, [])
+        candidates = parse_definitions(code.co_filename, source).get(code.co_firstlineno, [])
     except SyntaxError as error:
-        raise refused(
+        raise conversion_error(
             function, f"its file cannot be parsed ({error})", "the source as it was loaded is needed"
         ) from error
-    matching = [node for node in candidates if fits(node, code)]
+    matching = [node for node in candidates if has_signature(node, code)]
     if len(matching) > 1:
-        matching = sorted((node for node in matching if holds(node, code)), key=extent)
+        matching = sorted((node for node in matching if contains_code(node, code)), key=extent)
     if not matching:
-        raise refused(
+        raise conversion_error(
             function, f"its source in {code.co_filename} has changed", "the source as it was loaded is needed"
         )
     found = copy.deepcopy(matching[0])
@@ -78,7 +78,7 @@ def definition_of(function: FunctionType) -> Definition:
     return found
 
 
-def fits(node: ast.AST, code: CodeType) -> bool:
+def has_signature(node: ast.AST, code: CodeType) -> bool:
     """Tell whether a definition has the name and the parameters of a code object."""
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         return False
@@ -86,11 +86,11 @@ def fits(node: ast.AST, code: CodeType) -> bool:
     args = node.args
     names = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     count = code.co_argcount + code.co_kwonlyargcount
-    own = [mangled(x, code) for x in names]
+    own = [mangle(x, code) for x in names]
     return name == code.co_name and list(code.co_varnames[:count]) in (names, own)
 
 
-def mangled(name: str, code: CodeType) -> str:
+def mangle(name: str, code: CodeType) -> str:
     """Return a parameter's name as Python has it inside of a class."""
     parts = code.co_qualname.split(".")
     if len(parts) < 2 or not name.startswith("__") or name.endswith("__"):
@@ -98,7 +98,7 @@ def mangled(name: str, code: CodeType) -> str:
     return f"_{parts[-2].lstrip('_')}{name}"
 
 
-def holds(node: ast.AST, code: CodeType) -> bool:
+def contains_code(node: ast.AST, code: CodeType) -> bool:
     """Tell whether the body of a lambda has all the instructions of a code object."""
     if not isinstance(node, ast.Lambda):
         return True

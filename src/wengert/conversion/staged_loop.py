@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control import loop
-from wengert.control.ambiguous_identity import has_other_name, holders_in, keep, keep_apart, refused
+from wengert.control.ambiguous_identity import forbid_changes, has_other_name, holders_in, identity_error, keep_apart
 from wengert.control.mutable_state import Holder
-from wengert.control.reachable_state import Heap
-from wengert.control.subgraphs import row_of
+from wengert.control.reachable_state import ReachableState
+from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
-from wengert.control.variable_places import UNBOUND, Site
-from wengert.conversion.array_aliases import Aliases, Carried
+from wengert.control.variable_places import UNBOUND, StatementSite
+from wengert.conversion.array_aliases import Aliases, CarriedLeaf
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.carried_values import Slot
 from wengert.conversion.regions import (
     TracedRegion,
     as_truth,
+    is_unchanged,
     operand_of,
     shared_text,
-    traced,
-    unchanged,
+    trace_region,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.graph.loop_spec import LoopSpec
@@ -80,7 +80,7 @@ class StagedLoop:
     def __init__(
         self,
         kind: str,
-        site: Site,
+        site: StatementSite,
         body: Callable[..., Any],
         test: Thunk | None,
         functions: Sequence[FunctionType],
@@ -89,7 +89,7 @@ class StagedLoop:
     ) -> None:
         self.kind = kind
         self.note = (kind, "iterations", position_of(*caller()))
-        self.heap = Heap(functions, site)
+        self.heap = ReachableState(functions, site)
         self.slots = {place.identity: Slot(place, self.note) for place in self.heap.named(site)}
         self.body = body
         self.test = test
@@ -157,7 +157,7 @@ class StagedLoop:
         """Raise if an iteration changes what the one before it left in two places."""
         for slot in self.twice_there():
             if slot.wrote or slot.wrote_inside:
-                raise refused(slot.value, self.note)
+                raise identity_error(slot.value, self.note)
 
     def traced_once(self) -> bool:
         """Trace the body; tell whether that counts: not if it refuses what is only expected to be no constant."""
@@ -213,7 +213,7 @@ class StagedLoop:
             holder, kept = self.heap.holders[identity], self.heap.kept[identity]
             for key in {**kept, **contents}:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
-                if (identity, key) not in self.slots and not unchanged(one, other):
+                if (identity, key) not in self.slots and not is_unchanged(one, other):
                     slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
                     slot.grow(other, self.region, self.certain)
         return len(self.slots) > before
@@ -247,7 +247,7 @@ class StagedLoop:
         grown = self.aliases.grow({leaf.key: leaf.end for leaf in leaves}, self.region)
         return (self.peeled and self.aliases.grow({leaf.key: leaf.old for leaf in leaves}, self.region)) or grown
 
-    def carried(self) -> list[Carried]:
+    def carried(self) -> list[CarriedLeaf]:
         """Return the leaves that are carried, with Tensors that stand for ndarrays."""
 
         def handle_of(value: Any) -> Any:
@@ -255,7 +255,7 @@ class StagedLoop:
 
         return [leaf._replace(old=handle_of(leaf.old), end=handle_of(leaf.end)) for leaf in self.leaves()]
 
-    def leaves(self) -> list[Carried]:
+    def leaves(self) -> list[CarriedLeaf]:
         """Return the leaves that are carried."""
         return [leaf for slot in self.slots.values() for leaf in slot.carries(self.region)]
 
@@ -309,7 +309,7 @@ class StagedLoop:
 
         def begin(stage: Staging) -> None:
             if counted is not None:
-                row = Variable.of(COUNTER) if self.rows is None else row_of(self.rows)
+                row = Variable.of(COUNTER) if self.rows is None else row_variable(self.rows)
                 items.append(stage.input(row.aval, "", row.strides))
                 self.aliases.row = items[0]
             self.start(stage)
@@ -324,7 +324,7 @@ class StagedLoop:
                 self.body(items[0])
                 self.row_written = items[0]._value is not before
 
-        return traced(self.note, self.heap, run, begin)
+        return trace_region(self.note, self.heap, run, begin)
 
     def emit(self) -> None:
         """Append the loop to the graph, and let the places hold what it leaves."""
@@ -346,7 +346,7 @@ class StagedLoop:
         leaves = self.carried()
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
         for slot in self.twice_there():
-            keep(list(holders_in(slot.place.read())), carried[0], self.note)
+            forbid_changes(list(holders_in(slot.place.read())), carried[0], self.note)
         for slot in slots:
             if slot.replaces and not self.certain:
                 keep_apart(slot.value, slot.place.read(), self.heap.around, carried[0], self.note)
@@ -405,7 +405,7 @@ class StagedLoop:
         """Append a loop with a body and a condition of (what is read, what is carried, a row)."""
         read = self.read()
         given = [*read, *examples]
-        row = [] if self.rows is None else [row_of(self.rows)]
+        row = [] if self.rows is None else [row_variable(self.rows)]
         graphs, captured = with_common_constants(functions, [[*given, *row], given][: len(functions)], self.kind)
         results: Sequence[Any] = apply(
             primitive,
@@ -432,7 +432,7 @@ class StagedLoop:
         test = self.test
         if test is None:
             return lambda *_: [np.True_]
-        asked = traced(self.note, self.heap, test, self.start)
+        asked = trace_region(self.note, self.heap, test, self.start)
         if asked.written or self.changes(asked):
             raise GraphError(
                 self.kind,
@@ -451,7 +451,7 @@ class StagedLoop:
 
 def staged_loop(
     kind: str,
-    site: Site,
+    site: StatementSite,
     body: Callable[..., Any],
     test: Thunk | None,
     functions: Sequence[FunctionType],
@@ -493,7 +493,7 @@ def staged_loop(
         staged_loop(kind, site, body, test, functions, rest, peeled=True)
 
     if is_staged(more):
-        choose(as_truth(more), Heap(functions, site), first_and_rest, lambda: None, found.note)
+        choose(as_truth(more), ReachableState(functions, site), first_and_rest, lambda: None, found.note)
     elif more:
         first_and_rest()
     return True

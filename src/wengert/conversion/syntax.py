@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 __all__ = [
     "SUSPENDING",
-    "at",
     "constant",
     "exits_loop",
-    "flag_set",
     "is_generator",
+    "locate",
     "name_node",
     "own_nodes",
     "returns_inside",
-    "stays",
+    "set_flag",
+    "stays_unconverted",
 ]
 
 Located = TypeVar("Located", bound=ast.AST)
@@ -28,7 +28,7 @@ def is_generator(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and any(isinstance(x, ast.Yield | ast.YieldFrom) for x in own_nodes(node))
 
 
-def stays(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def stays_unconverted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Tell whether a definition is not rewritten: a coroutine, or a generator that yields where errors are handled.
 
     While such a generator is suspended, what its caller raises would count as handled.
@@ -81,7 +81,7 @@ def returns_inside(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def at(node: Located, place: ast.AST) -> Located:
+def locate(node: Located, place: ast.AST) -> Located:
     """Return a new node at the position of an old one."""
     return ast.copy_location(node, place)
 
@@ -93,11 +93,13 @@ def constant(value: Any) -> ast.expr:
 
 def name_node(name: str, place: ast.AST, context: ast.expr_context | None = None) -> ast.Name:
     """Return a name at the position of a node."""
-    found: ast.Name = at(ast.Name(name, context or ast.Load()), place)
+    found: ast.Name = locate(ast.Name(name, context or ast.Load()), place)
     return found
 
 
-def flag_set(name: str, value: bool, place: ast.AST) -> ast.stmt:
+def set_flag(name: str, value: bool, place: ast.AST) -> ast.stmt:
     """Return the statement that sets a flag."""
-    found: ast.stmt = at(ast.Assign([name_node(name, place, ast.Store())], at(ast.Constant(value), place)), place)
+    found: ast.stmt = locate(
+        ast.Assign([name_node(name, place, ast.Store())], locate(ast.Constant(value), place)), place
+    )
     return found

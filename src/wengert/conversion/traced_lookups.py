@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.reachable_state import Heap
-from wengert.conversion.branches import decided
-from wengert.conversion.calls import converted_method, found_in
-from wengert.conversion.integers import has_index, raised_here
+from wengert.control.reachable_state import ReachableState
+from wengert.conversion.branches import decide
+from wengert.conversion.calls import convert_method, find_in_class
+from wengert.conversion.integers import has_index, raise_here
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weakened
 from wengert.core.values.tensor import Tensor, is_staged
 
-__all__ = ["MOST", "indexed", "item_of"]
+__all__ = ["MOST", "index_target", "item_of"]
 
 MOST = 64
 """Items that are chosen one after the other."""
@@ -46,7 +46,7 @@ class Table:
         return item_of(items, as_index(index)) if is_staged(index) and has_index(index) else items[index]
 
 
-class Items:
+class ConvertedItems:
     """Stand for an object of the user's where an item of it is read.
 
     Args:
@@ -62,16 +62,16 @@ class Items:
         return self.read(index)
 
 
-def indexed(value: Any) -> Any:
+def index_target(value: Any) -> Any:
     """Return what is indexed in place of a value."""
     kind = type(value)
     if kind in (list, tuple, dict, np.ndarray):
         return Table(value)
     if kind in (Tensor, str):
         return value
-    method = found_in(kind, "__getitem__")
-    inner = converted_method(method)
-    return value if inner is method else Items(MethodType(inner, value))
+    method = find_in_class(kind, "__getitem__")
+    inner = convert_method(method)
+    return value if inner is method else ConvertedItems(MethodType(inner, value))
 
 
 def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any]) -> Any:
@@ -92,9 +92,9 @@ def item_of(items: Sequence[Any], index: Any) -> Any:
     if not 0 < count <= MOST:
         return items[index]  # which Python refuses
     outside = np.logical_or(index < -count, index >= count)  # asked for at any rate: the items may be one object
-    raised_here(outside, IndexError(f"{type(items).__name__} index out of range"))
+    raise_here(outside, IndexError(f"{type(items).__name__} index out of range"))
     place = np.where(index < 0, index + count, index)
-    return first_where([place == position for position in range(count)], items)
+    return choose_first([place == position for position in range(count)], items)
 
 
 def is_key(key: Any) -> bool:
@@ -108,18 +108,18 @@ def entry_of(table: dict[Any, Any], key: Any) -> Any:
     if not 0 < len(keys) <= MOST:
         return table[key]  # which Python refuses
     tests = [np.equal(key, strong(k)) for k in keys]  # in the dtypes of both: 0.1 is another number than float32's
-    raised_here(np.logical_not(functools.reduce(np.logical_or, tests)), KeyError("a traced key that is not there"))
-    return first_where(tests, [table[k] for k in keys])
+    raise_here(np.logical_not(functools.reduce(np.logical_or, tests)), KeyError("a traced key that is not there"))
+    return choose_first(tests, [table[k] for k in keys])
 
 
-def first_where(tests: Sequence[Any], items: Sequence[Any]) -> Any:
+def choose_first(tests: Sequence[Any], items: Sequence[Any]) -> Any:
     """Return the item of the first test that holds, the last one if none does."""
     found = items[-1]
     for test, item in zip(tests[-2::-1], items[-2::-1], strict=True):
-        found = one_of(test, item, found)
+        found = choose_item(test, item, found)
     return found
 
 
-def one_of(test: Any, item: Any, other: Any) -> Any:
+def choose_item(test: Any, item: Any, other: Any) -> Any:
     """Return one of two items."""
-    return decided(test, lambda: item, lambda: other, Heap(()))
+    return decide(test, lambda: item, lambda: other, ReachableState(()))

@@ -36,7 +36,7 @@ __all__ = [
     "explanation",
     "gradient_text",
     "jacobian_explanation",
-    "named_results",
+    "name_results",
     "steps_of",
 ]
 
@@ -224,8 +224,8 @@ def explanation(
     run = Recording("explain", fun, args, kwargs, range(len(args)), False, Listing)
     output = scalar_output("explain", run, False)
     swept: dict[Node, Any] = {}
-    gradient = run.cotangents([ones_for(output)], retain=False, watch=lambda node, ct: watched(swept, node, ct))
-    return explained(run, inputs, title, swept, gradient[0] if len(args) == 1 else gradient)
+    gradient = run.cotangents([ones_for(output)], retain=False, watch=lambda node, ct: watch_cotangent(swept, node, ct))
+    return explain_run(run, inputs, title, swept, gradient[0] if len(args) == 1 else gradient)
 
 
 def jacobian_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Sequence[str], title: str) -> Explanation:
@@ -242,30 +242,30 @@ def jacobian_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Se
         unit = np.zeros(shape)
         unit.reshape(-1)[j] = 1.0
         swept: dict[Node, Any] = {}
-        watch = functools.partial(watched, swept)
+        watch = functools.partial(watch_cotangent, swept)
         rows.append(run.cotangents([unit[()]], retain=True, watch=watch))
         passes.append(swept)
     adjoints = {
-        node: stacked([one.get(node, np.zeros(node.shape)) for one in passes], shape)
+        node: stack_rows([one.get(node, np.zeros(node.shape)) for one in passes], shape)
         for node in dict.fromkeys(node for one in passes for node in one)
     }
-    gradient = tuple(stacked([raw(x) for x in column], shape) for column in zip(*rows, strict=True))
-    return explained(run, names, title, adjoints, gradient[0] if len(args) == 1 else gradient)
+    gradient = tuple(stack_rows([raw(x) for x in column], shape) for column in zip(*rows, strict=True))
+    return explain_run(run, names, title, adjoints, gradient[0] if len(args) == 1 else gradient)
 
 
-def stacked(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
+def stack_rows(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """Return derivatives of the elements of a result as one array, the axes of the result first."""
     found = np.stack(list(map(np.asarray, rows)))
     return found.reshape((*shape, *found.shape[1:]))[()]
 
 
-def explained(
+def explain_run(
     run: Recording, inputs: Sequence[str], title: str, swept: Mapping[Node, Any], gradient: Any
 ) -> Explanation:
     """Return the explanation of what was recorded and swept."""
     listing = run.tape
     assert isinstance(listing, Listing)
-    known = named_results(listing, run.nodes, inputs)
+    known = name_results(listing, run.nodes, inputs)
     return Explanation(
         title=title,
         inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(inputs, run.leaves, strict=True)),
@@ -276,7 +276,7 @@ def explained(
     )
 
 
-def named_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[str]) -> dict[Reference, str]:
+def name_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[str]) -> dict[Reference, str]:
     """Return the names of the inputs and v1, v2, ... for the results of what was listed."""
     known: dict[Reference, str] = dict(zip(inputs, names, strict=True))
     prefix = free_prefix(names)
@@ -287,7 +287,7 @@ def named_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[
     return known
 
 
-def watched(swept: dict[Node, Any], node: Node, ct: Any) -> None:
+def watch_cotangent(swept: dict[Node, Any], node: Node, ct: Any) -> None:
     """Keep the complete cotangent of a node; an operation with several results has none of its own."""
     if not isinstance(ct, list):
         swept[node] = elements_now(ct)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.tensor import raw
-from wengert.explanation import Explanation, Step, named_results, steps_of
+from wengert.explanation import Explanation, Step, name_results, steps_of
 from wengert.explanation.listing import ForwardListing, Reference, elements_now
-from wengert.transforms.forward import pushed
+from wengert.transforms.forward import push_forward
 
-__all__ = ["forward_explanation", "stacked", "unit_vectors"]
+__all__ = ["forward_explanation", "stack_tangents", "unit_vectors"]
 
 
 def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Sequence[str], title: str) -> Explanation:
@@ -37,16 +37,16 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
         slopes: list[Any] = []
         for seed in unit_vectors(args[i]):
             listing, output, slope, inputs = one_pass(fun, args, i, seed)
-            steps = steps or named_steps(listing, inputs, names)
+            steps = steps or name_steps(listing, inputs, names)
             slopes.append(elements_now(slope))
             columns.append([seed if j == i else None for j in range(len(args))])
             columns[-1] += [t for operation in listing.operations for t in operation.tangents]
         values = [*map(np.asarray, args), *(step.value for step in steps)]
         tangents[name] = [
-            stacked([np.zeros(np.shape(value)) if t is None else t for t in row], shape)
+            stack_tangents([np.zeros(np.shape(value)) if t is None else t for t in row], shape)
             for value, row in zip(values, zip(*columns, strict=True), strict=True)
         ]
-        gradient.append(stacked(slopes, shape))
+        gradient.append(stack_tangents(slopes, shape))
     return Explanation(
         title=title,
         inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(names, args, strict=True)),
@@ -83,17 +83,17 @@ def one_pass(
         return fun(*values)
 
     directions = [seed if i == place else np.zeros(np.shape(x))[()] for i, x in enumerate(args)]
-    output, slope = pushed("explain", function, args, directions, kind=listed)
+    output, slope = push_forward("explain", function, args, directions, kind=listed)
     return listings[0], output, slope, inputs
 
 
-def named_steps(listing: ForwardListing, inputs: Sequence[Reference], names: Sequence[str]) -> list[Step]:
+def name_steps(listing: ForwardListing, inputs: Sequence[Reference], names: Sequence[str]) -> list[Step]:
     """Return the steps of a pass."""
-    known = named_results(listing, inputs, names)
+    known = name_results(listing, inputs, names)
     return [step for operation in listing.operations for step in steps_of(operation, known)]
 
 
-def stacked(tangents: Sequence[Any], shape: tuple[int, ...]) -> Any:
+def stack_tangents(tangents: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """Return the derivatives along unit vectors as one array, the axes of the argument last."""
     found = np.stack([np.asarray(t) for t in tangents], axis=-1) if tangents else np.zeros(0)
     return found.reshape((*found.shape[:-1], *shape))[()]

@@ -68,7 +68,7 @@ def sources(rows: Sequence[Row]) -> list[str]:
     return [text if i == 0 or text != texts[i - 1] else "" for i, text in enumerate(texts)]
 
 
-def justified(values: Sequence[str]) -> list[str]:
+def justify(values: Sequence[str]) -> list[str]:
     """Return values with a space before those without a sign, if any has one, so that digits line up."""
     if not any(value.startswith("-") for value in values):
         return list(values)
@@ -77,7 +77,7 @@ def justified(values: Sequence[str]) -> list[str]:
 
 def columns_of(section: Section, rows: Sequence[Row]) -> list[list[str]]:
     """Return the values of a section column by column, signs in line, the title of the column first if it has one."""
-    columns = [justified(values) for values in zip(*(row.values for row in rows), strict=True)]
+    columns = [justify(values) for values in zip(*(row.values for row in rows), strict=True)]
     return [[title, *values] for title, values in zip(section.columns or [""] * len(columns), columns, strict=True)]
 
 

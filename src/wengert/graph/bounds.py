@@ -16,7 +16,7 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, shape_of
 
-__all__ = ["claimed"]
+__all__ = ["count_claimed"]
 
 Shapes = Sequence[tuple[int, ...]]
 Params = Mapping[str, Any]
@@ -30,7 +30,7 @@ HARMLESS = frozenset(
 """Parameters whose integers do not decide how large a result is."""
 
 
-def claimed(primitive: Primitive, inputs: Sequence[Any], params: Params) -> int:
+def count_claimed(primitive: Primitive, inputs: Sequence[Any], params: Params) -> int:
     """Return about how many elements an equation claims, at most: of its result, or in the course of it."""
     if primitive.name in ("getitem", "assign"):
         return of_part(primitive.name, inputs, params)

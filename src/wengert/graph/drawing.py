@@ -68,7 +68,7 @@ class Drawing:
 
     def node(self, name: str, label: str, style: str) -> str:
         """Write a node; return its full name."""
-        self.lines.append(f"{self.indent}{self.prefix}_{name} [label={quoted(label)}, {style}];")
+        self.lines.append(f"{self.indent}{self.prefix}_{name} [label={quote(label)}, {style}];")
         return f"{self.prefix}_{name}"
 
     def edge(self, value: object, target: str, label: str) -> None:
@@ -78,15 +78,15 @@ class Drawing:
         else:
             source = self.node(f"l{self.literals}", literal_text(value), "shape=plaintext")
             self.literals += 1
-        self.lines.append(f"{self.indent}{source} -> {target} [label={quoted(label)}];")
+        self.lines.append(f"{self.indent}{source} -> {target} [label={quote(label)}];")
 
     def frame(self, prefix: str, label: str, graph: Graph) -> None:
         """Write a sub-graph in a frame."""
-        self.lines += [f"{self.indent}subgraph cluster_{prefix} {{", f"{self.indent}  label={quoted(label)};"]
+        self.lines += [f"{self.indent}subgraph cluster_{prefix} {{", f"{self.indent}  label={quote(label)};"]
         self.lines += [*Drawing(graph, prefix, self.indent + "  ").lines, f"{self.indent}}}"]
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a string of the DOT language."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -21,23 +21,23 @@ from wengert.core.graph.graph_checker import FAILURES, check
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
 from wengert.errors import DtypeError, FileFormatError, GraphError
-from wengert.graph.bounds import claimed
+from wengert.graph.bounds import count_claimed
 from wengert.graph.values import (
     JSON,
     Decoder,
     Encoder,
     aval_form,
     entries,
+    form_text,
     invalid,
     items,
     primitive_name,
     primitive_of,
-    shown,
     string,
     too_large,
 )
 
-__all__ = ["decoded", "encoded", "load", "save"]
+__all__ = ["decode", "encode", "load", "save"]
 
 VERSION = 3
 HEADER = re.compile(rb"wengert graph ([0-9]{1,9}) sha256:([0-9a-f]{64})\n")
@@ -68,7 +68,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     """
     require_graph("save", graph)
     target = os.fsdecode(as_path("save", path))
-    data = encoded(graph)
+    data = encode(graph)
     temporary = f"{target}.{os.urandom(8).hex()}"
     try:
         with open(temporary, "xb") as file:
@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph
     """
     with open(as_path("load", path), "rb") as file:
         data = file.read(LARGEST_FILE + 1)
-    return decoded(data, largest=largest)
+    return decode(data, largest=largest)
 
 
 def as_path(name: str, path: Any) -> str | bytes:
@@ -119,13 +119,13 @@ def as_path(name: str, path: Any) -> str | bytes:
 
 
 # Pickled and copied graphs are the content of a file.
-copyreg.pickle(Graph, lambda graph: (decoded, (encoded(graph),)))
+copyreg.pickle(Graph, lambda graph: (decode, (encode(graph),)))
 
 
 # Writing
 
 
-def encoded(graph: Graph) -> bytes:
+def encode(graph: Graph) -> bytes:
     """Return the content of a file."""
     import hashlib  # on first use, like the next: the import of Wengert stays quick
     import json
@@ -162,7 +162,7 @@ def graph_form(graph: Graph) -> JSON:
 # Reading
 
 
-def decoded(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
+def decode(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
     """Return the graph in the content of a file.
 
     Raises:
@@ -199,14 +199,14 @@ def document(data: bytes) -> JSON:
     if hashlib.sha256(body).hexdigest().encode("ascii") != header[2]:
         raise invalid("content that does not fit its checksum: the file is damaged", "an undamaged file is needed")
     try:
-        return json.loads(bytes(body), object_pairs_hook=distinct, parse_constant=refuse_constant)
+        return json.loads(bytes(body), object_pairs_hook=require_distinct, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         if isinstance(error, FileFormatError):
             raise
         raise invalid(f"content that is not JSON ({error})", "a JSON document is needed") from error
 
 
-def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, whose names must differ."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -250,9 +250,9 @@ class Reader:
         """Return the name of an input, which may be empty, but is otherwise given once."""
         name = string(form)
         if len(name) > LONGEST_NAME or not name.isprintable():
-            raise invalid(f"the name {shown(name)}", f"at most {LONGEST_NAME} printable characters are needed")
+            raise invalid(f"the name {form_text(name)}", f"at most {LONGEST_NAME} printable characters are needed")
         if name in taken:
-            raise invalid(f"two inputs called {shown(name)}", "different names are needed")
+            raise invalid(f"two inputs called {form_text(name)}", "different names are needed")
         taken.update({name} if name else ())
         return name
 
@@ -262,7 +262,7 @@ class Reader:
         primitive = primitive_of(fields["primitive"])
         inputs = tuple(self.operand(one, bound, depth) for one in items(fields["inputs"]))
         if not isinstance(fields["params"], dict):
-            raise invalid(f"{shown(fields['params'])} in the place of parameters", "an object is needed")
+            raise invalid(f"{form_text(fields['params'])} in the place of parameters", "an object is needed")
         params = {key: self.decoder.value(one, depth) for key, one in fields["params"].items()}
         outputs = tuple(Variable.of(self.decoder.aval(one)) for one in items(fields["outputs"]))
         self.require_moderate(primitive, inputs, params)
@@ -275,12 +275,12 @@ class Reader:
             return bound[form]
         if isinstance(form, dict) and form.keys() == {"literal"}:
             return self.decoder.value(form["literal"], depth)
-        raise invalid(f"{shown(form)} as an operand", "a variable bound before or a literal is needed")
+        raise invalid(f"{form_text(form)} as an operand", "a variable bound before or a literal is needed")
 
     def require_moderate(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> None:
         """Refuse an equation that would make NumPy allocate much more than an array may take."""
         try:
-            count = claimed(primitive, inputs, params)
+            count = count_claimed(primitive, inputs, params)
         except FAILURES as error:
             raise invalid(
                 f"parameters of {primitive.name} that do not fit ({error!r:.200})", "a valid call is needed"

@@ -174,7 +174,7 @@ def placeholder(name: str, shape: int | Sequence[int] = (), dtype: Any = float) 
     return expression(variable, Definition(None, variable=variable))
 
 
-def defined(name: str, value: Any) -> Tensor:
+def require_expression(name: str, value: Any) -> Tensor:
     """Return a value as the expression it is; raise if it is none."""
     found = current(value) if type(value) is Tensor else value
     if type(found) is Tensor and found._trace is EXPRESSIONS:
@@ -266,9 +266,9 @@ def gradients(output: Any, inputs: Any) -> Any:
     >>> Executor([first, gradients(first, x)]).run({x: 2.0})
     [np.float64(12.0), np.float64(12.0)]
     """
-    target = defined("gradients", output)
+    target = require_expression("gradients", output)
     leaves, structure = flatten(inputs)
-    chosen = [defined("gradients", leaf) for leaf in leaves]
+    chosen = [require_expression("gradients", leaf) for leaf in leaves]
     check_differentiable(target, chosen)
     variables = list(dict.fromkeys(x._value for x in chosen))
     graph, outside = graph_of([target], variables)
@@ -277,10 +277,10 @@ def gradients(output: Any, inputs: Any) -> Any:
     primals = [next(x for x in chosen if x._value is v) for v in variables]
     run = Recording("gradients", lambda *xs: evaluate(graph, (*xs, *further)), primals, {}, range(len(primals)), False)
     found = dict(zip(variables, run.cotangents([ones_for(x) for x in run.outputs], retain=False), strict=True))
-    return unflatten(structure, [mentioning(as_expression(found[x._value]), target._node) for x in chosen])
+    return unflatten(structure, [mention(as_expression(found[x._value]), target._node) for x in chosen])
 
 
-def mentioning(found: Tensor, definition: Definition) -> Tensor:
+def mention(found: Tensor, definition: Definition) -> Tensor:
     """Return an expression whose Executor accepts the placeholders of another, needed or not."""
     own = found._node
     return expression(found._value, Definition(own.equation, own.needs, own.variable, own.tensor, (own, definition)))
@@ -307,7 +307,7 @@ def check_differentiable(output: Tensor, inputs: Iterable[Tensor]) -> None:
             )
 
 
-def pruned(graph: Graph, tensors: Sequence[Tensor | None]) -> tuple[Graph, list[Tensor | None]]:
+def drop_unused(graph: Graph, tensors: Sequence[Tensor | None]) -> tuple[Graph, list[Tensor | None]]:
     """Drop the inputs that nothing uses; `tensors` are what is known of each."""
     used = {x for equation in graph.equations for x in equation.inputs if type(x) is Variable}
     used.update(x for x in graph.outputs if type(x) is Variable)
@@ -340,9 +340,9 @@ class Executor:
         if not leaves:
             given = "None" if outputs is None else "empty containers"
             raise UsageError("Executor", given, "expressions are needed", "Pass what is to be evaluated")
-        roots = [defined("Executor", leaf) for leaf in leaves]
+        roots = [require_expression("Executor", leaf) for leaf in leaves]
         graph, outside = graph_of(roots)
-        self.graph, self.tensors = pruned(simplified(graph), [d.tensor for d in outside])
+        self.graph, self.tensors = drop_unused(simplified(graph), [d.tensor for d in outside])
         known = reachable([x._node for x in roots], mentioned=True)
         fed_ones = [d.variable for d in known if d.variable is not None and d.tensor is None]
         self.placeholders = list(dict.fromkeys(fed_ones))
@@ -378,7 +378,7 @@ class Executor:
                 raise UsageError(
                     "run", f"{variable.name} twice", "one value is needed", "Feed it by itself or by its name"
                 )
-            values[variable] = fed(variable, value)
+            values[variable] = convert_feed(variable, value)
         pairs = list(zip(self.graph.inputs, self.tensors, strict=True))
         missing = [variable.name for variable, tensor in pairs if tensor is None and variable not in values]
         if missing:
@@ -403,7 +403,7 @@ class Executor:
         return found
 
 
-def fed(variable: Variable, value: Any) -> Any:
+def convert_feed(variable: Variable, value: Any) -> Any:
     """Return a value for a placeholder in its dtype, checking its shape."""
     shape, dtype, _ = require_number("run", f"the value for {variable.name}", value)
     found = value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]

@@ -35,11 +35,11 @@ __all__ = [
     "aval_form",
     "dtype_text",
     "entries",
+    "form_text",
     "invalid",
     "items",
     "primitive_name",
     "primitive_of",
-    "shown",
     "string",
     "too_large",
 ]
@@ -71,7 +71,7 @@ def too_large(given: str, largest: int) -> FileFormatError:
     )
 
 
-def shown(value: Any) -> str:
+def form_text(value: Any) -> str:
     """Return the beginning of a value of a file, for an error; strings may be long, containers deep."""
     return f"a {type(value).__name__}" if isinstance(value, dict | list) else repr(value)[:80]
 
@@ -182,7 +182,7 @@ class Decoder:
             "scalar": lambda form, _: self.scalar(form),
             "repeated": lambda form, depth: self.repeated(items(form, 2), depth),
             "transposed": lambda form, _: self.transposed(*items(form, 2)),
-            "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
+            "ufunc": lambda form, _: find_named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
             "graph": self.graph,
         }
@@ -202,11 +202,13 @@ class Decoder:
                 raise invalid(f"the number {form}", "finite numbers are written as numbers, others by their bits")
             return form
         if not isinstance(form, dict) or len(form) != 1:
-            raise invalid(f"{shown(form)} in the place of a value", "a number, a string or one tagged value is needed")
+            raise invalid(
+                f"{form_text(form)} in the place of a value", "a number, a string or one tagged value is needed"
+            )
         if depth >= DEEPEST:
             raise invalid("values within values", f"at most {DEEPEST} levels are needed")
         [(tag, content)] = form.items()
-        return named(self.tagged, tag, "type of value")(content, depth + 1)
+        return find_named(self.tagged, tag, "type of value")(content, depth + 1)
 
     def shape(self, form: JSON, least: int = 0) -> tuple[int, ...]:
         """Return a shape, whose elements must not be too many; `least` is the smallest length."""
@@ -220,7 +222,7 @@ class Decoder:
     def aval(self, form: JSON) -> Aval:
         """Return a shape and dtype, or that of a Python number; sequences that loops leave have unknown lengths."""
         if isinstance(form, dict) and "number" in form:
-            kind = named(NUMBER_TYPES, entries(form, "number")["number"], "type of number")
+            kind = find_named(NUMBER_TYPES, entries(form, "number")["number"], "type of number")
             return Aval((), NUMBERS[kind], weak=True)
         fields = entries(form, "dtype", "shape")
         return Aval(self.shape(fields["shape"], UNKNOWN), dtype_of(fields["dtype"]))
@@ -268,7 +270,7 @@ class Decoder:
         """Return an array that lies in memory in another order than that of its axes."""
         found = self.array(form)
         if not all(type(axis) is int for axis in items(axes)) or sorted(axes) != list(range(found.ndim)):
-            raise invalid(f"axes {shown(axes)} of an array of shape {found.shape}", "each axis once is needed")
+            raise invalid(f"axes {form_text(axes)} of an array of shape {found.shape}", "each axis once is needed")
         return found.transpose(np.argsort(axes))
 
     def scalar(self, form: JSON) -> Any:
@@ -285,36 +287,36 @@ class Decoder:
 def items(form: JSON, count: int | None = None) -> list[Any]:
     """Return a JSON array, of a given length."""
     if not isinstance(form, list) or (count is not None and len(form) != count):
-        raise invalid(f"{shown(form)} in the place of a list", f"{count or 'some'} items are needed")
+        raise invalid(f"{form_text(form)} in the place of a list", f"{count or 'some'} items are needed")
     return form
 
 
 def entries(form: JSON, *names: str) -> dict[str, Any]:
     """Return a JSON object that has just these entries."""
     if not isinstance(form, dict) or form.keys() != set(names):
-        raise invalid(f"{shown(form)} in the place of an object", f"the entries {', '.join(names)} are needed")
+        raise invalid(f"{form_text(form)} in the place of an object", f"the entries {', '.join(names)} are needed")
     return form
 
 
 def string(form: JSON) -> str:
     """Return a JSON string."""
     if not isinstance(form, str):
-        raise invalid(f"{shown(form)} in the place of a string", "a string is needed")
+        raise invalid(f"{form_text(form)} in the place of a string", "a string is needed")
     return form
 
 
-def named(table: dict[str, Any], form: JSON, what: str) -> Any:
+def find_named(table: dict[str, Any], form: JSON, what: str) -> Any:
     """Return what a table holds under a name."""
     found = table.get(string(form))
     if found is None:
-        raise invalid(f"the {what} {shown(form)}", "a known one is needed")
+        raise invalid(f"the {what} {form_text(form)}", "a known one is needed")
     return found
 
 
 def mark(form: JSON, value: Any) -> Any:
     """Return one of the values that carry no content."""
     if form is not True:
-        raise invalid(f"{shown(form)} in the place of true", "true is needed")
+        raise invalid(f"{form_text(form)} in the place of true", "true is needed")
     return value
 
 
@@ -322,13 +324,13 @@ def slice_part(form: JSON) -> int | None:
     """Return start, stop or step of a slice."""
     if form is None or type(form) is int:
         return form
-    raise invalid(f"a slice with {shown(form)}", "integers or null are needed")
+    raise invalid(f"a slice with {form_text(form)}", "integers or null are needed")
 
 
 def float_of(form: JSON) -> float:
     """Return the float with some bits."""
     if not re.fullmatch(r"[0-9a-f]{16}", string(form)):
-        raise invalid(f"a float {shown(form)}", "16 hexadecimal digits are needed")
+        raise invalid(f"a float {form_text(form)}", "16 hexadecimal digits are needed")
     found: float = struct.unpack(">d", bytes.fromhex(form))[0]
     return found
 
@@ -336,11 +338,11 @@ def float_of(form: JSON) -> float:
 def dtype_of(form: JSON) -> np.dtype[Any]:
     """Return a numeric dtype."""
     if not DTYPE.fullmatch(string(form)):
-        raise invalid(f"the dtype {shown(form)}", "a numeric dtype such as <f8 is needed")
+        raise invalid(f"the dtype {form_text(form)}", "a numeric dtype such as <f8 is needed")
     try:
         return np.dtype(form)
     except TypeError as error:
-        raise invalid(f"the dtype {shown(form)}", "a dtype of this platform is needed") from error
+        raise invalid(f"the dtype {form_text(form)}", "a dtype of this platform is needed") from error
 
 
 def primitive_of(form: JSON) -> Primitive:
@@ -353,7 +355,7 @@ def primitive_of(form: JSON) -> Primitive:
     if found is None:
         raise FileFormatError(
             "load",
-            f"the primitive {shown(form)}, which is unknown here",
+            f"the primitive {form_text(form)}, which is unknown here",
             "registered primitives are needed",
             "Import the module that declares it first, or install the version of Wengert that saved the graph",
         )

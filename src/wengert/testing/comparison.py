@@ -12,7 +12,7 @@ import numpy as np
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import raw
 from wengert.errors import describe
-from wengert.testing.differences import Array, complex_step, difference_quotient, extrapolated
+from wengert.testing.differences import Array, complex_step, difference_quotient, extrapolate
 from wengert.testing.problem import Leaves, Problem
 
 __all__ = ["Check"]
@@ -61,7 +61,7 @@ class Check:
         target = self.rtol / 100
         with np.errstate(all="ignore"):
             quotient = difference_quotient(problem, i, direction, cts)
-            found, error = extrapolated(quotient, self.step, target)
+            found, error = extrapolate(quotient, self.step, target)
             if error <= target * max(1.0, abs(found)):
                 return found, error
             better = complex_step(problem, i, direction, cts)

@@ -14,7 +14,7 @@ from wengert.core.values.tensor import raw
 from wengert.testing.problem import Leaves, Problem
 from wengert.transforms.boundary import as_given
 
-__all__ = ["STEP", "Array", "complex_step", "difference_quotient", "extrapolated", "paired", "widened"]
+__all__ = ["STEP", "Array", "complex_step", "difference_quotient", "extrapolate", "pair_product", "widen"]
 
 Array = np.ndarray[Any, Any]
 
@@ -24,12 +24,12 @@ COLUMNS = 6
 IMAGINARY_STEP = 1e-20
 
 
-def paired(cts: Leaves, values: Leaves) -> float:
+def pair_product(cts: Leaves, values: Leaves) -> float:
     """Return the sum of products of cotangents and values, its real part: no factor is conjugated."""
-    return sum(float(np.sum(widened(ct) * widened(value)).real) for ct, value in zip(cts, values, strict=True))
+    return sum(float(np.sum(widen(ct) * widen(value)).real) for ct, value in zip(cts, values, strict=True))
 
 
-def widened(value: Any) -> Array:
+def widen(value: Any) -> Array:
     """Return an array in double precision at least."""
     array = np.asarray(raw(value))
     return array.astype(np.result_type(array.dtype, np.float64))
@@ -37,8 +37,8 @@ def widened(value: Any) -> Array:
 
 def difference_quotient(problem: Problem, i: int, direction: Array, cts: Leaves) -> Callable[[float], float]:
     """Return the function from a step to the central difference quotient of the weighted outputs."""
-    wide = [as_given(widened(leaf)[()], leaf) for leaf in problem.point]
-    start, leaf = widened(wide[i]), problem.point[i]
+    wide = [as_given(widen(leaf)[()], leaf) for leaf in problem.point]
+    start, leaf = widen(wide[i]), problem.point[i]
 
     def outputs(step: float) -> Leaves:
         wide[i] = as_given((start + step * direction)[()], leaf)
@@ -46,12 +46,12 @@ def difference_quotient(problem: Problem, i: int, direction: Array, cts: Leaves)
 
     def quotient(step: float) -> float:
         pairs = zip(outputs(step), outputs(-step), strict=True)
-        return paired(cts, [widened(right) - widened(left) for right, left in pairs]) / (2 * step)
+        return pair_product(cts, [widen(right) - widen(left) for right, left in pairs]) / (2 * step)
 
     return quotient
 
 
-def extrapolated(quotient: Callable[[float], float], step: float, target: float) -> tuple[float, float]:
+def extrapolate(quotient: Callable[[float], float], step: float, target: float) -> tuple[float, float]:
     """Return the limit of a difference quotient whose error is even in the step, and an estimate of its error.
 
     Steps that leave the domain or cross a kink spoil only the rows of the tableau that they are part of.
@@ -79,11 +79,11 @@ def complex_step(problem: Problem, i: int, direction: Array, cts: Leaves) -> flo
     if any(aval_of(leaf).dtype.kind == "c" for leaf in (*leaves, *cts)):
         return None
     point = [as_given(np.asarray(leaf).astype(np.complex128)[()], problem.point[j]) for j, leaf in enumerate(leaves)]
-    point[i] = as_given((widened(leaves[i]) + 1j * IMAGINARY_STEP * direction)[()], problem.point[i])
+    point[i] = as_given((widen(leaves[i]) + 1j * IMAGINARY_STEP * direction)[()], problem.point[i])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             outputs = problem.function(point)
     except (TypeError, ValueError, RuntimeError, AttributeError, np.exceptions.ComplexWarning):
         return None
-    return paired(cts, [widened(out).imag for out in outputs]) / IMAGINARY_STEP
+    return pair_product(cts, [widen(out).imag for out in outputs]) / IMAGINARY_STEP

@@ -52,15 +52,15 @@ def check_memory(primitive: Primitive, operands: Sequence[Any], params: Mapping[
     given = [np.array(x) if isinstance(x, np.ndarray) else x for x in operands]
     first = results_of(primitive, given, params)
     kept = [np.array(x) for x in first]
-    if not all(map(alike, given, operands)):
+    if not all(map(are_equal, given, operands)):
         refuse_memory(primitive, "an evaluation wrote to an operand", "operands left as they are are needed")
     smaller = [x * aval_of(x).dtype.type(0.9) if is_differentiable(aval_of(x).dtype) else x for x in given]
     results_of(primitive, smaller, params)
-    if not all(map(alike, first, kept)):
+    if not all(map(are_equal, first, kept)):
         refuse_memory(primitive, "an evaluation wrote to the result of the one before", "new memory is needed")
 
 
-def alike(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
     """Tell whether two arrays have equal elements, NaN among them."""
     return np.array_equal(one, other, equal_nan=aval_of(one).dtype.kind in "fc")
 

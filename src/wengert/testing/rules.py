@@ -18,9 +18,9 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.testing.comparison import Check
-from wengert.testing.differences import STEP, paired, widened
+from wengert.testing.differences import STEP, pair_product, widen
 from wengert.testing.forms import check_form
-from wengert.testing.modes import pulled_back, pushed_forward
+from wengert.testing.modes import pull_back, push_forward
 from wengert.testing.problem import Leaves, Problem, arguments_of, default_tolerance, names_of, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
@@ -75,14 +75,14 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0, *
     directions = [check.direction(leaf) for leaf in problem.point]
     found: dict[str, list[float]] = {}
     if "vjp" in given:
-        pull = RuleMap("vjp", check.name, functools.partial(pulled_back, smooth_part(given["vjp"], args).function))
+        pull = RuleMap("vjp", check.name, functools.partial(pull_back, smooth_part(given["vjp"], args).function))
         found["vjp"] = [
-            paired([g], [v]) for g, v in zip(pull.linear(problem.point, cts, check), directions, strict=True)
+            pair_product([g], [v]) for g, v in zip(pull.linear(problem.point, cts, check), directions, strict=True)
         ]
     if "jvp" in given:
-        push = RuleMap("jvp", check.name, functools.partial(pushed_forward, smooth_part(given["jvp"], args).function))
+        push = RuleMap("jvp", check.name, functools.partial(push_forward, smooth_part(given["jvp"], args).function))
         found["jvp"] = [
-            paired(cts, push.linear(problem.point, alone(directions, i), check)) for i in range(len(directions))
+            pair_product(cts, push.linear(problem.point, alone(directions, i), check)) for i in range(len(directions))
         ]
     compare_rules(problem, check, directions, cts, found)
 
@@ -159,7 +159,7 @@ class RuleMap:
         one, other = self.apply(point, vectors), self.apply(point, others)
         both = self.apply(point, [2 * x - 3 * y for x, y in zip(vectors, others, strict=True)])
         for x, y, z in zip(one, other, both, strict=True):
-            x, y, z = widened(x), widened(y), widened(z)
+            x, y, z = widen(x), widen(y), widen(z)
             size = np.max(np.abs(x) + np.abs(y), initial=0.0)
             if not np.allclose(z, 2 * x - 3 * y, rtol=0, atol=rounding(point, vectors) * size, equal_nan=True):
                 raise AssertionError(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.control.scan import scan
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
@@ -22,9 +22,9 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.traces.batch import Batch, make_batched
-from wengert.transforms.boundary import as_given, inner_value, name_of, placed_among, result_example
+from wengert.transforms.boundary import as_given, inner_value, name_of, place_error, result_example
 from wengert.transforms.results import require_arrays
-from wengert.transforms.transformed import transformed
+from wengert.transforms.transformed import make_transformed
 from wengert.transforms.typing import Derived
 
 __all__ = ["vmap"]
@@ -70,10 +70,10 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size
     require_callable("vmap", fun)
 
     size = None if batch_size is None else as_whole("vmap", "batch_size", batch_size, least=1)
-    return cast("Derived[P, R]", transformed("vmap", in_lanes, fun, in_axes, out_axes, size))
+    return cast("Derived[P, R]", make_transformed("vmap", map_lanes, fun, in_axes, out_axes, size))
 
 
-def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None, /, *args: Any, **kwargs: Any) -> Any:
+def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `vmap` makes gives for arguments."""
     if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
         raise UsageError(
@@ -94,7 +94,7 @@ def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None,
     try:
         size = lane_count(leaves, axes)
     except (DtypeError, ShapeError) as error:
-        raise placed_among(error, fun, args, kwargs, first_refused(leaves, axes)) from None
+        raise place_error(error, fun, args, kwargs, find_without_lanes(leaves, axes)) from None
     lanes = Lanes(fun, structures, tuple(kwargs), axes, out_axes)
     if batch_size is None or size <= batch_size:
         values, _, structure = lanes.computed(leaves)
@@ -105,7 +105,7 @@ def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None,
         parts.insert(0, lanes.scanned(lanes.part(leaves, 0, start), batch_size))
     _, places, structure = parts[0]
     columns = zip(*(values for values, _, _ in parts), strict=True)
-    return unflatten(structure, [joined(column, place) for column, place in zip(columns, places, strict=True)])
+    return unflatten(structure, [join_batches(column, place) for column, place in zip(columns, places, strict=True)])
 
 
 class Lanes(NamedTuple):
@@ -152,7 +152,7 @@ class Lanes(NamedTuple):
         result = scan(step, (), rows)[1]
         found, structure = flatten(result)
         places = axes_of("out_axes", self.out_axes, structure, result)
-        return [unbatched(x, place) for x, place in zip(found, places, strict=True)], places, structure
+        return [unbatch(x, place) for x, place in zip(found, places, strict=True)], places, structure
 
     def computed(self, leaves: Sequence[Any]) -> Computed:
         """Call the function for all lanes of some leaves; return leaves of the result, their axes, and containers."""
@@ -162,23 +162,23 @@ class Lanes(NamedTuple):
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
         given = unflatten_each(self.structures, lanes)
         count = len(given) - len(self.names)
-        before = held(lanes)
+        before = contents_before(lanes)
         try:
             result = called(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
-            require_apart("vmap", leaves, written_to(lanes, before))
+            require_apart("vmap", leaves, find_writes(lanes, before))
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found, out_structure)
             places = axes_of("out_axes", self.out_axes, out_structure, result)
             example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
             values = [
-                as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)
+                as_given(gather_lanes(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)
             ]
         finally:
             trace.end()
         return values, places, out_structure
 
 
-def unbatched(value: Any, place: int | None) -> Any:
+def unbatch(value: Any, place: int | None) -> Any:
     """Return results of batches, stacked, as one; the first where all lanes have the same."""
     if place is None:
         return value[0]
@@ -187,12 +187,12 @@ def unbatched(value: Any, place: int | None) -> Any:
     return np.reshape(rows, (*rows.shape[:place], -1, *rows.shape[place + 2 :]))
 
 
-def joined(parts: Sequence[Any], place: int | None) -> Any:
+def join_batches(parts: Sequence[Any], place: int | None) -> Any:
     """Return the results of batches of lanes as one; the first where all lanes have the same."""
     return parts[0] if place is None else np.concatenate(parts, axis=place)
 
 
-def first_refused(leaves: Sequence[Any], axes: Sequence[int | None]) -> Any:
+def find_without_lanes(leaves: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """Return the first leaf that has not got the axis that is to count its lanes; None if all have."""
     for leaf, axis in zip(leaves, axes, strict=True):
         try:
@@ -269,10 +269,10 @@ def lane(trace: Batch, leaf: Any, axis: int) -> Tensor:
     value = inner_value(leaf if isinstance(leaf, Tensor) else plain_array("vmap", leaf))
     tensor = make_batched(value if axis == 0 else np.moveaxis(value, axis, 0), trace)
     tensor._kept = True
-    return standing_for(tensor, leaf)
+    return protect_argument(tensor, leaf)
 
 
-def gathered(trace: Batch, leaf: Any, place: int | None) -> Any:
+def gather_lanes(trace: Batch, leaf: Any, place: int | None) -> Any:
     """Return a result with the axis that counts lanes in its place; the same for all lanes if it had none."""
     found = current(leaf) if type(leaf) is Tensor else leaf
     if type(found) is Tensor and found._trace is trace:

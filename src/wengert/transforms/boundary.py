@@ -34,12 +34,12 @@ __all__ = [
     "as_given",
     "inner_value",
     "name_of",
-    "placed_among",
-    "positions",
+    "place_error",
     "require_argument",
     "require_complex",
     "require_positions",
     "require_sequences",
+    "resolve_positions",
     "result_below",
     "result_example",
     "selected_arguments",
@@ -64,7 +64,7 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
     return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'
 
 
-def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+def resolve_positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Return the positions that `argnums` names, counted from the front."""
     if type(argnums) is int and 0 <= argnums < count:
         return (argnums,)
@@ -195,7 +195,7 @@ def selected_leaves(
     return found
 
 
-def placed_among(
+def place_error(
     error: WengertError, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], leaf: Any
 ) -> WengertError:
     """Return an error about a leaf of the arguments of a function that also says where it stands, if in a container."""

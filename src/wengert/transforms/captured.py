@@ -17,12 +17,12 @@ from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
 from wengert.traces.staging import Staging
 
-__all__ = ["Standing", "captured_tensors", "listed_tensors"]
+__all__ = ["Substitution", "captured_tensors", "listed_tensors"]
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
 
 
-class Standing:
+class Substitution:
     """Let others stand for captured Tensors, wherever these are reached from, while a function runs and is swept.
 
     A context, at whose end the captured Tensors are again what they were.
@@ -88,7 +88,7 @@ def captured_tensors(name: str, function: Callable[..., Any], captured: Any) -> 
     """
     if captured is not True:
         return listed_tensors(name, captured)
-    found = {place: x for place, x in reached(function) if needs_gradient(x)}
+    found = {place: x for place, x in reached_tensors(function) if needs_gradient(x)}
     if not found:
         given = "captured=True for a function that captures no Tensor that requires grad"
         raise UsageError(name, given, "some are needed", "List them: captured=[w, b]")
@@ -127,7 +127,7 @@ def needs_gradient(tensor: Tensor) -> bool:
     return any(item.tensor._value is item.variable or needs_gradient(item.tensor) for item in found)
 
 
-def reached(function: Any) -> Iterator[tuple[str, Tensor]]:
+def reached_tensors(function: Any) -> Iterator[tuple[str, Tensor]]:
     """Yield the Tensors that a function reaches through its variables, and how they are spelled."""
     queue: list[tuple[str, Any]] = [("", function)]
     seen: set[int] = set()

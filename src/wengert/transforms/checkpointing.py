@@ -27,8 +27,8 @@ from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
-from wengert.transforms.likeness import Likeness, named
-from wengert.transforms.transformed import transformed
+from wengert.transforms.likeness import Likeness, name_variables
+from wengert.transforms.transformed import make_transformed
 from wengert.transforms.typing import Derived
 
 __all__ = ["checkpoint"]
@@ -116,7 +116,7 @@ class _Frame:
             result = self.function(*args, **kwargs)
         if len(found) != self.count:
             raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")
-        if not same_prints(self.prints, fingerprints(result)):
+        if not are_same_prints(self.prints, fingerprints(result)):
             raise self.changed("returned something else when run again")
         if self.traced is not None and not self.traced_alike(self.traced[start:], variables):
             raise self.changed("computed from other values when run again, or did something else")
@@ -129,8 +129,10 @@ class _Frame:
         """
         assert self.traced is not None
         first = self.traced[max(0, self.end - len(again)) : self.end]
-        names = arguments_named(self.variables)
-        compared = Likeness(named(first, names), named(again, names | arguments_named(variables)), variables_of)
+        names = name_arguments(self.variables)
+        compared = Likeness(
+            name_variables(first, names), name_variables(again, names | name_arguments(variables)), variables_of
+        )
         return len(first) == len(again) and all(map(compared.of_equations, first, again))
 
     @staticmethod
@@ -185,12 +187,12 @@ def variables_of(value: Any) -> list[Variable]:
     return [variable for _, variable in traced_parts(value)]
 
 
-def arguments_named(variables: Sequence[Variable]) -> dict[Variable, tuple[str, int]]:
+def name_arguments(variables: Sequence[Variable]) -> dict[Variable, tuple[str, int]]:
     """Return names for the variables of arguments, by their places."""
     return {x: ("argument", place) for place, x in enumerate(variables)}
 
 
-def same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:
+def are_same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:
     """Tell whether two fingerprints are of the same results, up to rounding."""
     return len(first) == len(second) and all(
         a[0] == b[0] and np.allclose(a[1:3], b[1:3], rtol=0, atol=a[3], equal_nan=True)
@@ -218,7 +220,7 @@ class _Kept:
         return tensor
 
 
-def witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def call_witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function, which must not write to Tensors that it captured: it would find other values the next time."""
     own = {id(base_and_path(x)[0]) for x in flatten((args, kwargs))[0] if type(x) is Tensor}
     witness = Witness()
@@ -264,13 +266,13 @@ def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     True
     """
     require_callable("checkpoint", fun)
-    return cast("Derived[P, R]", transformed("checkpoint", checkpointed, fun))
+    return cast("Derived[P, R]", make_transformed("checkpoint", call_checkpointed, fun))
 
 
-def checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
+def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `checkpoint` makes gives for arguments."""
     frame = _Frame(fun, args, kwargs)
     with saved_tensors_hooks(frame.pack, frame.unpack):
-        result = fun(*args, **kwargs) if WATCHING.stack else witnessed(fun, args, kwargs)
+        result = fun(*args, **kwargs) if WATCHING.stack else call_witnessed(fun, args, kwargs)
     frame.finish(result)
     return result

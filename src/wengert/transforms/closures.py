@@ -19,7 +19,7 @@ from wengert.support.attributes import resemble
 from wengert.traces.batch import Batch
 from wengert.traces.calls import traces_of
 
-__all__ = ["Closures", "OfFunctions", "closed"]
+__all__ = ["Closures", "OfFunctions", "close_rule"]
 
 
 class OfFunctions:
@@ -87,7 +87,7 @@ class Closures:
         return known[id(self.owner)]
 
 
-def closed(rule: OfFunctions, closures: Closures) -> Any:
+def close_rule(rule: OfFunctions, closures: Closures) -> Any:
     """Return a function with rules of its own that takes what those of another one captured, as its first argument."""
 
     def called(name: str, captured: Sequence[Tensor], arguments: Sequence[Any]) -> Any:

@@ -35,8 +35,8 @@ from wengert.traces.calls import (
 )
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
-from wengert.transforms.closures import Closures, OfFunctions, closed
-from wengert.transforms.reverse import pulled
+from wengert.transforms.closures import Closures, OfFunctions, close_rule
+from wengert.transforms.reverse import pull_back
 
 __all__ = ["CustomRule", "custom_rule"]
 
@@ -119,9 +119,9 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; its rules apply wherever the call is differentiated or batched."""
-        given: tuple[Any, ...] = positional(self.fun, args, kwargs) if kwargs else args
+        given: tuple[Any, ...] = positional_arguments(self.fun, args, kwargs) if kwargs else args
         if REFUSALS.noted is not None and (closures := Closures(self)).captured:  # it is called by a transformation
-            return cast(R, closed(self, closures)(closures.captured, *given))
+            return cast(R, close_rule(self, closures)(closures.captured, *given))
         leaves, structure = flatten(given)
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
         found: R
@@ -131,7 +131,7 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
             results = apply(call, *(leaves[i] for i in places))
             found = unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
         else:
-            found = map_leaves(functools.partial(apart, leaves), self.fun(*given))
+            found = map_leaves(functools.partial(separate_memory, leaves), self.fun(*given))
         return found
 
 
@@ -142,7 +142,7 @@ def with_rules(fun: Function, *rules: Function | None) -> CustomRule[..., Any]:
     return made
 
 
-def apart(arguments: Sequence[Any], result: Any) -> Any:
+def separate_memory(arguments: Sequence[Any], result: Any) -> Any:
     """Return a result of a function in memory that is none of its arguments', as it has with Tensors."""
     if isinstance(result, np.ndarray) and any(
         isinstance(x, np.ndarray) and np.may_share_memory(x, result) for x in arguments
@@ -202,7 +202,7 @@ class CustomCall(UserCall):
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
         strange = next((leaf for leaf in found if not belongs_to(leaf, operands)), None)
         if strange is not None:
-            raise self.captures(condition(strange, operands))
+            raise self.captures(condition_text(strange, operands))
         return list(map(as_tensor, found))
 
     def captures(self, condition: str) -> GraphError:
@@ -303,7 +303,7 @@ class CustomCall(UserCall):
             return self.pushed(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
 
         primals = [readable(operands[i]) for i in varying]
-        output, pullback = pulled(self.name, function, primals, any_result=True)
+        output, pullback = pull_back(self.name, function, primals, any_result=True)
         found = pullback(self.completed(ct, output))
         if rule.pushforward is not None:
             self.require_linear_pushforward(args, operands)
@@ -424,7 +424,7 @@ class CustomCall(UserCall):
             ) from error
 
 
-def condition(value: Any, operands: Sequence[Tensor]) -> str:
+def condition_text(value: Any, operands: Sequence[Tensor]) -> str:
     """Return what a value that depends on more than the operands of a call is in the middle of."""
     known = {trace for x in operands for trace in traces_of(x)}
     trace = max(traces_of(value) - known, key=lambda trace: trace.level)
@@ -433,7 +433,7 @@ def condition(value: Any, operands: Sequence[Tensor]) -> str:
     return "differs from lane to lane" if isinstance(trace, Batch) else "is being differentiated"
 
 
-def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+def positional_arguments(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return arguments that were passed by keyword in their positions."""
     bound = signature(fun).bind(*args, **kwargs)
     bound.apply_defaults()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.diagnostics.store_guard import called
@@ -33,7 +33,7 @@ from wengert.transforms.boundary import (
 )
 from wengert.transforms.results import require_differentiable_results
 
-__all__ = ["jvp", "pushed"]
+__all__ = ["jvp", "push_forward"]
 
 Function = Callable[..., Any]
 R = TypeVar("R")
@@ -69,10 +69,10 @@ def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0))
     (6.0, 3.0)
     """
-    return pushed("jvp", fun, primals, tangents, has_aux)
+    return push_forward("jvp", fun, primals, tangents, has_aux)
 
 
-def pushed(
+def push_forward(
     name: str,
     fun: Function,
     primals: Sequence[Any],
@@ -91,10 +91,10 @@ def pushed(
     require_sequences(name, primals, tangents)
     trace = kind(next_level(), functools.partial(name_of, name, fun))
     arguments, leaves, inside = dual_arguments(name, trace, fun, primals, tangents)
-    before = held(inside)
+    before = contents_before(inside)
     try:
         result = called(fun, arguments, {})
-        written = written_to(inside, before)
+        written = find_writes(inside, before)
         require_apart(name, flatten(tuple(originals))[0] if originals and written else leaves, written)
         aux = None
         example = result_example(leaves)
@@ -116,7 +116,9 @@ def dual_arguments(
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the primals as Tensors that carry the tangents, their leaves as given, and their leaves as Tensors."""
     if len(primals) != len(tangents):
-        raise mismatch(name, f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed")
+        raise mismatch_error(
+            name, f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed"
+        )
     arguments: list[Any] = []
     given: list[Any] = []
     inside: list[Any] = []
@@ -130,14 +132,14 @@ def dual_arguments(
         require_argument(name, primal)
         directions, other = flatten(tangent)
         if other != structure:
-            raise mismatch(
+            raise mismatch_error(
                 name,
                 f"a tangent of structure {structure_text(other)}",
                 f"that of its primal, {structure_text(structure)}, is needed",
             )
         chosen = selected_leaves(name, function, position, primal, leaves)
         pairs = zip(chosen, directions, leaves, strict=True)
-        duals = [standing_for(dual_leaf(name, trace, value, direction), leaf) for value, direction, leaf in pairs]
+        duals = [protect_argument(dual_leaf(name, trace, value, direction), leaf) for value, direction, leaf in pairs]
         arguments.append(unflatten(structure, duals))
         inside += duals
     return arguments, given, inside
@@ -153,7 +155,7 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     aval = aval_of(value)
     if tangent.shape != aval.shape:
         given = f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}"
-        raise mismatch(name, given, "the same shape is needed")
+        raise mismatch_error(name, given, "the same shape is needed")
     if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
         raise DtypeError(
             name,
@@ -166,7 +168,7 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
 
 
-def mismatch(name: str, given: str, needed: str) -> ShapeError:
+def mismatch_error(name: str, given: str, needed: str) -> ShapeError:
     """Return the error about tangents that do not fit their primals."""
     return ShapeError(name, given, needed, "Build the tangents like the primals")
 

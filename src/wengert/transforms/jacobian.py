@@ -18,16 +18,16 @@ from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
     Narrowed,
     as_given,
-    positions,
     require_complex,
     require_positions,
     require_sequences,
+    resolve_positions,
     result_example,
     selected_arguments,
 )
-from wengert.transforms.forward import pushed
-from wengert.transforms.reverse import gradient_function, gradient_of, own_copy, pullback_of, pulled, recorded
-from wengert.transforms.transformed import transformed
+from wengert.transforms.forward import push_forward
+from wengert.transforms.reverse import gradient_function, gradient_of, own_copy, pull_back, pullback_of, record_call
+from wengert.transforms.transformed import make_transformed
 from wengert.transforms.typing import ArrayDerivative, Derived
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
@@ -79,11 +79,11 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
     return found
 
 
-def on_selected(
+def select_arguments(
     fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Any]:
     """Return `fun` as a function of the selected arguments alone, and these."""
-    chosen = positions(name, argnums, len(args))
+    chosen = resolve_positions(name, argnums, len(args))
     return Narrowed(fun, args, chosen, kwargs), tuple(args[position] for position in chosen)
 
 
@@ -146,20 +146,20 @@ def jacrev(
     require_callable("jacrev", fun)
     require_flag("jacrev", holomorphic=holomorphic, has_aux=has_aux)
     require_positions("jacrev", argnums)
-    return transformed("jacrev", reverse_jacobian_at, fun, argnums, holomorphic, has_aux)
+    return make_transformed("jacrev", reverse_jacobian_at, fun, argnums, holomorphic, has_aux)
 
 
 def reverse_jacobian_at(
     fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
 ) -> Any:
     """Return what the function that `jacrev` makes gives for arguments."""
-    function, selection = on_selected(fun, "jacrev", argnums, args, kwargs)
-    output, pullback, *aux = pulled("jacrev", function, selection, has_aux)
-    rows = pulled_rows("jacrev", argnums, selection, output, pullback, holomorphic)
+    function, selection = select_arguments(fun, "jacrev", argnums, args, kwargs)
+    output, pullback, *aux = pull_back("jacrev", function, selection, has_aux)
+    rows = pull_rows("jacrev", argnums, selection, output, pullback, holomorphic)
     return (rows, *aux) if has_aux else rows
 
 
-def pulled_rows(
+def pull_rows(
     name: str,
     argnums: int | Sequence[int],
     selection: Sequence[Any],
@@ -238,7 +238,7 @@ def forward_jacobian(
     require_callable(name, fun)
     require_flag(name, holomorphic=holomorphic, has_aux=has_aux)
     require_positions(name, argnums)
-    return transformed(name, forward_jacobian_at, fun, name, argnums, holomorphic, has_aux)
+    return make_transformed(name, forward_jacobian_at, fun, name, argnums, holomorphic, has_aux)
 
 
 def forward_jacobian_at(
@@ -252,15 +252,15 @@ def forward_jacobian_at(
     **kwargs: Any,
 ) -> Any:
     """Return what the function that `jacfwd` makes gives for arguments."""
-    function, selection = on_selected(fun, name, argnums, args, kwargs)
+    function, selection = select_arguments(fun, name, argnums, args, kwargs)
     given, structure = flatten(selection)
-    leaves = selected_arguments(name, fun, positions(name, argnums, len(args)), selection)
+    leaves = selected_arguments(name, fun, resolve_positions(name, argnums, len(args)), selection)
     require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
     primals = unflatten(structure, leaves)
     aux: list[Any] = []
 
     def push(*lanes: Any) -> Any:
-        _, moved, *aux[:] = pushed(name, function, primals, unflatten(structure, lanes), has_aux)
+        _, moved, *aux[:] = push_forward(name, function, primals, unflatten(structure, lanes), has_aux)
         return moved
 
     rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
@@ -331,23 +331,23 @@ def jacobian(
     run = {"auto": jacobian_at, "rev": reverse_jacobian_at}.get(mode)
     if run is None:
         return forward_jacobian("jacobian", fun, argnums, holomorphic, has_aux)
-    return transformed("jacobian", run, fun, argnums, holomorphic, has_aux)
+    return make_transformed("jacobian", run, fun, argnums, holomorphic, has_aux)
 
 
 def jacobian_at(
     fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
 ) -> Any:
     """Return what the function that `jacobian` makes gives for arguments, in the mode that costs less."""
-    function, selection = on_selected(fun, "jacobian", argnums, args, kwargs)
+    function, selection = select_arguments(fun, "jacobian", argnums, args, kwargs)
     # recorded, so that nothing is evaluated twice
-    output, pullback, *aux = pulled("jacobian", function, selection, has_aux)
+    output, pullback, *aux = pull_back("jacobian", function, selection, has_aux)
     inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
     forward = count(outputs) > count(inputs)
     if not holomorphic and any_complex(inputs) != any_complex(outputs):
         forward = any_complex(outputs)
     if forward:
         return forward_jacobian_at(fun, "jacobian", argnums, holomorphic, has_aux, *args, **kwargs)
-    rows = pulled_rows("jacrev", argnums, selection, output, pullback, holomorphic)
+    rows = pull_rows("jacrev", argnums, selection, output, pullback, holomorphic)
     return (rows, *aux) if has_aux else rows
 
 
@@ -405,7 +405,7 @@ def hessian(
     require_callable("hessian", fun)
     require_flag("hessian", holomorphic=holomorphic, has_aux=has_aux)
     require_positions("hessian", argnums)
-    gradient = transformed("hessian", first_derivative_at, fun, argnums, holomorphic, has_aux)
+    gradient = make_transformed("hessian", first_derivative_at, fun, argnums, holomorphic, has_aux)
     return forward_jacobian("hessian", gradient, argnums, holomorphic, has_aux)
 
 
@@ -413,12 +413,12 @@ def first_derivative_at(
     fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
 ) -> Any:
     """Return the gradient of a function of which a Hessian is asked, or its Jacobian if it returned no scalar."""
-    run = recorded("hessian", fun, args, kwargs, argnums, has_aux)
+    run = record_call("hessian", fun, args, kwargs, argnums, has_aux)
     if run.structure is None and aval_of(run.outputs[0]).shape == ():
         found = gradient_of("hessian", run, argnums, holomorphic)
     else:
-        selection = on_selected(fun, "hessian", argnums, args, kwargs)[1]
-        found = pulled_rows("hessian", argnums, selection, run.result(), pullback_of(run), holomorphic)
+        selection = select_arguments(fun, "hessian", argnums, args, kwargs)[1]
+        found = pull_rows("hessian", argnums, selection, run.result(), pullback_of(run), holomorphic)
     return (found, run.aux) if has_aux else found
 
 
@@ -445,7 +445,7 @@ def hvp(fun: Function, primals: A, tangents: A) -> A:
     directions: Any = tangents
     require_sequences("hvp", primals, directions)
     everything = tuple(range(len(primals)))
-    return cast(A, pushed("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(directions))[1])
+    return cast(A, push_forward("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(directions))[1])
 
 
 def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
@@ -473,12 +473,12 @@ def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Arg
     kept = tuple(map_leaves(own_copy, x) for x in primals)
 
     def moved(*tangents: Any) -> tuple[Any, Any]:
-        output, tangent = pushed("linearize", fun, kept, tangents, originals=primals)
+        output, tangent = push_forward("linearize", fun, kept, tangents, originals=primals)
         return tangent, output
 
     ones = [map_leaves(ones_of, x) for x in primals]
-    tangent, pullback, output = pulled("linearize", moved, ones, has_aux=True, any_result=True)
-    _, push = pulled("linearize", pullback, [tangent], any_result=True)
+    tangent, pullback, output = pull_back("linearize", moved, ones, has_aux=True, any_result=True)
+    _, push = pull_back("linearize", pullback, [tangent], any_result=True)
 
     def pushforward(*tangents: *Args) -> Any:
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from wengert._otherwise import lacking, telling
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import simplified
-from wengert.control.argument_aliasing import require_apart, written_to
+from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.effects import Reach
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
@@ -41,11 +41,11 @@ from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
-from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
+from wengert.transforms.boundary import A_TENSOR, as_given, name_of, place_error
 from wengert.transforms.results import require_arrays
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
-from wengert.transforms.traced_form import TracedForm, call_form, in_order
-from wengert.transforms.tracing import converting
+from wengert.transforms.traced_form import TracedForm, call_form, raise_in_order
+from wengert.transforms.tracing import trace_converting
 
 if TYPE_CHECKING:
     from wengert.compile.translation import Translation
@@ -184,7 +184,7 @@ class Jitted(Entry, Generic[P, R]):
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
             write_back(given[position], results[index])
-        found = [as_given(own(x, leaves), example) for x in results[:visible]]
+        found = [as_given(own_memory(x, leaves), example) for x in results[:visible]]
         for i in form.merged:
             if i < visible and type(found[i]) is np.ndarray:
                 found[i] = found[i].copy(order="K")
@@ -200,8 +200,8 @@ class Jitted(Entry, Generic[P, R]):
         try:
             leaves = [as_leaf(leaf) for leaf in given]
         except (DtypeError, RangeError) as error:
-            raise placed_among(error, self.fun, args, kwargs, first_refused(given)) from None
-        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
+            raise place_error(error, self.fun, args, kwargs, find_refused(given)) from None
+        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else signature_of(x) for x in leaves]))
         form = self.forms.get(key)
         if form is None or not form.fits():
             form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
@@ -283,7 +283,7 @@ class Jitted(Entry, Generic[P, R]):
             try:
                 require_number("jit", "an argument", leaf)
             except DtypeError as error:
-                raise placed_among(error, self.fun, args, kwargs, leaf) from None
+                raise place_error(error, self.fun, args, kwargs, leaf) from None
         self.trace_count += 1
         if self.trace_count == MANY_TRACES:
             warnings.warn(
@@ -295,7 +295,7 @@ class Jitted(Entry, Generic[P, R]):
         if self.running is not self.fun:
             reach = Reach(label, self.running, statics)
             return self.trace_with(self.running, reach, args, kwargs, leaves, structure)
-        form, self.running = converting(
+        form, self.running = trace_converting(
             label,
             self.fun,
             lambda function, reach: self.trace_with(function, reach, args, kwargs, leaves, structure),
@@ -332,7 +332,7 @@ class Jitted(Entry, Generic[P, R]):
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
 
-        with in_order(stages, leaves), reach, without_hooks():
+        with raise_in_order(stages, leaves), reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             constants = reach.constants()
             graph, captured = staged(
@@ -395,14 +395,14 @@ def places_written(
 ) -> dict[int, Position | None]:
     """Return the positions of the arguments that a function, or a transformation in it, wrote to, and where."""
     inside: dict[int, Position | None] = {i: None for i, v in enumerate(variables) if v in stage.written}
-    return {**inside, **written_to(inputs, variables)}
+    return {**inside, **find_writes(inputs, variables)}
 
 
 class UnknownShape(Exception):
     """Be raised for what a traced mask selects: no graph has inputs of unknown shape, so functions run as they are."""
 
 
-def traced_for(leaf: Any) -> tuple[Any, ...]:
+def signature_of(leaf: Any) -> tuple[Any, ...]:
     """Return what of an array or Tensor a function is traced for."""
     return leaf.shape, leaf.dtype, order_of_argument(leaf), type(leaf) is Tensor and leaf.weak
 
@@ -441,7 +441,7 @@ def as_leaf(leaf: Any) -> Any:
     )
 
 
-def first_refused(leaves: Sequence[Any]) -> Any:
+def find_refused(leaves: Sequence[Any]) -> Any:
     """Return the first of some leaves that is no dynamic argument; None if there is none."""
     for leaf in leaves:
         try:
@@ -458,7 +458,7 @@ def order_of_argument(x: Any) -> Strides:
     return in_normal_form(x.shape, strides_of(x), x.dtype.itemsize) if np.ndim(x) else strides_of(x)
 
 
-def own(value: Any, leaves: Sequence[Any]) -> Any:
+def own_memory(value: Any, leaves: Sequence[Any]) -> Any:
     """Return a result as an array or Tensor, in memory that is neither an argument's nor a constant's of the graph."""
     if isinstance(value, Tensor | np.generic) or is_number(value):
         return value

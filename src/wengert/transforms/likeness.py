@@ -14,12 +14,12 @@ from wengert.core.values.tensor import Tensor
 from wengert.traces.calls import InGraph
 from wengert.transforms.custom_rule import CustomRule
 
-__all__ = ["Likeness", "named"]
+__all__ = ["Likeness", "name_variables"]
 
 Names = Mapping[Variable, tuple[str, int]]
 
 
-def named(equations: Sequence[Equation], arguments: Names) -> Names:
+def name_variables(equations: Sequence[Equation], arguments: Names) -> Names:
     """Return names for variables: those of the arguments, and of results by the place where they are computed."""
     results = {x: (f"result of {i}", place) for i, step in enumerate(equations) for place, x in enumerate(step.outputs)}
     return {**arguments, **results}
@@ -56,7 +56,9 @@ class Likeness:
         """Tell whether two graphs do the same with the same inputs."""
         if identity(one) == identity(other):
             return True
-        first, second = (named(x.equations, {v: ("input", i) for i, v in enumerate(x.inputs)}) for x in (one, other))
+        first, second = (
+            name_variables(x.equations, {v: ("input", i) for i, v in enumerate(x.inputs)}) for x in (one, other)
+        )
         inner = Likeness(first, second, self.variables_of)
         return (
             [x.aval for x in one.inputs] == [x.aval for x in other.inputs]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.argument_aliasing import origin_of, require_apart, standing_for
+from wengert.control.argument_aliasing import origin_of, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import called
@@ -80,7 +80,7 @@ class Recording:
             traced = [make_leaf(inner_value(leaf), self.tape, place) for leaf in chosen]
             for leaf, tensor in zip(found, traced, strict=True):
                 tensor._kept = isinstance(leaf, HELD)
-                standing_for(tensor, leaf)
+                protect_argument(tensor, leaf)
             self.leaves += found
             self.inputs += traced
             self.structures.append((structure, len(found)))

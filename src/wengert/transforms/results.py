@@ -49,15 +49,15 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
         if isinstance(leaf, Undefined):
             leaf.refuse()
         if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
-            what = f"a value of type {type_shown(leaf)}{stands(structure, i)}"
-            raise refused(name, what, "Compute it with NumPy's functions" if is_foreign_array(type(leaf)) else "")
+            what = f"a value of type {type_shown(leaf)}{place_text(structure, i)}"
+            raise result_error(name, what, "Compute it with NumPy's functions" if is_foreign_array(type(leaf)) else "")
         if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufc":
-            raise refused(name, f"dtype {leaf.dtype}{stands(structure, i)}")
+            raise result_error(name, f"dtype {leaf.dtype}{place_text(structure, i)}")
     kinds = [dtype_of(leaf) for leaf in leaves]
     if leaves and not any(map(is_differentiable, kinds)):
-        raise refused(name, f"dtype {kinds[0]}")
+        raise result_error(name, f"dtype {kinds[0]}")
     if not leaves and structure is not None and unflatten(structure, []) is None:
-        raise refused(name, "None")
+        raise result_error(name, "None")
     beside = any(type(leaf) is Tensor for leaf in leaves)  # then a Python number is what the user wrote there
     for leaf, dtype in zip(leaves, kinds, strict=True):
         if type(leaf) is not Tensor and received and is_differentiable(dtype) and not (beside and is_number(leaf)):
@@ -72,7 +72,7 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
             given = f"dtype {leaf.dtype}" if leaf.dtype.kind not in "biufc" else ""
         else:
             if isinstance(leaf, int):
-                require_short(name, leaf, stands(structure, i))
+                require_short(name, leaf, place_text(structure, i))
             number = isinstance(leaf, Tensor | bool | int | float | complex)
             given = "" if number else f"a {type_shown(leaf)}"
             if isinstance(leaf, Undefined):
@@ -80,7 +80,7 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
         if given:
             raise DtypeError(
                 name,
-                f"a function that returned {given}{stands(structure, i)}",
+                f"a function that returned {given}{place_text(structure, i)}",
                 "numbers, arrays and Tensors, in any containers, are needed",
                 remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
             )
@@ -97,7 +97,7 @@ def require_short(name: str, number: int, where: str) -> None:
         )
 
 
-def stands(structure: Any, index: int) -> str:
+def place_text(structure: Any, index: int) -> str:
     """Return where a leaf of a result stands, if that is a container."""
     return "" if structure is None else f" at {place_in(structure, index, 'result')}"
 
@@ -107,7 +107,7 @@ def dtype_of(leaf: Any) -> np.dtype[Any]:
     return leaf.dtype if isinstance(leaf, Tensor | np.ndarray | np.generic) else np.asarray(leaf).dtype
 
 
-def refused(name: str, what: str, action: str = "") -> DtypeError:
+def result_error(name: str, what: str, action: str = "") -> DtypeError:
     """Return the error about a result without derivative; the action is that for what was given, if there is one."""
     aside = "through has_aux=True" if name in WITH_AUX else "elsewhere"
     return DtypeError(

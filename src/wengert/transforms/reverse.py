@@ -16,13 +16,13 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.barriers import barrier
 from wengert.transforms.boundary import (
     inner_value,
-    positions,
     require_positions,
+    resolve_positions,
 )
-from wengert.transforms.captured import Standing, captured_tensors
+from wengert.transforms.captured import Substitution, captured_tensors
 from wengert.transforms.recording import Recording, ones_for, require_kind, scalar_output, single_output
 from wengert.transforms.results import require_differentiable_results
-from wengert.transforms.transformed import transformed
+from wengert.transforms.transformed import make_transformed
 from wengert.transforms.typing import Derived, Gradient, GradientAndAux, ValueAndGradient
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "grad",
     "gradient_function",
     "gradient_of",
+    "pull_back",
     "pullback_of",
-    "pulled",
-    "recorded",
+    "record_call",
     "stop_gradient",
     "value_and_grad",
     "vjp",
@@ -104,7 +104,7 @@ def value_and_grad(
     require_callable("value_and_grad", fun)
     require_flag("value_and_grad", has_aux=has_aux, holomorphic=holomorphic)
     require_positions("value_and_grad", argnums)
-    return transformed("value_and_grad", value_and_gradient_at, fun, argnums, has_aux, holomorphic, captured)
+    return make_transformed("value_and_grad", value_and_gradient_at, fun, argnums, has_aux, holomorphic, captured)
 
 
 def value_and_gradient_at(
@@ -118,11 +118,11 @@ def value_and_gradient_at(
     **kwargs: Any,
 ) -> Any:
     """Return what the function that `value_and_grad` makes gives for arguments."""
-    run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    run, gradient = sweep_gradient("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
     return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
 
 
-def swept(
+def sweep_gradient(
     name: str,
     fun: Function,
     args: Sequence[Any],
@@ -134,12 +134,12 @@ def swept(
 ) -> tuple[Recording, Any]:
     """Call a scalar function; return the recording of the call and the gradient."""
     if not isinstance(captured, tuple | list) or captured:
-        return swept_with_captured(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-    run = recorded(name, fun, args, kwargs, argnums, has_aux)
+        return sweep_with_captured(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    run = record_call(name, fun, args, kwargs, argnums, has_aux)
     return run, gradient_of(name, run, argnums, holomorphic)
 
 
-def recorded(
+def record_call(
     name: str,
     fun: Function,
     args: Sequence[Any],
@@ -148,7 +148,7 @@ def recorded(
     has_aux: bool,
 ) -> Recording:
     """Return the recording of a call of a function, whose results must have derivatives."""
-    run = Recording(name, fun, args, kwargs, positions(name, argnums, len(args)), has_aux)
+    run = Recording(name, fun, args, kwargs, resolve_positions(name, argnums, len(args)), has_aux)
     require_differentiable_results(name, run.outputs, run.structure, run.leaves)
     return run
 
@@ -160,7 +160,7 @@ def gradient_of(name: str, run: Recording, argnums: int | Sequence[int], holomor
     return gradients[0] if isinstance(argnums, int) else gradients
 
 
-def swept_with_captured(
+def sweep_with_captured(
     name: str,
     fun: Function,
     args: Sequence[Any],
@@ -170,12 +170,14 @@ def swept_with_captured(
     holomorphic: bool,
     captured: Any,
 ) -> tuple[Recording, Any]:
-    """Do what `swept` does with captured Tensors in front of the arguments."""
+    """Do what `sweep_gradient` does with captured Tensors in front of the arguments."""
     tensors = captured_tensors(name, fun, captured)
     listed = list(tensors.values()) if isinstance(tensors, dict) else tensors
-    chosen = [0, *(1 + position for position in positions(name, argnums, len(args)))]
-    with Standing(name, fun, listed) as standing:
-        run, (found, *gradients) = swept(name, standing.called, (listed, *args), kwargs, chosen, has_aux, holomorphic)
+    chosen = [0, *(1 + position for position in resolve_positions(name, argnums, len(args)))]
+    with Substitution(name, fun, listed) as standing:
+        run, (found, *gradients) = sweep_gradient(
+            name, standing.called, (listed, *args), kwargs, chosen, has_aux, holomorphic
+        )
     return run, (
         gradients[0] if isinstance(argnums, int) else tuple(gradients),
         dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found,
@@ -254,7 +256,7 @@ def gradient_function(
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux, holomorphic=holomorphic)
     require_positions(name, argnums)
-    return transformed(name, gradient_at, fun, name, argnums, has_aux, holomorphic, captured)
+    return make_transformed(name, gradient_at, fun, name, argnums, has_aux, holomorphic, captured)
 
 
 def gradient_at(
@@ -269,7 +271,7 @@ def gradient_at(
     **kwargs: Any,
 ) -> Any:
     """Return what the function that `grad` makes gives for arguments."""
-    run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    run, gradient = sweep_gradient(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
     return (gradient, run.aux) if has_aux else gradient
 
 
@@ -306,14 +308,14 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphi
     require_callable("elementwise_grad", fun)
     require_flag("elementwise_grad", holomorphic=holomorphic)
     require_positions("elementwise_grad", argnums)
-    return transformed("elementwise_grad", elementwise_gradient_at, fun, argnums, holomorphic)
+    return make_transformed("elementwise_grad", elementwise_gradient_at, fun, argnums, holomorphic)
 
 
 def elementwise_gradient_at(
     fun: Function, argnums: int | Sequence[int], holomorphic: bool, /, *args: Any, **kwargs: Any
 ) -> Any:
     """Return what the function that `elementwise_grad` makes gives for arguments."""
-    chosen = positions("elementwise_grad", argnums, len(args))
+    chosen = resolve_positions("elementwise_grad", argnums, len(args))
     run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
     require_differentiable_results("elementwise_grad", run.outputs, run.structure, run.leaves)
     output = single_output("elementwise_grad", run)
@@ -353,10 +355,10 @@ def vjp(fun: Function, *primals: *Args, has_aux: bool = False) -> tuple[Any, ...
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    return pulled("vjp", fun, primals, has_aux)
+    return pull_back("vjp", fun, primals, has_aux)
 
 
-def pulled(
+def pull_back(
     name: str, fun: Function, primals: Sequence[Any], has_aux: bool = False, *, any_result: bool = False
 ) -> tuple[Any, ...]:
     """Return what `vjp` does, under the name of a transformation that uses it.
@@ -394,7 +396,7 @@ def pullback_of(run: Recording) -> Callable[..., tuple[Any, ...]]:
                 f"that of the output, {structure_text(run.structure)}, is needed",
                 "Build the cotangent like the output",
             )
-        cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
+        cts = [match_cotangent(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
 
     return pullback
@@ -405,7 +407,7 @@ def own_copy(leaf: Any) -> Any:
     return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
 
 
-def matched(output: Any, ct: Any) -> Any:
+def match_cotangent(output: Any, ct: Any) -> Any:
     """Return a given cotangent as the sweep needs it, checking its shape."""
     require_number("vjp", "a cotangent", ct)
     value = inner_value(strengthened(ct)) if type(ct) is Tensor else np.asarray(ct)[()]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert.control.argument_aliasing import held, require_apart, standing_for, written_to
+from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.store_guard import called
@@ -72,12 +72,12 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
         )
     chosen = selected_arguments("taylor", fun, range(len(primals)), primals)
     pairs = zip(chosen, directions, leaves, strict=True)
-    arguments = [standing_for(line(trace, value, direction), leaf) for value, direction, leaf in pairs]
+    arguments = [protect_argument(line(trace, value, direction), leaf) for value, direction, leaf in pairs]
     example = result_example(leaves)
     try:
-        before = held(arguments)
+        before = contents_before(arguments)
         found, out_structure = leaves_of_result(called(fun, unflatten(structure, arguments), {}))
-        require_apart("taylor", leaves, written_to(arguments, before))
+        require_apart("taylor", leaves, find_writes(arguments, before))
         require_differentiable_results("taylor", found, out_structure, leaves)
         columns = [coefficients(trace, leaf, order) for leaf in found]
     finally:

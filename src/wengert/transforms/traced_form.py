@@ -14,7 +14,7 @@ import numpy as np
 from wengert.compile.dead_code import eliminate_dead, must_run
 from wengert.compile.gradient_split import cut
 from wengert.compile.output_aliasing import with_packed_results
-from wengert.control.subgraphs import dependent, only
+from wengert.control.subgraphs import dependent_outputs, keep_places
 from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position
 from wengert.core.graph.graph import Graph, Variable, evaluate
@@ -40,7 +40,7 @@ from wengert.transforms.tracing import as_function, trace_function
 if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
 
-__all__ = ["TracedForm", "call_form", "in_order", "joint_graph"]
+__all__ = ["TracedForm", "call_form", "joint_graph", "raise_in_order"]
 
 Run = Callable[..., tuple[Any, ...]]
 MOST_PARTITIONS = 16
@@ -88,7 +88,7 @@ class TracedForm:
     @cached
     def function(self) -> Run:
         """The graph as a function of arrays and numbers."""
-        return self.native or evaluation(self.packed)
+        return self.native or make_evaluation(self.packed)
 
     def fits(self) -> bool:
         """Tell whether what the function captured is still there, with the shapes and dtypes it was traced with."""
@@ -109,7 +109,7 @@ class TracedForm:
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward), function_of(halves.backward)
-            moving = dependent(self.graph, wanted, smooth=False)
+            moving = dependent_outputs(self.graph, wanted, smooth=False)
             call = GraphCall(self, wanted, moving, masked, masks)
             found = Partition(joint, halves.read, *functions, places, moving, reached, call)
             self.partitions[wanted, masked] = found
@@ -170,14 +170,14 @@ def native_function(graph: Graph) -> GraphFunction | None:
     return GraphFunction(graph)
 
 
-def evaluation(graph: Graph) -> Run:
+def make_evaluation(graph: Graph) -> Run:
     """Return the function that evaluates a graph."""
     return lambda *values: evaluate(graph, values)
 
 
 def function_of(graph: Graph) -> Run:
     """Return a graph as a function of arrays and numbers."""
-    return native_function(graph) or evaluation(graph)
+    return native_function(graph) or make_evaluation(graph)
 
 
 def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
@@ -285,7 +285,7 @@ class GuardedCall(GraphCall):
 
 
 @contextmanager
-def in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
+def raise_in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
     """Raise what a graph raises for its arguments before an error that ends its tracing, as Python would.
 
     Args:
@@ -311,11 +311,11 @@ def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return resolved(lambda *xs: recorded(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
+        return resolved(lambda *xs: record_form(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
     return evaluate(form.graph, values)
 
 
-def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
+def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
     """Run the forward half on plain values that nobody will change, and record the call as one node."""
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
@@ -323,7 +323,7 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     partition = form.partition(wanted)
     results = partition.run(operands)
     count = len(form.graph.outputs)
-    node = new_record(partition.call, tuple(only(inputs, partition.reached)), {})
+    node = new_record(partition.call, tuple(keep_places(inputs, partition.reached)), {})
     node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]

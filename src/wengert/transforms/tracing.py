@@ -25,7 +25,7 @@ from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recording import Recording, ones_for
 from wengert.transforms.results import require_arrays
 
-__all__ = ["Traced", "as_function", "converting", "gradient", "trace", "trace_function"]
+__all__ = ["Traced", "as_function", "gradient", "trace", "trace_converting", "trace_function"]
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def trace_function(
     return Traced(simplified(graph), structure, tuple(captured))
 
 
-def converting(
+def trace_converting(
     name: str, function: Callable[..., Any], run: Callable[[Callable[..., Any], Reach], T], more: Sequence[Any] = ()
 ) -> tuple[T, Callable[..., Any]]:
     """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
@@ -92,13 +92,13 @@ def converting(
     except TracedTruthError:
         forgive(before)
         reach.heap.restore()  # what the function did until it asked, it does again
-    from wengert.conversion.calls import converted  # rewriting source is needed by few programs
+    from wengert.conversion.calls import convert  # rewriting source is needed by few programs
 
-    rewritten = converted(function)
+    rewritten = convert(function)
     return run(rewritten, Reach(name, rewritten, more)), rewritten
 
 
-def converting_rule(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:
+def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:
     """Return what `run` makes of a user's derivative rule, or of its converted form if it asks a traced value."""
     before = refusals_noted()
     reach = Reach("a rule", function)
@@ -115,7 +115,7 @@ def converting_rule(function: Callable[..., Any], run: Callable[[Callable[..., A
     return run(found)
 
 
-CONVERTING.append(converting_rule)
+CONVERTING.append(run_converting)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -155,7 +155,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
         def graph_of(form: Callable[..., Any], reach: Reach) -> Graph:
             return trace_function(form, "trace", leaves, lambda xs: unflatten(structure, xs), names, reach).graph
 
-        return converting(name_of("trace", function), function, graph_of)[0]
+        return trace_converting(name_of("trace", function), function, graph_of)[0]
 
     return traced
 

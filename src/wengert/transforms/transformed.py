@@ -10,7 +10,7 @@ from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble
 from wengert.transforms.typing import Derived
 
-__all__ = ["Transformed", "transformed"]
+__all__ = ["Transformed", "make_transformed"]
 
 
 class Transformed(LikeFunction, functools.partial[Any]):
@@ -28,15 +28,15 @@ class Transformed(LikeFunction, functools.partial[Any]):
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
-        return global_name(self) or (transformed, (self.transformation, self.func, *self.args))
+        return global_name(self) or (make_transformed, (self.transformation, self.func, *self.args))
 
 
-def transformed(name: str, run: Callable[..., Any], fun: Callable[..., Any], *options: Any) -> Derived[..., Any]:
+def make_transformed(name: str, run: Callable[..., Any], fun: Callable[..., Any], *options: Any) -> Derived[..., Any]:
     """Return the function that calls `run(fun, *options, *args, **kwargs)` and otherwise looks like `fun`.
 
     >>> def doubled(fun, factor, /, *args):
     ...     return factor * fun(*args)
-    >>> found = transformed("twice", doubled, abs, 2)
+    >>> found = make_transformed("twice", doubled, abs, 2)
     >>> found, found(-3)
     (<twice(abs)>, 6)
     """
