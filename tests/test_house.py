@@ -1,0 +1,49 @@
+"""What `python -m tools.house` counts: lines, files, functions, circles of imports."""
+
+from tools import house
+
+FILES = {
+    "__init__.py": "from wengert.core.values import tensor\n",
+    "core/__init__.py": "",
+    "core/values/__init__.py": "",
+    "core/values/tensor.py": (
+        "from __future__ import annotations\n\n\nclass Tensor:\n    def shape(self):\n"
+        '        """Return it.\n\n        Of course.\n        """\n        from wengert.core.values import trace\n'
+        "        return trace\n"
+    ),
+    "core/values/trace.py": "from wengert.core.values.tensor import Tensor\n\n\nclass Trace:\n    pass\n",
+    "core/values/trace.pyi": "class Trace: ...\n",
+}
+
+
+def test_lines_and_files_of_folders():
+    assert house.folders(FILES) == {".": (1, 1), "core": (0, 1), "core/values": (17, 4)}
+
+
+def test_functions_are_measured_without_their_docstrings():
+    assert house.functions(FILES) == [house.Function(3, "core/values/tensor.py", "shape")]
+
+
+def test_late_imports_make_circles():
+    graph = house.imports(FILES)
+    assert graph["wengert"] == {"wengert.core.values.tensor"}
+    assert house.circles(graph) == [["wengert.core.values.tensor", "wengert.core.values.trace"]]
+
+
+def test_names_of_several_classes_and_files_with_a_word():
+    assert house.repeated_classes(FILES) == {"Trace": 2}
+    assert house.naming(FILES, "Trace") == ["core/values/trace.py", "core/values/trace.pyi"]
+
+
+def test_the_table_takes_the_place_of_the_one_that_a_page_has():
+    old, new = house.table({}, {"a/b.py": "1\n"}), house.table({"a/b.py": "1\n"}, FILES)
+    assert "| `a/` | 1 | 1 |  |  |\n" in new
+    assert new.endswith("| all | 1 | 1 | 18 | 6 |\n")
+    assert house.with_table(f"# Title\n\n{old}\nText.\n", new) == f"# Title\n\n{new}\nText.\n"
+
+
+def test_the_checkout_is_what_it_looks_at(capsys):
+    house.main(["--functions", "3"])
+    printed = capsys.readouterr().out
+    assert "core/values" in printed
+    assert "longest functions:" in printed
