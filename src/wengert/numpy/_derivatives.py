@@ -126,7 +126,7 @@ def describe_derivatives(module: Any, name: str, function: Any, docstring: str) 
         function: NumPy's function.
         docstring: what it is for; of a ufunc NumPy's summary is taken instead.
 
-    >>> print(described(np, "absolute", np.absolute, ""))
+    >>> print(describe_derivatives(np, "absolute", np.absolute, ""))
     Calculate the absolute value element-wise; see `numpy.absolute`.
     <BLANKLINE>
     Differentiable by `x`. At 0 the derivative is 0.

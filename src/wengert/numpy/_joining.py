@@ -260,7 +260,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 def find_runs(indices: np.ndarray[Any, Any], most: int) -> list[tuple[int, int, int]] | None:
     """Return indices as runs (first, step, length), or None where there are more than `most`.
 
-    >>> runs(np.array([2, 1, 0, 0, 0]), 16)
+    >>> find_runs(np.array([2, 1, 0, 0, 0]), 16)
     [(2, -1, 3), (0, 0, 2)]
     """
     steps = np.diff(indices)

@@ -87,7 +87,7 @@ def closed_height(box: Box) -> float:
 def shorten_line(text: str) -> str:
     """Return a line without the end of a long one.
 
-    >>> shown("v1 = x * x"), len(shown("x + " * 100))
+    >>> shorten_line("v1 = x * x"), len(shorten_line("x + " * 100))
     ('v1 = x * x', 44)
     """
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
