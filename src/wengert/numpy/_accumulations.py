@@ -16,8 +16,6 @@ from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 
-__all__ = ["accumulate_ufunc"]
-
 apply_cumsum = single_function(accumulations.cumsum)
 apply_accumulate = single_function(accumulations.accumulate)
 

@@ -13,8 +13,6 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.errors import ShapeError, UsageError
 
-__all__ = ["vectorize"]
-
 Function = Callable[..., Any]
 Shape = tuple[int, ...]
 

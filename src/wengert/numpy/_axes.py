@@ -19,8 +19,6 @@ from wengert.numpy._shapes import array_operand, require_ndim
 from wengert.primitives import shapes
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 permute_axes = single_function(shapes.transpose)
 REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 

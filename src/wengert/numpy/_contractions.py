@@ -26,8 +26,6 @@ from wengert.primitives import einsum as sums
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, pair_function, several_function, single_function
 
-__all__ = ["array", "dot", "outer"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 RAW_TYPES = (Tensor, np.ndarray)
 

@@ -20,9 +20,6 @@ from wengert.primitives import conversion, elementwise, shapes, trigonometric
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
-
 apply_astype = single_function(conversion.astype)
 
 

@@ -20,9 +20,6 @@ from wengert.numpy._shapes import as_shape
 from wengert.primitives import conversion, elementwise
 from wengert.primitives.masked import is_selection
 
-__all__: list[str] = []
-
-
 # From data
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from wengert.core.primitives.kinds import Constant, Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES
 
-__all__ = ["KINKS", "NOTHING", "describe_derivatives"]
-
 BY = {
     **dict.fromkeys(("append", "insert", "put_along_axis"), "arr values"),
     **dict.fromkeys(("apply_along_axis", "extract"), "arr"),

@@ -17,8 +17,6 @@ from wengert.numpy._shapes import array_operand, ravel, require_ndim
 from wengert.primitives import shapes
 from wengert.traces.recorders import single_function
 
-__all__ = ["diagonal"]
-
 apply_diagonal = single_function(shapes.diagonal)
 apply_trace = single_function(shapes.trace)
 apply_triangle = single_function(shapes.triangle)

@@ -19,8 +19,6 @@ from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 
 def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     """Return a slice along one axis."""

@@ -19,8 +19,6 @@ from wengert.numpy._out import with_out
 from wengert.primitives import fourier
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 Transform = Callable[..., Any]
 
 

@@ -12,8 +12,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
 from wengert.numpy._naming import documented
 
-__all__: list[str] = []
-
 
 def as_ndarray(value: Any) -> Any:
     """Return a Tensor as a read-only ndarray; other values as they are."""

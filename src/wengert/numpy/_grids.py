@@ -13,8 +13,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.numpy import _creation, _joining
 
-__all__ = ["OBJECTS"]
-
 
 class Joiner:
     """Join what stands in brackets, slices standing for ranges, as `numpy.r_` and `numpy.c_` do."""

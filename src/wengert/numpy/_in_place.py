@@ -15,8 +15,6 @@ from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.numpy._out import replace
 
-__all__: list[str] = []
-
 UNARY: dict[str, Any] = {
     "abs": np.absolute,
     "acos": np.arccos,

@@ -23,9 +23,6 @@ from wengert.primitives.extreme_places import extremes_at
 from wengert.primitives.indexing import add_at, assignable
 from wengert.primitives.masked import is_undecided
 
-__all__: list[str] = []
-
-
 # Reading
 
 

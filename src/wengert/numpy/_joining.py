@@ -23,9 +23,6 @@ from wengert.primitives import joining
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function, single_function
 
-__all__ = ["concatenate", "pick"]
-
-
 # Joining
 
 SEQUENCES = (tuple, list)

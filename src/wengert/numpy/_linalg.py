@@ -16,8 +16,6 @@ from wengert.numpy._matrices import known_square, matrices, square_matrices
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, square_eigenvalues, triangular
 from wengert.traces.recorders import results_function, several_function, single_function
 
-__all__ = ["drop_zero_imaginary", "inv", "singular_values", "with_residuals"]
-
 apply_inv = single_function(linear_algebra.inv)
 apply_det = single_function(linear_algebra.det)
 apply_solve = several_function(linear_algebra.solve)

@@ -10,8 +10,6 @@ from wengert.core.values.tensor import is_concrete
 from wengert.errors import GraphError, describe
 from wengert.numpy._contractions import array
 
-__all__ = ["known_square", "matrices", "square_matrices"]
-
 NUMPYS_ERROR = np.linalg.LinAlgError
 """What is raised for another shape; functions of SciPy raise something else."""
 

@@ -17,8 +17,6 @@ from wengert.numpy._linalg import inv
 from wengert.numpy._matrices import square_matrices
 from wengert.numpy._out import with_out
 
-__all__: list[str] = []
-
 
 @implements(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:

@@ -19,8 +19,6 @@ from wengert.core.values.plain_functions import BY_NUMPY, by_numpy
 from wengert.core.values.tensor import Tensor
 from wengert.traces.recorders import REAL
 
-__all__ = ["exported_functions", "function_names", "plain_names", "public_function"]
-
 CONSTANTS = ("False_", "True_", "e", "euler_gamma", "inf", "little_endian", "nan", "newaxis", "pi")
 DTYPES = (
     *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp", "uintp"),

@@ -19,8 +19,6 @@ from wengert.numpy._matrices import matrices, square_matrices
 from wengert.primitives import linear_algebra
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 apply_norm = single_function(linear_algebra.norm)
 
 

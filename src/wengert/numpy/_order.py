@@ -24,8 +24,6 @@ from wengert.primitives import barriers, conversion
 from wengert.primitives.masked import is_selection
 from wengert.traces.recorders import single_function
 
-__all__ = ["as_0d_like", "copy", "copy_method", "lay_in_order", "lay_like", "layout_examples"]
-
 apply_copy = single_function(conversion.copy)
 
 

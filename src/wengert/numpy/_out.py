@@ -17,8 +17,6 @@ from wengert.primitives.masked import Masked
 from wengert.support.refusals import refusal
 from wengert.traces.parts import write_through
 
-__all__ = ["dtype_within", "fill_out", "refuse_options", "replace", "with_out", "with_outs"]
-
 
 def fill_out(result: Any, out: Any) -> Any:
     """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""

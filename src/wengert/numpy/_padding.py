@@ -16,8 +16,6 @@ from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 Pair = tuple[Any, Any]
 
 OPTIONS: dict[str, str | None] = {

@@ -6,8 +6,6 @@ import numpy as np
 
 from wengert.core.values.plain_functions import enter_by_numpy
 
-__all__ = ["enter"]
-
 MANY = np.iinfo(np.int32).max
 
 

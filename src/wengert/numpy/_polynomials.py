@@ -14,8 +14,6 @@ from wengert.core.values.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._linalg import drop_zero_imaginary
 
-__all__: list[str] = []
-
 
 def as_coefficients(value: Any) -> Any:
     """Return coefficients as a Tensor with one axis at least."""

@@ -13,8 +13,6 @@ from wengert.core.values.tensor import Tensor, concrete, make_tensor, raw
 from wengert.errors import DtypeError
 from wengert.numpy._naming import documented
 
-__all__: list[str] = []
-
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:

@@ -28,9 +28,6 @@ from wengert.primitives.masked import is_selection, is_undecided, places_of
 from wengert.traces.operators import operand
 from wengert.traces.recorders import REAL, several_function
 
-__all__ = ["bring_into_range", "clip", "flatten"]
-
-
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
 WHERE = undispatched(np.where)

@@ -28,8 +28,6 @@ from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import recorded_view, single_function
 
-__all__ = ["add_axes", "array_operand", "as_shape", "ravel", "require_ndim", "squeeze"]
-
 
 def array_operand(name: str, value: Any) -> Any:
     """Return an operand as a Tensor; nested lists may hold Tensors among numbers."""

@@ -19,8 +19,6 @@ from wengert.numpy._out import with_out
 from wengert.primitives import sorting
 from wengert.traces.recorders import single_function
 
-__all__: list[str] = []
-
 
 def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
     """Return a Tensor and the axis to work along, counted from 0; None means the flattened elements."""

@@ -12,8 +12,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse import sparse_product
 
-__all__ = ["allow_sparse"]
-
 Operator = Callable[[Tensor, Any], Any]
 
 

@@ -15,8 +15,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._shapes import array_operand, require_ndim
 
-__all__: list[str] = []
-
 
 def division_points(sections: int, length: int) -> list[int]:
     """Return where to cut a length into nearly equal sections, the longer ones first."""

@@ -27,8 +27,6 @@ from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
 
-__all__: list[str] = []
-
 Function = Callable[..., Any]
 
 

@@ -24,8 +24,6 @@ from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations, reductions
 from wengert.traces.operators import operand
 
-__all__: list[str] = []
-
 Reduce = Callable[..., Any]
 
 

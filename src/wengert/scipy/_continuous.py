@@ -15,8 +15,6 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
 from wengert.scipy._distributions import Continuous, either, evaluate_where, vanish_at_infinity
 
-__all__ = ["CONTINUOUS"]
-
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
 LOG_TWO_PI = math.log(2 * math.pi)

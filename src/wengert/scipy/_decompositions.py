@@ -12,13 +12,12 @@ from wengert.core.diagnostics.argument_checks import elements, require_finite
 from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.tensor import raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
 from wengert.primitives import counterparts, orthogonal, relative_eigenvalues
 from wengert.primitives import lu as factors
 from wengert.primitives.matrices import hermitian_from
-from wengert.scipy._operands import array, known_square, matrices, right_side, solve_columns, square_matrices
-
-__all__: list[str] = []
+from wengert.scipy._operands import known_square, matrices, right_side, solve_columns, square_matrices
 
 
 @implements(scipy.linalg.qr)

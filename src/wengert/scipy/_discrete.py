@@ -10,8 +10,6 @@ import scipy.special as sp
 from wengert.primitives.special.incomplete import beta_density_at, gamma_density_at
 from wengert.scipy._distributions import Discrete, all_of, either
 
-__all__ = ["DISCRETE"]
-
 Value = Any
 
 

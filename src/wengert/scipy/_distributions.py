@@ -24,20 +24,6 @@ from wengert.errors import UsageError
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient
 
-__all__ = [
-    "Continuous",
-    "Discrete",
-    "Distribution",
-    "Frozen",
-    "all_of",
-    "either",
-    "evaluate_where",
-    "numbers",
-    "require_key",
-    "vanish_at_infinity",
-]
-
-
 Formula = Callable[..., Any]
 
 OTHERWISE = {

@@ -20,8 +20,6 @@ from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key
 from wengert.scipy._special import multigammaln
 
-__all__ = ["MULTIVARIATE"]
-
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 

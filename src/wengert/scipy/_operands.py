@@ -11,8 +11,6 @@ from wengert.errors import ShapeError
 from wengert.numpy import _matrices
 from wengert.numpy._contractions import array
 
-__all__ = ["array", "known_square", "matrices", "right_side", "solve_columns", "square_matrices"]
-
 LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
 """What SciPy converts dtypes to for which LAPACK has no routines."""
 

@@ -13,8 +13,6 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError
 from wengert.scipy._distributions import numbers
 
-__all__ = ["SAMPLES"]
-
 
 def require_propagated(name: str, nan_policy: str) -> None:
     """Raise an error unless NaN is to be treated as any number.

@@ -17,26 +17,6 @@ from wengert.nn.functional._requirements import as_floats, as_real, as_slope
 from wengert.primitives import elementwise
 from wengert.scipy import _special, special
 
-__all__ = [
-    "elu",
-    "gelu",
-    "glu",
-    "hardtanh",
-    "leaky_relu",
-    "log_softmax",
-    "logsigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softplus",
-    "softsign",
-    "tanh",
-]
-
 SATURATED = 32.0
 """From there on the approximation of `gelu` is x or 0, whatever the cube of x is, which may overflow."""
 

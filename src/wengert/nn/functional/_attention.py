@@ -16,8 +16,6 @@ from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_real, as_weights
 
-__all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
-
 
 @elsewhere
 def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:

@@ -19,8 +19,6 @@ from wengert.primitives.convolution import convolution as primitive
 from wengert.primitives.convolution import correlation
 from wengert.traces.recorders import several_function
 
-__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
-
 correlate, convolve = several_function(correlation), several_function(primitive)
 
 

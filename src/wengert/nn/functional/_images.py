@@ -9,9 +9,6 @@ from typing import Any
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 
-__all__ = ["Lengths", "as_images", "per_axis", "require_room", "window_spans"]
-
-
 Lengths = tuple[int, ...]
 
 

@@ -16,18 +16,6 @@ from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_floats, as_parameter, as_real, as_weights, require_setting
 from wengert.scipy import special
 
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "mse_loss",
-    "nll_loss",
-    "smooth_l1_loss",
-]
-
 CERTAIN = -100.0
 """The logarithm of a probability of 0 in `binary_cross_entropy`, as in PyTorch."""
 

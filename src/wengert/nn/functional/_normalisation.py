@@ -18,8 +18,6 @@ from wengert.nn.functional._requirements import as_parameter, require_setting
 from wengert.primitives.half_precision import HALF, widened
 from wengert.transforms.reverse import stop_gradient
 
-__all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
-
 
 def standardise(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Return elements less a mean, over a standard deviation, times weights plus a bias."""

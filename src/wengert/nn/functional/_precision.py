@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from wengert.primitives.half_precision import HALF, SINGLE, widened
 
-__all__ = ["in_single"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -10,8 +10,6 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 
-__all__ = ["as_floats", "as_parameter", "as_real", "as_slope", "as_weights", "require_setting"]
-
 
 def as_real(name: str, value: Any) -> Any:
     """Return an array as a Tensor; complex numbers are refused: they have no order, and other squares than sizes."""

@@ -16,8 +16,6 @@ from wengert.nn.functional._images import per_axis
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 
-__all__ = ["grid_sample", "interpolate", "upsample"]
-
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 """Names of linear interpolation, with the number of axes of space."""
 

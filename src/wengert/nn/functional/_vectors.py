@@ -12,8 +12,6 @@ from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_parameter, as_real, require_setting
 
-__all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
-
 
 @elsewhere
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:

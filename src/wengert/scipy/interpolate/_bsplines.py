@@ -15,8 +15,6 @@ from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._piecewise import integral
 from wengert.scipy.interpolate._samples import as_places, extrapolation, interval, move_place_axes, numbers
 
-__all__ = ["BSpline", "as_knots", "basis"]
-
 
 @by_arrays
 def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> Any:

@@ -15,8 +15,6 @@ from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._piecewise import PPoly
 from wengert.scipy.interpolate._samples import extrapolation, finite_samples, increasing_places, numbers
 
-__all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator", "pchip_interpolate"]
-
 
 @by_arrays
 def hermite_coefficients(x: Any, y: Any, slopes: Any) -> Any:

@@ -14,8 +14,6 @@ from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._samples import as_places, numbers, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
-__all__ = ["InterpolatedUnivariateSpline", "splantider", "splder", "splev", "splint", "splrep"]
-
 
 def as_spline(tck: Any) -> BSpline:
     """Return a spline given by knots, coefficients and degree."""

@@ -20,8 +20,6 @@ from wengert.scipy.interpolate._piecewise import power_sum
 from wengert.scipy.interpolate._samples import as_places, increasing_places, interval, numbers, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
-__all__ = ["RectBivariateSpline", "RegularGridInterpolator", "interpn"]
-
 DEGREES = {"slinear": 1, "cubic": 3, "quintic": 5, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5}
 METHODS = ("linear", "nearest", "pchip", *DEGREES)
 

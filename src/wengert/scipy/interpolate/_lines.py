@@ -15,8 +15,6 @@ from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._samples import move_place_axes, require_within
 from wengert.scipy.interpolate._through_samples import make_interp_spline
 
-__all__ = ["interp1d"]
-
 DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 STEPS = ("nearest", "nearest-up", "previous", "next")
 

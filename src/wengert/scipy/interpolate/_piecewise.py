@@ -20,8 +20,6 @@ from wengert.scipy.interpolate._samples import (
     numbers,
 )
 
-__all__ = ["PPoly", "power_sum"]
-
 
 def power_sum(coefficients: Sequence[Any], s: Any, nu: int = 0) -> Any:
     """Return a derivative of the polynomial with these coefficients, the highest power first.

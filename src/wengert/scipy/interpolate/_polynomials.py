@@ -12,8 +12,6 @@ from wengert.errors import ShapeError, describe
 from wengert.numpy._shapes import add_axes
 from wengert.scipy.interpolate._samples import move_place_axes, numbers, samples
 
-__all__ = ["BarycentricInterpolator", "KroghInterpolator", "barycentric_interpolate", "krogh_interpolate"]
-
 
 def place_row(name: str, value: Any) -> Any:
     """Return places in one row."""

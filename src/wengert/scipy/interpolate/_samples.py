@@ -14,19 +14,6 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.primitives.interpolation import within
 
-__all__ = [
-    "as_places",
-    "extrapolation",
-    "finite_samples",
-    "increasing_places",
-    "interval",
-    "monotone_places",
-    "move_place_axes",
-    "numbers",
-    "require_within",
-    "samples",
-]
-
 
 def numbers(value: Any) -> Any:
     """Return an array of doubles, real or complex."""

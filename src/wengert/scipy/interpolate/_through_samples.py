@@ -16,9 +16,6 @@ from wengert.primitives.matrix_equations import banded_solution
 from wengert.scipy.interpolate._bsplines import BSpline, as_knots, basis
 from wengert.scipy.interpolate._samples import increasing_places, interval, numbers, require_within, samples
 
-__all__ = ["make_interp_spline", "make_lsq_spline"]
-
-
 Conditions = Sequence[tuple[int, Any]]
 """Derivatives that are given at an end: their orders and values."""
 

@@ -15,22 +15,6 @@ from wengert.errors import ShapeError, UsageError
 from wengert.primitives.convolution import correlation
 from wengert.transforms.reverse import stop_gradient
 
-__all__ = [
-    "convolve",
-    "convolve1d",
-    "correlate",
-    "correlate1d",
-    "gaussian_filter",
-    "gaussian_filter1d",
-    "gaussian_gradient_magnitude",
-    "gaussian_laplace",
-    "laplace",
-    "prewitt",
-    "sobel",
-    "uniform_filter",
-    "uniform_filter1d",
-]
-
 PADDING = {
     **dict.fromkeys(("reflect", "grid-mirror"), "symmetric"),
     **dict.fromkeys(("constant", "grid-constant"), "constant"),

@@ -26,8 +26,6 @@ from wengert.scipy import _special  # noqa: F401 - it gives sines of degrees a m
 from wengert.scipy.ndimage._filters import per_axis
 from wengert.scipy.ndimage._splines import BEYOND, coefficients, interpolate_at, prepare_image
 
-__all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "spline_filter", "spline_filter1d", "zoom"]
-
 
 def as_image(name: str, input: Any, order: int, mode: str, output: Any, cval: Any = 0.0, least: int = 0) -> Any:
     """Return an image, after it was looked whether the degree, the mode, the dtype and the value are usable."""

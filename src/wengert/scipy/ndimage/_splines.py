@@ -17,8 +17,6 @@ import numpy as np
 from wengert.numpy._shapes import add_axes
 from wengert.primitives.matrix_equations import banded_solution
 
-__all__ = ["BEYOND", "coefficients", "interpolate_at", "prepare_image"]
-
 Row = Any
 """Coordinates along one axis."""
 

@@ -13,8 +13,6 @@ from wengert.errors import ShapeError, UsageError
 from wengert.numpy._contractions import convolve as convolve_sequences
 from wengert.primitives.convolution import correlation
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
-
 MODES = ("full", "same", "valid")
 
 

@@ -18,21 +18,6 @@ from wengert.primitives.filters import feedback
 from wengert.scipy.ndimage import convolve1d
 from wengert.scipy.signal._convolution import convolve
 
-__all__ = [
-    "deconvolve",
-    "detrend",
-    "filtfilt",
-    "lfilter",
-    "lfilter_zi",
-    "lfiltic",
-    "medfilt",
-    "savgol_coeffs",
-    "savgol_filter",
-    "sosfilt",
-    "sosfilt_zi",
-    "sosfiltfilt",
-]
-
 
 def coefficient_row(name: str, what: str, value: Any) -> Any:
     """Return coefficients of a filter."""

@@ -13,20 +13,6 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError
 from wengert.scipy.signal._filters import detrend as without_trend
 
-__all__ = [
-    "SCALINGS",
-    "Detrend",
-    "Pieces",
-    "as_signal",
-    "double_between_ends",
-    "frequencies",
-    "plan_pieces",
-    "require_choice",
-    "require_rate",
-    "require_trend",
-    "transform_pieces",
-]
-
 SCALINGS = ("density", "spectrum")
 Detrend = str | bool | Callable[[Any], Any] | None
 

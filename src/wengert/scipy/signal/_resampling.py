@@ -15,8 +15,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives.convolution import correlation
 
-__all__ = ["hilbert", "resample", "resample_poly", "upfirdn"]
-
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 - SciPy's name
     """Return the analytic signal; see `scipy.signal.hilbert`.

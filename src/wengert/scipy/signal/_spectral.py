@@ -20,8 +20,6 @@ from wengert.scipy.signal._pieces import (
     transform_pieces,
 )
 
-__all__ = ["coherence", "csd", "periodogram", "welch"]
-
 
 def sum_in_order(x: Any) -> Any:
     """Return the sum of a row from the left, as Python's own is."""

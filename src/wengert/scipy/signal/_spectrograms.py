@@ -24,8 +24,6 @@ from wengert.scipy.signal._pieces import (
     transform_pieces,
 )
 
-__all__ = ["istft", "spectrogram", "stft"]
-
 BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 MODES = ("psd", "complex", "magnitude", "angle", "phase")
 

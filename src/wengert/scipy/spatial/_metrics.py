@@ -9,8 +9,6 @@ import numpy as np
 
 from wengert.errors import UsageError
 
-__all__ = ["METRICS", "Metric", "root"]
-
 Metric = Callable[[Any, Any], Any]
 
 
