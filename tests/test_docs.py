@@ -164,6 +164,14 @@ def test_names_on_the_page_about_the_architecture_are_there():
             assert words.issuperset(re.findall(r"\w+", name)), f"{name} is nowhere in the source"
 
 
+def test_the_map_of_the_architecture_has_every_room():
+    named_units = {word for code in code_of("docs/architecture.md") for word in re.split(r"[/.]", code)}
+    units = {p.stem for p in SOURCE.iterdir() if (p / "__init__.py").exists() or p.suffix == ".py"}
+    rooms = {p.parent.name for p in (SOURCE / "core").glob("*/__init__.py")}
+    public = {name for name in units | rooms if not name.startswith("_")}
+    assert public <= named_units, f"docs/architecture.md has no word on {public - named_units}"
+
+
 WRITTEN = {f"docs/{name}.md" for name in ("benchmarks", "left-out", "public-names", "special-functions", "supported")}
 """Pages that tools write, an entry a line."""
 

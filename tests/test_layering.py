@@ -117,7 +117,7 @@ def imported(module: str, tree: ast.Module) -> list[tuple[int, str]]:
 
 @together("module", MODULES)
 def test_every_module_has_a_layer(module):
-    assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into CONTRIBUTING.md"
+    assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into docs/architecture.md"
 
 
 @together("module", MODULES)
