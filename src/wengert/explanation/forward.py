@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.tensor import raw
-from wengert.explanation import Explanation, Step, name_results, steps_of
 from wengert.explanation.listing import ForwardListing, Reference, elements_now
+from wengert.explanation.steps import Explanation, Step, name_results, steps_of
 from wengert.transforms.forward import push_forward
 
 __all__ = ["forward_explanation", "stack_tangents", "unit_vectors"]
