@@ -11,8 +11,9 @@ import wengert as wg
 from wengert.core.graph.diagrams import picture_of
 from wengert.errors import DtypeError, UsageError
 from wengert.graph import gradient, to_html, to_svg, trace
+from wengert.pictures.boxes import Box, Wire
 from wengert.pictures.layout import BENDS, GAP, assign_layers, choose_wires, lay_out, set_apart
-from wengert.pictures.picture import Box, Picture, Wire
+from wengert.pictures.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

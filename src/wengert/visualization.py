@@ -15,7 +15,8 @@ from wengert.core.memory.views import current
 from wengert.core.values.aval import aval_text
 from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import DtypeError, UsageError, describe
-from wengert.pictures.picture import Box, Picture, Wire
+from wengert.pictures.boxes import Box, Wire
+from wengert.pictures.picture import Picture
 from wengert.traces.nodes import Leaf, Node, Output
 from wengert.traces.tape import Tape
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from wengert.pictures.picture import Wire
+from wengert.pictures.boxes import Wire
 
 __all__ = ["Layout", "Segment", "lay_out"]
 

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from wengert.pictures.picture import Picture
+from wengert.pictures.boxes import Diagram
 from wengert.pictures.svg import as_svg, number_boxes
 
 __all__ = ["as_page"]
@@ -15,7 +15,7 @@ __all__ = ["as_page"]
 FOLDER = Path(__file__).parent
 
 
-def as_page(picture: Picture) -> str:
+def as_page(picture: Diagram) -> str:
     """Return a picture as the text of an `.html` file."""
     parts = {
         "TITLE": escape(picture.title),
@@ -28,7 +28,7 @@ def as_page(picture: Picture) -> str:
     return "".join(parts.get(piece, piece) for piece in pieces)
 
 
-def box_facts(picture: Picture) -> list[dict[str, Any]]:
+def box_facts(picture: Diagram) -> list[dict[str, Any]]:
     """Return what the page tells of each box, in the order of their numbers; boxes are named by these."""
     numbers = number_boxes(picture)
     uses: dict[int, list[int]] = {}

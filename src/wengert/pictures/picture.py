@@ -1,68 +1,26 @@
-"""Boxes, wires between them, and boxes inside of boxes."""
+"""Pictures, as notebooks show them and files hold them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from wengert._otherwise import lacking
 from wengert.errors import UsageError
+from wengert.pictures.boxes import Diagram
 
-__all__ = ["Box", "Picture", "Wire"]
+__all__ = ["Picture"]
 
 
 LARGEST = 500
 """Boxes that a notebook shows by itself: their picture takes 0.2 s and 300 kB."""
 
 
-class Wire(NamedTuple):
-    """Lead from a result of a box to an operand of a later one; boxes are counted as the picture lists them."""
-
-    source: int
-    result: int
-    target: int
-    operand: int
-
-
-class Box:
-    """Show one operation, or what goes in or comes out.
-
-    Attributes:
-        kind: "input", "equation", "derived" (an equation of a backward pass) or "output".
-        lines: what is written on it.
-        facts: what else there is to know, by name.
-        operands, results: how many wires may come and go, each at a place of its own.
-        inside: titles and pictures of its sub-graphs.
-        forward: the box of the operation that this one belongs to the derivative of, if that is known.
-    """
-
-    __slots__ = ("facts", "forward", "inside", "kind", "lines", "operands", "results")
-
-    def __init__(
-        self,
-        kind: str,
-        lines: Sequence[str],
-        facts: dict[str, str],
-        operands: int = 0,
-        results: int = 1,
-        inside: Sequence[tuple[str, Picture]] = (),
-    ) -> None:
-        self.kind = kind
-        self.lines = lines
-        self.facts = facts
-        self.operands = operands
-        self.results = results
-        self.inside = inside
-        self.forward: Box | None = None
-
-
 @lacking(
     savefig='picture.save("name.svg")',
     show='picture.save("name.html"), and open that; notebooks show the picture itself',
 )
-class Picture:
+class Picture(Diagram):
     """Hold boxes, each after those that it uses, and wires. A notebook shows it by itself.
 
     >>> import wengert as wg
@@ -73,20 +31,8 @@ class Picture:
     ('<svg', '<!doctype html>')
     """
 
-    def __init__(self, title: str, boxes: Sequence[Box], wires: Sequence[Wire]) -> None:
-        self.title = title
-        self.boxes = boxes
-        self.wires = wires
-
     def __repr__(self) -> str:
         return f"<picture of {len(self.boxes)} boxes, {len(self.wires)} wires>"
-
-    def every_box(self) -> Iterator[Box]:
-        """Yield the boxes, each followed by those inside of it."""
-        for box in self.boxes:
-            yield box
-            for _, picture in box.inside:
-                yield from picture.every_box()
 
     def to_svg(self) -> str:
         """Return the picture as the text of an `.svg` file; pointing at a box tells more about it."""

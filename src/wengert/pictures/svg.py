@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from wengert.pictures.boxes import Box, Diagram
 from wengert.pictures.layout import Layout, Segment, lay_out
-from wengert.pictures.picture import Box, Picture
 
 __all__ = ["as_svg", "number_boxes"]
 
@@ -41,7 +41,7 @@ class Drawn(NamedTuple):
     inside: dict[int, list[Drawn]]
 
 
-def as_svg(picture: Picture, *, hints: bool = True) -> str:
+def as_svg(picture: Diagram, *, hints: bool = True) -> str:
     """Return a picture as the text of an `.svg` file; its `hints` tell more of a box that one points at."""
     drawn = draw(picture)
     writer = Writer(number_boxes(picture), hints)
@@ -54,12 +54,12 @@ def as_svg(picture: Picture, *, hints: bool = True) -> str:
     return "\n".join([head, f"<style>{STYLE}</style>", *body, "</svg>"])
 
 
-def number_boxes(picture: Picture) -> dict[Box, int]:
+def number_boxes(picture: Diagram) -> dict[Box, int]:
     """Return a number for each box, those inside of others included."""
     return {box: i for i, box in enumerate(picture.every_box())}
 
 
-def draw(picture: Picture) -> Drawn:
+def draw(picture: Diagram) -> Drawn:
     """Return where everything goes, from the inside out."""
     inside = {i: [draw(inner) for _, inner in box.inside] for i, box in enumerate(picture.boxes) if box.inside}
     sizes = [box_size(box, inside.get(i, ())) for i, box in enumerate(picture.boxes)]
@@ -119,7 +119,7 @@ class Writer:
         self.numbers = numbers
         self.hints = hints
 
-    def picture(self, picture: Picture, drawn: Drawn, x: float, y: float, title: str = "") -> Iterator[str]:
+    def picture(self, picture: Diagram, drawn: Drawn, x: float, y: float, title: str = "") -> Iterator[str]:
         """Yield the elements of a picture whose corner is at (x, y)."""
         layout, boxes, numbers = drawn.layout, picture.boxes, self.numbers
         bands = " ".join(f"{number(top)},{number(bottom)}" for top, bottom in layout.bands)

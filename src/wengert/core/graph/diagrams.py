@@ -15,7 +15,8 @@ from wengert.core.graph.graph import Equation, Graph, subgraphs
 from wengert.core.graph.printing import literal_text, variable_names
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_text
-from wengert.pictures.picture import Box, Picture, Wire
+from wengert.pictures.boxes import Box, Wire
+from wengert.pictures.picture import Picture
 
 __all__ = ["picture_of", "place_facts"]
 
