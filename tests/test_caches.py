@@ -24,7 +24,7 @@ from wengert.core.memory import possible_aliases
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
 from wengert.core.values.frozen import freeze
-from wengert.native.loader import Memory
+from wengert.native.code_memory import Memory
 from wengert.nn.functional import _sampling
 from wengert.scipy.ndimage import _splines
 from wengert.transforms.jit import MOST_FORMS, MOST_INSTANCES

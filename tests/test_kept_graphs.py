@@ -212,7 +212,7 @@ def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypa
 
     graph = trace(lambda x: np.exp(x) * 2.0)(X)
     run(graph)
-    monkeypatch.setattr("wengert.native.loader.mapped", full)
+    monkeypatch.setattr("wengert.native.code_memory.mapped", full)
     np.testing.assert_array_equal(GraphFunction(graph)(X)[0], np.exp(X) * 2.0)
 
 

@@ -20,9 +20,10 @@ from wengert.compile import compilation_cache
 from wengert.errors import FileFormatError
 from wengert.native import elf, loader
 from wengert.native.cache import ObjectCache
+from wengert.native.code_memory import Code, address_of, load
 from wengert.native.elf import AARCH64, FORMATS, X86_64, Image
 from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
-from wengert.native.loader import Code, address_of, load, loaded
+from wengert.native.loader import loaded
 from wengert.native.processor import MACHINE
 from wengert.support import config
 

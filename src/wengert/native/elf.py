@@ -2,8 +2,8 @@
 
 Sections are put one after the other, and what they say of each other's places is written into them. What is called from
 outside is reached through slots behind them, each a jump and the address to jump to. What is linked holds no
-addresses but says where they stand, so that it can be kept, and `loader` only fills them in. It has no data that it
-writes to. All sizes and places in the image are checked before they are used: an image that is damaged is refused.
+addresses but says where they stand, so that it can be kept, and `code_memory` only fills them in. It has no data that
+it writes to. All sizes and places in the image are checked before they are used: an image that is damaged is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wengert.errors import FileFormatError, describe
-from wengert.native.loader import Linked
+from wengert.native.code_memory import Linked
 from wengert.support.records import Record
 
 __all__ = ["FORMATS", "MAGIC", "ObjectCodeError", "UnknownRelocationError", "linked", "undefined"]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wengert.native.loader import Code
+from wengert.native.code_memory import Code
 from wengert.native.processor import MACHINE
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.records import Record
