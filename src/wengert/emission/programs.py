@@ -19,7 +19,7 @@ from wengert.native.functions import Function
 from wengert.native.jobs import SHARED
 from wengert.native.program import program
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
-from wengert.native.values import Value
+from wengert.native.values import Instructions, Value
 from wengert.support.cached import cached
 
 __all__ = ["RUN", "Emission", "Emitted", "Places", "emitted"]
@@ -186,7 +186,7 @@ class Places:
         return table_of(self.memory.b, [self.addresses, self.memory])
 
 
-def table_of(b: Builder, addresses: Sequence[Value]) -> Value:
+def table_of(b: Instructions, addresses: Sequence[Value]) -> Value:
     """Write what stores addresses in a table; return its own."""
     table = b.stack(Array(POINTER, len(addresses)))
     for n, address in enumerate(addresses):

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import functools
+import struct
+from collections.abc import Sequence
+from typing import Literal
 
-from wengert.native.functions import Function
+from wengert.native.functions import BEGIN, Function, Table, intrinsic, listed
 from wengert.native.structs import (
     BOOL,
     I32,
     I64,
     POINTER,
+    VOID,
     Array,
     Float,
     Integer,
     Pointer,
+    Scalar,
     Signature,
     Struct,
     Type,
     Vector,
+    Void,
     element,
     integer,
+    like,
     numeric,
     size,
     vector,
+    vector_of,
 )
 
-if TYPE_CHECKING:
-    from wengert.native.builder import Builder
-
-__all__ = ["Operand", "Order", "Value"]
+__all__ = ["Instructions", "Operand", "Order", "Value"]
 
 Stored = Integer | Float | Pointer | Vector
 """The types of what is loaded and stored."""
@@ -37,12 +42,21 @@ Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
 """How an atomic operation is ordered among others of its thread: LLVM's names, which are those of C11."""
 
 
+Conversion = Literal["trunc", "zext", "sext", "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp", "bitcast"]
+"""How numbers become those of another type: LLVM's names."""
+
+DOUBLE = struct.Struct(">d")
+FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
+ORDERED = {"slt": "olt", "sle": "ole", "sgt": "ogt", "sge": "oge", "eq": "oeq", "ne": "une"}
+"""LLVM's names of operations on integers that floating-point numbers have as well."""
+
+
 class Value:
     """Be something that native code computes, with its type; prints as LLVM's language has it."""
 
     __slots__ = ("b", "text", "type")
 
-    def __init__(self, b: Builder, kind: Type, text: str) -> None:
+    def __init__(self, b: Instructions, kind: Type, text: str) -> None:
         self.b = b
         self.type = kind
         self.text = text
@@ -234,3 +248,219 @@ class Value:
 
 Operand = Value | Function | float | None
 """What may be given where a value of a known type is needed: a number, None for no address, a function for its own."""
+
+
+class Instructions:
+    """Write instructions that give values, one after the other.
+
+    Args:
+        mark: what names begin with: that of a template, or nothing.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+        self.stacked: list[str] = []
+        self.lines: list[str] = []
+        self.called: dict[Function | Table, None] = {}
+        self.block: str | None = BEGIN if mark else "entry"  # none where the code before has returned
+        self.names = 0
+
+    # ---------------------------------------------------------------- values
+
+    def constant(self, kind: Type, value: Operand) -> Value:
+        """Return a number, or the address of nothing, as a value."""
+        return Value(self, kind, written_constant(kind, value))
+
+    def operand(self, value: Operand, kind: Type) -> Value:
+        """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
+        if type(value) is Value and value.type is kind and value.b is self:
+            return value
+        if isinstance(value, Function):
+            self.called[value] = None
+            value = Value(self, Pointer(value.signature), f"@{value.name}")
+        if not isinstance(value, Value):
+            return self.constant(kind, value)
+        if value.b is not self:
+            raise TypeError(f"{value} belongs to another function")
+        if (
+            value.type is not kind
+            and value.type != kind
+            and not (isinstance(kind, Pointer) and kind.accepts(value.type))
+        ):
+            raise TypeError(f"{kind!r} is needed, {value.type!r} was given: {value.text}")
+        return value
+
+    def binary(self, operation: str, x: Value, y: Operand) -> Value:
+        """Return what an operation on two numbers gives."""
+        kind = x.type
+        if isinstance(element(kind), Float):
+            if operation not in FLOATING:
+                raise TypeError(f"{kind!r} has no {operation}")
+            operation = FLOATING[operation]
+        elif not isinstance(element(kind), Integer):
+            raise TypeError(f"{kind!r} is no number")
+        return self.new(kind, f"{operation} {self.operand(x, kind)}, {self.operand(y, kind).text}")
+
+    def compare(self, how: str, x: Value, y: Operand) -> Value:
+        """Return whether two numbers, or two addresses, stand in a relation; NaN stands in none but `ne`."""
+        kind = x.type
+        scalar = element(kind)
+        if isinstance(scalar, Float):
+            instruction = f"fcmp {ORDERED.get(how, how)}"
+        else:
+            instruction = f"icmp {how}"
+            if how not in ("eq", "ne"):
+                integer(scalar)
+        return self.new(like(kind, BOOL), f"{instruction} {self.operand(x, kind)}, {self.operand(y, kind).text}")
+
+    def select(self, condition: Value, x: Value, y: Operand) -> Value:
+        """Return one of two values, or of two vectors' numbers; both are computed."""
+        chosen, other = self.operand(x, x.type), self.operand(y, x.type)
+        by = condition.type if condition.type is BOOL else like(x.type, BOOL)
+        return self.new(x.type, f"select {self.operand(condition, by)}, {chosen}, {other}")
+
+    def convert(self, how: Conversion, x: Value, scalar: Scalar) -> Value:
+        """Return numbers as those of another type; `how` is LLVM's name for what is done with their bits."""
+        kind = like(x.type, scalar)
+        return self.new(kind, f"{how} {x} to {kind}")
+
+    def intrinsic(self, name: str, kind: Type, *arguments: Operand, of: tuple[Type, ...] | None = None) -> Value:
+        """Call one of LLVM's functions that exist for many types.
+
+        Args:
+            name: without what it begins and ends with.
+            kind: of the result; Python's whole numbers among the arguments are I32, its conditions BOOL.
+            arguments: what it is given.
+            of: the types that its name ends in; that of the result, if not given.
+        """
+        given = [self.flag(x) for x in arguments]
+        return self.call(intrinsic(name, (kind,) if of is None else of, kind, tuple(x.type for x in given)), *given)
+
+    def do_intrinsic(self, name: str, *arguments: Operand, of: tuple[Type, ...]) -> None:
+        """Call one of LLVM's functions that gives nothing."""
+        given = [self.flag(x) for x in arguments]
+        self.do(intrinsic(name, of, VOID, tuple(x.type for x in given)), *given)
+
+    def flag(self, value: Operand) -> Value:
+        """Return a number that says how something is done as a value."""
+        return value if isinstance(value, Value) else self.constant(BOOL if isinstance(value, bool) else I32, value)
+
+    # ---------------------------------------------------------------- vectors
+
+    def spread(self, x: Value, count: int) -> Value:
+        """Return a vector that has a number everywhere."""
+        kind = vector_of(numeric(x.type), count)
+        one = self.new(kind, f"insertelement {kind} poison, {x}, i32 0")
+        return self.new(kind, f"shufflevector {one}, {kind} poison, <{count} x i32> zeroinitializer")
+
+    def numbers(self, scalar: Scalar, values: Sequence[int]) -> Value:
+        """Return a vector of constants."""
+        kind = Vector(scalar, len(values))
+        return Value(
+            self, kind, f"<{listed([f'{scalar.text} {written_constant(scalar, value)}' for value in values])}>"
+        )
+
+    def shuffled(self, x: Value, places: Sequence[int]) -> Value:
+        """Return a vector of some numbers of another."""
+        kind = vector(x.type)
+        found = vector_of(kind.element, len(places))
+        return self.new(found, f"shufflevector {x}, {kind} poison, {written_places(tuple(places))}")
+
+    def beside(self, x: Value, y: Value) -> Value:
+        """Return a vector of the numbers of two."""
+        kind = vector(x.type)
+        count = 2 * kind.count
+        return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, {written_places(tuple(range(count)))}")
+
+    def bits(self, conditions: Value) -> Value:
+        """Return a vector of conditions as the bits of one number."""
+        kind = Integer(vector(conditions.type).count)
+        return self.new(kind, f"bitcast {conditions} to {kind}")
+
+    def extract(self, x: Value, place: int) -> Value:
+        """Return one number of a vector."""
+        return self.new(vector(x.type).element, f"extractelement {x}, i64 {place}")
+
+    # ---------------------------------------------------------------- memory and calls
+
+    def least(self, x: Value, y: Operand) -> Value:
+        """Return the smaller of two numbers."""
+        return self.select(x < y, x, y)
+
+    def stack(self, kind: Type) -> Value:
+        """Return the address of memory that the function has while it runs; of an array's first element."""
+        name = self.name()
+        self.stacked.append(f"  {name} = alloca {kind}, align 16")
+        return Value(self, Pointer(kind.element if isinstance(kind, Array) else kind), name)
+
+    def call(self, function: Function | Value, *arguments: Operand) -> Value:
+        """Call a function, or what is at the address of one, for its result."""
+        signature, text = self.called_as(function, arguments)
+        if isinstance(signature.returns, Void):
+            raise TypeError(f"{text} gives nothing; `do` it")
+        return self.new(signature.returns, text)
+
+    def do(self, function: Function | Value, *arguments: Operand) -> None:
+        """Call a function, or what is at the address of one, and leave its result."""
+        self.put(self.called_as(function, arguments)[1])
+
+    def called_as(self, function: Function | Value, arguments: Sequence[Operand]) -> tuple[Signature, str]:
+        """Return the signature of a function and the text of a call."""
+        if isinstance(function, Function):
+            self.called[function] = None
+            signature, head = function.signature, function.head
+        else:
+            found = function.pointee()
+            if not isinstance(found, Signature):
+                raise TypeError(f"{function.type!r} is not that of a function")
+            signature, head = found, f"{found.returns} {function.text}"
+        if len(arguments) != len(signature.parameters):
+            raise TypeError(f"{head}: {len(arguments)} arguments for {len(signature.parameters)} parameters")
+        given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
+        return signature, f"call {head}({listed(given)})"
+
+    def table(self, table: Table) -> Value:
+        """Return the address of the first of some constants."""
+        self.called[table] = None
+        return Value(self, Pointer(table.scalar), f"@{table.name}")
+
+    # ---------------------------------------------------------------- text
+
+    def name(self, of: str = "") -> str:
+        """Return a name for a value that nothing else has."""
+        self.names += 1
+        return f"%{self.mark}{of}.{self.names}"
+
+    def put(self, instruction: str) -> None:
+        """Write an instruction that gives nothing."""
+        if self.block is None:
+            raise TypeError(f"the function has returned before: {instruction}")
+        self.lines.append(f"  {instruction}")
+
+    def new(self, kind: Type, instruction: str, of: str = "") -> Value:
+        """Write an instruction and return the value that it gives."""
+        if self.block is None:
+            raise TypeError(f"the function has returned before: {instruction}")
+        self.names += 1
+        name = f"%{self.mark}{of}.{self.names}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(self, kind, name)
+
+
+def written_constant(kind: Type, value: Operand) -> str:
+    """Return a number, or the address of nothing, as LLVM's language has it; of a float the digits of a double."""
+    if type(kind) is Vector:
+        return f"splat ({kind.element.text} {written_constant(kind.element, value)})"
+    if type(kind) is Float and isinstance(value, (float, int)):
+        return f"0x{DOUBLE.pack(value if kind.bits == 64 else kind.ctype(value).value).hex()}"
+    if type(kind) is Integer and isinstance(value, int) and kind.holds(value):
+        return str(int(value))
+    if type(kind) is Pointer and value is None:
+        return "null"
+    raise TypeError(f"{value!r} is not {kind!r}")
+
+
+@functools.cache
+def written_places(places: tuple[int, ...]) -> str:
+    """Return which elements of vectors a shuffle takes."""
+    return f"<{len(places)} x i32> <{listed([f'i32 {place}' for place in places])}>"
