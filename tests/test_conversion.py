@@ -17,7 +17,7 @@ from tests.cases import together
 from wengert.compile import passes
 from wengert.compile.equations import everywhere
 from wengert.conversion import branches, regions, staged_loop
-from wengert.conversion.calls import convert
+from wengert.conversion.operations import convert
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.conversion.calls import convert
+from wengert.conversion.operations import convert
 from wengert.errors import TracedTruthError, UsageError
 
 

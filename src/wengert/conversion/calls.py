@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
@@ -22,11 +22,22 @@ from wengert.support.attributes import unwrapped
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["BUILTINS", "callee", "callee_in_for", "convert", "convert_method", "find_in_class", "make_passing"]
+__all__ = [
+    "BUILTINS",
+    "RUNTIME",
+    "callee",
+    "callee_in_for",
+    "convert",
+    "convert_method",
+    "find_in_class",
+    "make_passing",
+]
 
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
+RUNTIME = SimpleNamespace()
+"""What converted code calls, by name; `operations` enters it, by which functions are therefore converted first."""
 
 _CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 
@@ -57,9 +68,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     if is_wengerts(function.__code__):
         return convert_transformed(function)
-    from wengert.conversion import operations  # which needs this module
-
-    return bind_code(function, convert_code(function), operations, function.__closure__ or ())
+    return bind_code(function, convert_code(function), RUNTIME, function.__closure__ or ())
 
 
 def convert_object(function: Any) -> Callable[..., Any]:

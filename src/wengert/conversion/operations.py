@@ -1,11 +1,11 @@
-"""What converted code calls: `if` becomes `if_stmt`, and so on."""
+"""What converted code calls: `if` becomes `if_stmt`, and so on; and `convert`, which needs all of it."""
 
 from __future__ import annotations
 
 from wengert.conversion.attributes import augment_target, change_target, manage, read_attribute
 from wengert.conversion.branches import and_, if_exp, if_stmt, none_set, not_, or_
 from wengert.conversion.builtin_functions import FUNCTIONS
-from wengert.conversion.calls import BUILTINS, callee, callee_in_for
+from wengert.conversion.calls import BUILTINS, RUNTIME, callee, callee_in_for, convert
 from wengert.conversion.loops import decide_items, for_stmt, while_stmt
 from wengert.conversion.operators import (
     addend,
@@ -31,6 +31,7 @@ __all__ = [
     "callee_in_for",
     "change_target",
     "compare",
+    "convert",
     "decide_items",
     "for_stmt",
     "formatting_operand",
@@ -51,3 +52,4 @@ __all__ = [
 ]
 
 BUILTINS.update(FUNCTIONS)
+vars(RUNTIME).update({name: globals()[name] for name in __all__})

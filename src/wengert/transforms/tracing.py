@@ -92,7 +92,7 @@ def trace_converting(
     except TracedTruthError:
         forgive(before)
         reach.heap.restore()  # what the function did until it asked, it does again
-    from wengert.conversion.calls import convert  # rewriting source is needed by few programs
+    from wengert.conversion.operations import convert  # rewriting source is needed by few programs
 
     rewritten = convert(function)
     return run(rewritten, Reach(name, rewritten, more)), rewritten
@@ -105,7 +105,7 @@ def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., An
     try:
         return run(function)
     except TracedTruthError:
-        from wengert.conversion.calls import callee
+        from wengert.conversion.operations import callee
 
         found = callee(function)
         if found is function:
