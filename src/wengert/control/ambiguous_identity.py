@@ -12,9 +12,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from wengert.control.mutable_state import BytesHolder, Holder, RandomHolder, holder_of
+from wengert.control.mutable_state import BytesHolder, RandomHolder, holder_of
 from wengert.control.reachable_state import ReachableState
-from wengert.control.variable_places import HIDDEN, VariablePlace
+from wengert.control.variable_places import HIDDEN, Holder, VariablePlace
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError

@@ -8,15 +8,14 @@ import sys
 from array import array
 from collections import deque
 from contextvars import ContextVar
-from operator import is_not
 from types import CellType, FunctionType, MemberDescriptorType, SimpleNamespace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 from weakref import ProxyTypes
 
 import numpy as np
 
 from wengert.control.code_owners import is_library_file
-from wengert.control.variable_places import UNBOUND
+from wengert.control.variable_places import UNBOUND, Contents, Holder
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute, own_attributes
@@ -25,57 +24,12 @@ __all__ = [
     "AttributesHolder",
     "BytesHolder",
     "CellHolder",
-    "Contents",
     "GlobalsHolder",
-    "Holder",
     "RandomHolder",
     "content_of",
     "holder_of",
     "is_users",
 ]
-
-Contents = dict[Any, Any]
-
-
-class Holder:
-    """Read and set the contents of something.
-
-    Attributes:
-        target: it.
-        name: what the user calls it.
-        variable: whether an entry may be missing or undefined: of variables and attributes, not of containers.
-    """
-
-    variable: ClassVar[bool] = False
-
-    def __init__(self, target: Any, name: str) -> None:
-        self.target = target
-        self.name = name
-
-    def contents(self) -> Contents:
-        """Return a copy of the contents, by key."""
-        raise NotImplementedError
-
-    def restore(self, contents: Contents) -> None:
-        """Let it have these contents and no others."""
-        raise NotImplementedError
-
-    def write(self, key: Any, value: Any) -> None:
-        """Set one entry; UNBOUND takes it away."""
-        contents = self.contents()
-        if value is UNBOUND:
-            contents.pop(key, None)
-        else:
-            contents[key] = value
-        self.restore(contents)
-
-    def differs(self, one: Contents, other: Contents) -> bool:
-        """Tell whether contents are not the same objects under the same keys in the same order."""
-        return len(one) != len(other) or any(map(is_not, one.values(), other.values())) or list(one) != list(other)
-
-    def entry_name(self, key: Any) -> str:
-        """Return what the user calls an entry."""
-        return f"{self.name}[{key!r}]"
 
 
 def content_of(cell: CellType) -> Any:

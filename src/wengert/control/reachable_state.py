@@ -31,8 +31,16 @@ from typing import Any, cast
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_library_file, is_wengerts
-from wengert.control.mutable_state import CellHolder, Contents, GlobalsHolder, Holder, content_of, holder_of, is_users
-from wengert.control.variable_places import HIDDEN, StatementSite, VariablePlace, is_undefined, line_text
+from wengert.control.mutable_state import CellHolder, GlobalsHolder, content_of, holder_of, is_users
+from wengert.control.variable_places import (
+    HIDDEN,
+    Contents,
+    Holder,
+    StatementSite,
+    VariablePlace,
+    is_undefined,
+    line_text,
+)
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import Object
 from wengert.core.memory.possible_aliases import Plain

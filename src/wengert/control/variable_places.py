@@ -6,7 +6,8 @@ import inspect
 import linecache
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from operator import is_not
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,14 +16,13 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute
 
-if TYPE_CHECKING:
-    from wengert.control.mutable_state import Holder
-
 __all__ = [
     "HIDDEN",
     "RESULT",
     "RETURNED",
     "UNBOUND",
+    "Contents",
+    "Holder",
     "StatementSite",
     "Undefined",
     "VariablePlace",
@@ -38,6 +38,8 @@ HIDDEN = "wengert_"
 """What the names that conversion adds begin with, and end with an underscore."""
 RESULT = f"{HIDDEN}result_"
 RETURNED = f"{HIDDEN}returned_"
+
+Contents = dict[Any, Any]
 
 
 class Unbound:
@@ -88,6 +90,47 @@ class StatementSite(NamedTuple):
 
     line: int
     names: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+
+
+class Holder:
+    """Read and set the contents of something.
+
+    Attributes:
+        target: it.
+        name: what the user calls it.
+        variable: whether an entry may be missing or undefined: of variables and attributes, not of containers.
+    """
+
+    variable: ClassVar[bool] = False
+
+    def __init__(self, target: Any, name: str) -> None:
+        self.target = target
+        self.name = name
+
+    def contents(self) -> Contents:
+        """Return a copy of the contents, by key."""
+        raise NotImplementedError
+
+    def restore(self, contents: Contents) -> None:
+        """Let it have these contents and no others."""
+        raise NotImplementedError
+
+    def write(self, key: Any, value: Any) -> None:
+        """Set one entry; UNBOUND takes it away."""
+        contents = self.contents()
+        if value is UNBOUND:
+            contents.pop(key, None)
+        else:
+            contents[key] = value
+        self.restore(contents)
+
+    def differs(self, one: Contents, other: Contents) -> bool:
+        """Tell whether contents are not the same objects under the same keys in the same order."""
+        return len(one) != len(other) or any(map(is_not, one.values(), other.values())) or list(one) != list(other)
+
+    def entry_name(self, key: Any) -> str:
+        """Return what the user calls an entry."""
+        return f"{self.name}[{key!r}]"
 
 
 class VariablePlace:

@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 
 from wengert.control.ambiguous_identity import holders_in
-from wengert.control.mutable_state import AttributesHolder, Contents, Holder, holder_of
+from wengert.control.mutable_state import AttributesHolder, holder_of
 from wengert.control.sequence import zeros_like
-from wengert.control.variable_places import UNBOUND, Undefined, VariablePlace, is_undefined, suggest_instead, value_text
+from wengert.control.variable_places import (
+    UNBOUND,
+    Contents,
+    Holder,
+    Undefined,
+    VariablePlace,
+    is_undefined,
+    suggest_instead,
+    value_text,
+)
 from wengert.conversion.array_aliases import CarriedLeaf
 from wengert.conversion.regions import Note, TracedRegion, give_strides, is_array, is_unchanged, operand_of, take_alike
 from wengert.core.containers.container_classes import is_container, open_class

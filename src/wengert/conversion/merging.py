@@ -13,12 +13,14 @@ import numpy as np
 
 from wengert.control.ambiguous_identity import is_unchangeable, keep_apart
 from wengert.control.cond import cond
-from wengert.control.mutable_state import AttributesHolder, BytesHolder, Contents, Holder, holder_of
+from wengert.control.mutable_state import AttributesHolder, BytesHolder, holder_of
 from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.control.sequence import zeros_like
 from wengert.control.variable_places import (
     RETURNED,
     UNBOUND,
+    Contents,
+    Holder,
     Undefined,
     VariablePlace,
     is_undefined,

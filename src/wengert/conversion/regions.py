@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert.compile.dead_code import must_run
-from wengert.control.mutable_state import Contents, Holder
 from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
-from wengert.control.variable_places import UNBOUND
+from wengert.control.variable_places import UNBOUND, Contents, Holder
 from wengert.conversion.raising import Ending, may_wait
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten

@@ -11,11 +11,10 @@ import numpy as np
 
 from wengert.control import loop
 from wengert.control.ambiguous_identity import forbid_changes, has_other_name, holders_in, identity_error, keep_apart
-from wengert.control.mutable_state import Holder
 from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
-from wengert.control.variable_places import UNBOUND, StatementSite
+from wengert.control.variable_places import UNBOUND, Holder, StatementSite
 from wengert.conversion.array_aliases import Aliases, CarriedLeaf
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.carried_values import Slot
