@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from wengert.compile.equations import distinct_variables, variables
 from wengert.compile.passes import eliminate_dead
@@ -17,12 +15,6 @@ from wengert.core.values.aval import Aval
 __all__ = ["Halves", "cut"]
 
 Flags = Sequence[bool]
-CHEAP: frozenset[Any] = frozenset(
-    {np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.conjugate, np.invert}
-    | {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
-    | {np.bitwise_and, np.bitwise_or, np.logical_and, np.logical_or, np.logical_not}
-)
-"""Operations that take about as long as reading what they give from memory."""
 SMALL = 512
 """Bytes of a residual below which computing it again takes longer than keeping it once."""
 
@@ -112,4 +104,4 @@ def is_cheap(equation: Equation) -> bool:
     primitive = equation.primitive
     if primitive.view:  # Einstein sums of one operand may be sums
         return len(equation.inputs) == 1 and not isinstance(primitive.form, Contraction)
-    return isinstance(primitive.evaluate, np.ufunc) and primitive.evaluate in CHEAP
+    return primitive.cheap

@@ -27,7 +27,7 @@ from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import parameters_of, pointwise
-from wengert.compile.python_integers import COUNTING, is_whole_number, too_large, too_long_to_compare
+from wengert.compile.python_integers import is_whole_number, too_large, too_long_to_compare
 from wengert.compile.reductions import (
     count_nonzero,
     log_softmax_transposed,
@@ -169,8 +169,8 @@ class Lowering:
                 return found
             results.append(found)
             if is_whole_number(equation.outputs[k]):
-                self.nodes.outside += too_large(self.nodes, equation.primitive.name, args)
-        self.nodes.outside += too_long_to_compare(self.nodes, equation.primitive.name, equation.inputs, args)
+                self.nodes.outside += too_large(self.nodes, equation.primitive, args)
+        self.nodes.outside += too_long_to_compare(self.nodes, equation, args)
         return results
 
     def chosen(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
@@ -263,7 +263,7 @@ def reason_refused(equation: Equation) -> Refused | None:
     if not integers:
         return None
     counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :])
-    if counted and equation.primitive.name not in COUNTING:
+    if counted and not equation.primitive.whole_bits:
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")

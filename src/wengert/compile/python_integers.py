@@ -7,16 +7,12 @@ from typing import Any
 
 from wengert.compile.nodes import LONG, Access, Nodes
 from wengert.compile.scalars import Scalar
-from wengert.core.graph.graph import Variable
+from wengert.core.graph.graph import Equation, Variable
+from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
 
-__all__ = ["COUNTING", "is_whole_number", "too_large", "too_long_to_compare"]
+__all__ = ["is_whole_number", "too_large", "too_long_to_compare"]
 
-COUNTING = frozenset(("add", "subtract", "multiply", "negative", "absolute", "maximum", "minimum", "number", "cond"))
-"""The primitives whose results may be computed so; those of others are left to Python."""
-
-
-COMPARING = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 LONGEST_EXACT = 1 << 53
 """The whole numbers up to which floats are exact."""
 
@@ -26,16 +22,17 @@ def is_whole_number(x: Any) -> bool:
     return type(x) is Variable and x.weak and x.dtype.kind == "i"
 
 
-def too_large(nodes: Nodes, name: str, args: Sequence[Access]) -> list[Access]:
+def too_large(nodes: Nodes, primitive: Primitive, args: Sequence[Access]) -> list[Access]:
     """Return for each operand whether it is so large that a result may need more than 64 bits."""
-    limit = 1 << 31 if name == "multiply" else 1 << 62
+    limit = 1 << primitive.whole_bits
     return [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
 
 
-def too_long_to_compare(nodes: Nodes, name: str, inputs: Sequence[Any], args: Sequence[Access]) -> list[Access]:
+def too_long_to_compare(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
     """Return whether a whole number is too long for a float, if it is compared with one of Python's, which is exact."""
-    avals = list(map(aval_of, inputs))
-    if name not in COMPARING or {aval.dtype.kind for aval in avals if aval.weak} != {"i", "f"}:
+    avals = list(map(aval_of, equation.inputs))
+    compares = equation.primitive.operator is not None and equation.outputs[0].dtype.kind == "b"
+    if not compares or {aval.dtype.kind for aval in avals if aval.weak} != {"i", "f"}:
         return []
     if any(x.node.kind == "constant" and abs(x.node.value) < LONGEST_EXACT for x in args):
         return []  # what the longer ones are rounded to is on the same side

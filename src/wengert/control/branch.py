@@ -79,7 +79,7 @@ class Branch(Structured):
     """Choose between graphs."""
 
     def __init__(self) -> None:
-        super().__init__("cond", self.choose, form=Region(self.results))
+        super().__init__("cond", self.choose, form=Region(self.results), whole_bits=62)
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
         """Run the chosen branch on values that have elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.values.aval import Aval
 from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError, describe
-from wengert.primitives import scalars
+from wengert.primitives import rewrites, scalars
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -58,10 +59,21 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
 
 
 astype = linear(
-    "astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), form=Pointwise(), scalar="copy"
+    "astype",
+    convert,
+    transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype),
+    form=Pointwise(),
+    scalar="copy",
+    rewrites=(rewrites.drop_identity,),
 )
 copy = linear(
-    "copy", duplicate, transpose=lambda ct, _aval, order="K": ct, form=Pointwise(), scalar="copy", parts="each"
+    "copy",
+    duplicate,
+    transpose=lambda ct, _aval, order="K": ct,
+    form=Pointwise(),
+    scalar="copy",
+    parts="each",
+    rewrites=(rewrites.drop_identity,),
 )
 laid_as = linear(
     "laid_as",
@@ -78,10 +90,29 @@ number = linear(
     scalar="copy",
     parts="each",
     gives_number=True,
+    whole_bits=62,
+    rewrites=(rewrites.drop_identity,),
 )
-real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, form=View(), scalar="copy")
+real = linear(
+    "real",
+    np.real,
+    transpose=lambda ct, aval: ct.astype(aval.dtype),
+    view=True,
+    form=View(),
+    scalar="copy",
+    operator=operator.attrgetter("real"),
+    rewrites=(rewrites.drop_identity_of_reals,),
+)
 # z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
-imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, form=View(), negates=True)
+imag = linear(
+    "imag",
+    np.imag,
+    transpose=transpose_imaginary,
+    view=True,
+    form=View(),
+    negates=True,
+    operator=operator.attrgetter("imag"),
+)
 
 
 # Rounding and replacing

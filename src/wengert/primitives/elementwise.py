@@ -21,7 +21,7 @@ from wengert.core.values.aval import strong
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.tensor import seen, unwrapped
 from wengert.native.elementwise import shared
-from wengert.primitives import complex_parts, scalars
+from wengert.primitives import complex_parts, rewrites, scalars
 from wengert.primitives.complements import one_less
 
 BOOL = np.dtype(bool)
@@ -43,8 +43,32 @@ def negated(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     return -t
 
 
-add = elementwise("add", np.add, d=(passed, passed), passes=True, parts="each")
-subtract = elementwise("subtract", np.subtract, d=(passed, negated), passes=True, parts="each")
+add = elementwise(
+    "add",
+    np.add,
+    d=(passed, passed),
+    passes=True,
+    parts="each",
+    linear_in=((0, 1),),
+    operator=operator.add,
+    counts=True,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.neutral_term,),
+)
+subtract = elementwise(
+    "subtract",
+    np.subtract,
+    d=(passed, negated),
+    passes=True,
+    parts="each",
+    linear_in=((0, 1),),
+    operator=operator.sub,
+    counts=True,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.neutral_subtrahend,),
+)
 multiply = elementwise(
     "multiply",
     np.multiply,
@@ -52,6 +76,15 @@ multiply = elementwise(
     overwrite=np.multiply,
     scales=(0, 1),
     parts=complex_parts.multiplied,
+    linear_in=((0,), (1,)),
+    operator=operator.mul,
+    counts=True,
+    whole_bits=31,
+    cheap=True,
+    rewrites=(
+        rewrites.neutral_factor,
+        rewrites.negated_factor,
+    ),
 )
 divide = elementwise(
     "divide",
@@ -60,9 +93,41 @@ divide = elementwise(
     singular=True,
     scales=(0,),
     parts=complex_parts.divided,
+    linear_in=((0,),),
+    operator=operator.truediv,
+    counts=True,
+    cheap=True,
+    rewrites=(
+        rewrites.neutral_divisor,
+        rewrites.negated_factor,
+    ),
 )
-negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True, scales=(0,), parts="each")
-positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t, passes=True, scalar="copy", parts="each")
+negative = elementwise(
+    "negative",
+    np.negative,
+    d=lambda t, _out, _x: -t,
+    passes=True,
+    scales=(0,),
+    parts="each",
+    linear_in=((0,),),
+    operator=operator.neg,
+    counts=True,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.drop_pair,),
+)
+positive = elementwise(
+    "positive",
+    np.positive,
+    d=lambda t, _out, _x: t,
+    passes=True,
+    scalar="copy",
+    parts="each",
+    linear_in=((0,),),
+    operator=operator.pos,
+    counts=True,
+    rewrites=(rewrites.drop_identity,),
+)
 reciprocal = elementwise(
     "reciprocal",
     np.reciprocal,
@@ -78,6 +143,7 @@ square = elementwise(
     raises=True,
     scalar=lambda x: x * x,
     parts=lambda x: complex_parts.multiplied(x, x),
+    cheap=True,
 )
 
 
@@ -174,7 +240,12 @@ POWER: Any = {
     "raises": True,
     "steep": True,
 }
-RAISED: Any = {"scalar": scalars.raised, "parts": complex_parts.power}
+RAISED: Any = {
+    "scalar": scalars.raised,
+    "parts": complex_parts.power,
+    "operator": operator.pow,
+    "counts": True,
+}
 power = elementwise("power", np.power, **POWER, **RAISED)
 power_large = shared(np.power)
 
@@ -189,7 +260,15 @@ def raised_large(x: Any, y: Any) -> Any:
 
 raised = elementwise("pow", operator.pow, **POWER, **RAISED, loop=np.power, cost=90)
 raised.evaluate_large = raised_large
-complex_product = elementwise("complex_product", operator.mul, d=multiply.rules, parts=complex_parts.multiplied)
+complex_product = elementwise(
+    "complex_product",
+    operator.mul,
+    d=multiply.rules,
+    parts=complex_parts.multiplied,
+    linear_in=((0,), (1,)),
+    operator=operator.mul,
+    counts=True,
+)
 float_power = elementwise(
     "float_power", np.float_power, **POWER, scalar=lambda x, y: scalars.raised(x, y, by_root=False), cost=90
 )
@@ -201,7 +280,13 @@ def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 remainder = elementwise(
-    "remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor), scalar=scalars.remainder, cost=40
+    "remainder",
+    np.remainder,
+    d=(lambda t, _out, _x, _y: t, remainder_divisor),
+    scalar=scalars.remainder,
+    cost=40,
+    operator=operator.mod,
+    counts=True,
 )
 fmod = elementwise(
     "fmod",
@@ -400,9 +485,25 @@ square_of_absolute = Elementwise(
     d=lambda t, _out, x: t * (2 * (np.conjugate(x) if x.dtype.kind == "c" else x)),
 )
 ROOT: Any = {"square": lambda: square_of_absolute}
-absolute = elementwise("absolute", np.absolute, d=absolute_rule, **ROOT, parts=lambda x: np.hypot(*x))
+absolute = elementwise(
+    "absolute",
+    np.absolute,
+    d=absolute_rule,
+    **ROOT,
+    parts=lambda x: np.hypot(*x),
+    operator=operator.abs,
+    counts=True,
+    whole_bits=62,
+)
 complex_size = elementwise(
-    "complex_size", operator.abs, d=absolute_rule, **ROOT, scalar=np.absolute, parts=lambda x: np.hypot(*x)
+    "complex_size",
+    operator.abs,
+    d=absolute_rule,
+    **ROOT,
+    scalar=np.absolute,
+    parts=lambda x: np.hypot(*x),
+    operator=operator.abs,
+    counts=True,
 )
 fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT, scalar=np.absolute)
 
@@ -422,12 +523,14 @@ maximum = elementwise(
     np.maximum,
     d=(lambda t, _out, x, y: split_at_ties(t, x > y, x == y), lambda t, _out, x, y: split_at_ties(t, y > x, x == y)),
     passes=True,
+    whole_bits=62,
 )
 minimum = elementwise(
     "minimum",
     np.minimum,
     d=(lambda t, _out, x, y: split_at_ties(t, x < y, x == y), lambda t, _out, x, y: split_at_ties(t, y < x, x == y)),
     passes=True,
+    whole_bits=62,
 )
 fmax = elementwise(
     "fmax",
@@ -461,13 +564,24 @@ ldexp = elementwise(
     np.ldexp,
     d=(lambda t, _out, _x, y: np.ldexp(t, y), None),
     scalar=lambda x, n: np.ldexp(x, n.astype(x.dtype)),
+    linear_in=((0,),),
 )
 
 
 # Complex parts
 
 conjugate = elementwise(
-    "conjugate", np.conjugate, d=lambda t, _out, _x: np.conjugate(t), scalar="copy", parts=lambda x: (x[0], -x[1])
+    "conjugate",
+    np.conjugate,
+    d=lambda t, _out, _x: np.conjugate(t),
+    scalar="copy",
+    parts=lambda x: (x[0], -x[1]),
+    linear_in=((0,),),
+    cheap=True,
+    rewrites=(
+        rewrites.drop_identity_of_reals,
+        rewrites.drop_pair,
+    ),
 )
 
 
@@ -478,17 +592,51 @@ floor = constant("floor", np.floor)
 ceil = constant("ceil", np.ceil)
 trunc = constant("trunc", np.trunc)
 rint = constant("rint", np.rint)
-floor_divide = constant("floor_divide", np.floor_divide, scalar=scalars.floor_quotient)
+floor_divide = constant(
+    "floor_divide", np.floor_divide, scalar=scalars.floor_quotient, operator=operator.floordiv, counts=True
+)
 spacing = constant("spacing", np.spacing)
 
-equal = constant("equal", np.equal, parts=lambda x, y: (x[0] == y[0]) & (x[1] == y[1]))
-not_equal = constant("not_equal", np.not_equal, parts=lambda x, y: (x[0] != y[0]) | (x[1] != y[1]))
-logical_not = constant("logical_not", np.logical_not, scalar=lambda x: x == 0 if x.dtype.kind != "b" else ~x)
-logical_and = constant("logical_and", np.logical_and, scalar=lambda x, y: x.astype(BOOL) & y.astype(BOOL))
-logical_or = constant("logical_or", np.logical_or, scalar=lambda x, y: x.astype(BOOL) | y.astype(BOOL))
+equal = constant(
+    "equal",
+    np.equal,
+    parts=lambda x, y: (x[0] == y[0]) & (x[1] == y[1]),
+    operator=operator.eq,
+    cheap=True,
+    rewrites=(rewrites.compared_with_itself(equal=True),),
+)
+not_equal = constant(
+    "not_equal",
+    np.not_equal,
+    parts=lambda x, y: (x[0] != y[0]) | (x[1] != y[1]),
+    operator=operator.ne,
+    cheap=True,
+    rewrites=(rewrites.compared_with_itself(equal=False),),
+)
+logical_not = constant(
+    "logical_not", np.logical_not, scalar=lambda x: x == 0 if x.dtype.kind != "b" else ~x, cheap=True
+)
+logical_and = constant(
+    "logical_and",
+    np.logical_and,
+    scalar=lambda x, y: x.astype(BOOL) & y.astype(BOOL),
+    cheap=True,
+    rewrites=(rewrites.logic(conjunction=True),),
+)
+logical_or = constant(
+    "logical_or",
+    np.logical_or,
+    scalar=lambda x, y: x.astype(BOOL) | y.astype(BOOL),
+    cheap=True,
+    rewrites=(rewrites.logic(conjunction=False),),
+)
 logical_xor = constant("logical_xor", np.logical_xor, scalar=lambda x, y: x.astype(BOOL) ^ y.astype(BOOL))
-left_shift = constant("left_shift", np.left_shift, scalar=scalars.shifted(np.left_shift))
-right_shift = constant("right_shift", np.right_shift, scalar=scalars.shifted(np.right_shift))
+left_shift = constant(
+    "left_shift", np.left_shift, scalar=scalars.shifted(np.left_shift), operator=operator.lshift, counts=True
+)
+right_shift = constant(
+    "right_shift", np.right_shift, scalar=scalars.shifted(np.right_shift), operator=operator.rshift, counts=True
+)
 isnan = constant("isnan", np.isnan, scalar=scalars.of_floats(scalars.is_nan), parts=complex_parts.has_nan)
 isinf = constant("isinf", np.isinf, scalar=scalars.of_floats(scalars.is_infinite), parts=complex_parts.has_infinity)
 isfinite = constant(
@@ -496,11 +644,28 @@ isfinite = constant(
 )
 signbit = constant("signbit", np.signbit, scalar=lambda x: np.copysign(1, x) < 0)
 
-for _ufunc in (
-    *(np.less, np.less_equal, np.greater, np.greater_equal, np.gcd, np.lcm),
-    *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_count, np.invert),
-):
-    constant(_ufunc.__name__, _ufunc)
+bitwise_and = constant(
+    "bitwise_and", np.bitwise_and, operator=operator.and_, cheap=True, rewrites=(rewrites.logic(conjunction=True),)
+)
+bitwise_or = constant(
+    "bitwise_or", np.bitwise_or, operator=operator.or_, cheap=True, rewrites=(rewrites.logic(conjunction=False),)
+)
+bitwise_xor = constant("bitwise_xor", np.bitwise_xor, operator=operator.xor)
+bitwise_count = constant("bitwise_count", np.bitwise_count)
+less = constant("less", np.less, operator=operator.lt, cheap=True)
+less_equal = constant("less_equal", np.less_equal, operator=operator.le, cheap=True)
+greater = constant("greater", np.greater, operator=operator.gt, cheap=True)
+greater_equal = constant("greater_equal", np.greater_equal, operator=operator.ge, cheap=True)
+gcd = constant("gcd", np.gcd)
+lcm = constant("lcm", np.lcm)
+
+
+def inverted(x: Any) -> Any:
+    """Return ~x of Python's numbers, of a bool, too, as long as Python only warns of that."""
+    return ~(int(x) if type(x) is bool else x)
+
+
+invert = constant("invert", np.invert, operator=inverted, counts=True, cheap=True, rewrites=(rewrites.drop_pair,))
 
 
 # Several results

@@ -28,6 +28,7 @@ from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor
 from wengert.core.values.object_arrays import holds_objects
 from wengert.core.values.tensor import Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives import rewrites
 from wengert.primitives.added_places import add_at_places
 from wengert.primitives.conversion import fitted
 from wengert.primitives.index_forms import Index, Update, window_of
@@ -94,6 +95,7 @@ getitem = linear(
     accumulate=accumulate_part,
     form=Index(),
     parts="each",
+    rewrites=(rewrites.merge_parts,),
 )
 
 

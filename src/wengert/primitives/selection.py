@@ -17,7 +17,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
 from wengert.core.values.tensor import Tensor, seen
-from wengert.primitives import complex_parts, scalars
+from wengert.primitives import complex_parts, rewrites, scalars
 from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(
@@ -32,6 +32,8 @@ where = elementwise(
     scalar=lambda condition, x, y: np.where(condition.astype(bool), x, y),
     parts="each",
     loop=range(1),
+    linear_in=((1, 2),),
+    rewrites=(rewrites.choose,),
 )
 
 
@@ -70,6 +72,7 @@ guarded = linear(
     scalar=scalars.guarded,
     parts=complex_parts.guarded,
     loop=range(1, 3),
+    rewrites=(rewrites.drop_guard,),
 )
 
 

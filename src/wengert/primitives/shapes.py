@@ -19,6 +19,7 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.interop import undispatched
 from wengert.core.values.tensor import Tensor
+from wengert.primitives import rewrites
 
 Axes = tuple[int, ...]
 BROADCAST = undispatched(np.broadcast_to)
@@ -94,6 +95,7 @@ reshape = linear(
     transpose=transpose_reshape,
     view=True,
     form=Reshape(),
+    rewrites=(rewrites.merge_reshapes,),
 )
 broadcast_to = linear(
     "broadcast_to",
@@ -101,6 +103,7 @@ broadcast_to = linear(
     transpose=lambda ct, aval, shape: unbroadcast(ct, aval.shape),
     view=True,
     form=Broadcast(),
+    rewrites=(rewrites.merge_broadcasts,),
 )
 transpose = linear(
     "transpose",
@@ -108,6 +111,7 @@ transpose = linear(
     transpose=transpose_permutation,
     view=True,
     form=Permutation(("axes",), (("axes", 0),)),
+    rewrites=(rewrites.merge_transposes,),
 )
 
 

@@ -355,14 +355,30 @@ arctan2 = elementwise(
     singular=True,
 )
 deg2rad = elementwise(
-    "deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180), scalar=lambda x: x * (math.pi / 180)
+    "deg2rad",
+    np.deg2rad,
+    d=lambda t, _out, _x: t * (np.pi / 180),
+    scalar=lambda x: x * (math.pi / 180),
+    linear_in=((0,),),
 )
 rad2deg = elementwise(
-    "rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi), scalar=lambda x: x * (180 / math.pi)
+    "rad2deg",
+    np.rad2deg,
+    d=lambda t, _out, _x: t * (180 / np.pi),
+    scalar=lambda x: x * (180 / math.pi),
+    linear_in=((0,),),
 )
 radians = elementwise(
-    "radians", np.radians, d=lambda t, _out, _x: t * (np.pi / 180), scalar=lambda x: x * (math.pi / 180)
+    "radians",
+    np.radians,
+    d=lambda t, _out, _x: t * (np.pi / 180),
+    scalar=lambda x: x * (math.pi / 180),
+    linear_in=((0,),),
 )
 degrees = elementwise(
-    "degrees", np.degrees, d=lambda t, _out, _x: t * (180 / np.pi), scalar=lambda x: x * (180 / math.pi)
+    "degrees",
+    np.degrees,
+    d=lambda t, _out, _x: t * (180 / np.pi),
+    scalar=lambda x: x * (180 / math.pi),
+    linear_in=((0,),),
 )

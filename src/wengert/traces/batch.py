@@ -30,7 +30,6 @@ from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, counted, is_weak
-from wengert.core.values.python_numbers import COUNTING
 from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.index_forms import Update
@@ -317,7 +316,7 @@ class Batch(Transient):
     def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
         """Compute an elementwise operation on operands of other traces too."""
         numbers = primitive.operator is not None and all(map(is_weak, operands))
-        if numbers and primitive.name in COUNTING:
+        if numbers and primitive.counts:
             operands = list(map(counted, operands))
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]

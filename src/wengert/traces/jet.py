@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import asker, caller
-from wengert.core.graph.identity import registered_name
 from wengert.core.memory.buffers import own_memory
 from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.memory.views import current, share
@@ -39,6 +38,7 @@ from wengert.core.values.tensor import (
     wrapped_constant,
     wrapped_constants,
 )
+from wengert.primitives.elementwise import divide, float_power, power, raised
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import stopped
 from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
@@ -236,15 +236,14 @@ class Jet(Transient):
         """Return the result with its series, by the kind of the primitive; `out` is its value."""
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
-        name = registered_name(primitive)
         past = self.past_kink(primitive, operands, out)
         if past is not None:
             return past
-        if isinstance(primitive, Multilinear) or name in ("multiply", "complex_product"):
+        if isinstance(primitive, Multilinear) or len(primitive.linear_in) > 1:
             return self.product(primitive, operands, params, out)
-        if name == "divide":
+        if primitive is divide:
             return self.quotient(operands, out)
-        if name in ("power", "pow", "float_power"):
+        if primitive in (power, raised, float_power):
             return self.power(primitive, operands, params, out)
         if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
             return self.affine_result(primitive, operands, params, out)

@@ -15,24 +15,17 @@ import numpy as np
 
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
-from wengert.core.graph.identity import registered_name
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
+from wengert.primitives.barriers import stand_in
+from wengert.primitives.selection import guarded
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.staging import staged
 
 __all__ = ["Moves", "NotLinear", "joined", "require_linear"]
-
-TERMS = frozenset({"add", "subtract", "where"})
-"""Elementwise operations that are linear in all of their array operands together."""
-FACTORS = frozenset({"multiply", "complex_product"})
-SCALED = frozenset({"negative", "positive", "conjugate", "divide", "ldexp", "deg2rad", "rad2deg", "radians", "degrees"})
-"""Those that are linear in the first."""
-GUARDS = frozenset({"guarded"})
-"""Those that give the first operand; the others tell where it is 0 in place of NaN, which is where they are linear."""
 
 Rule = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -175,31 +168,30 @@ def results_of(equation: Equation, moves: Sequence[Moves]) -> Sequence[Moves]:
 
 def result_of(primitive: Primitive, moves: Sequence[Moves]) -> Moves:
     """Return how each result of an operation follows."""
-    count = 0
-    if isinstance(primitive, Linear):  # in its first operands, or all
-        count = len(moves) if primitive.variadic else len(primitive.transposes)
+    groups = linear_operands(primitive, len(moves))
     if Moves.LINEAR not in moves:
-        is_zero = isinstance(primitive, Linear) and all(x is Moves.ZERO for x in moves[:count])
+        is_zero = isinstance(primitive, Linear) and all(moves[i] is Moves.ZERO for i in groups[0])
         return Moves.ZERO if is_zero else Moves.CONSTANT
-    name = registered_name(primitive)
     if primitive.kind == "constant":
-        return Moves.ZERO if name == "stand_in" else Moves.STEP
-    if name in GUARDS:
+        return Moves.ZERO if primitive is stand_in else Moves.STEP
+    if primitive is guarded:  # the others tell where it is 0 in place of NaN, which is where they are linear
         return moves[0]
-    if isinstance(primitive, Linear):
-        good = Moves.LINEAR not in moves[count:] and Moves.CONSTANT not in moves[:count]
-    elif isinstance(primitive, Multilinear) or name in FACTORS:
-        good = moves.count(Moves.LINEAR) == 1
-    elif name in TERMS:
-        first = int(name == "where")
-        good = Moves.LINEAR not in moves[:first] and Moves.CONSTANT not in moves[first:]
-    elif name in SCALED:
-        good = Moves.LINEAR not in moves[1:]
-    else:
-        raise NotLinear(known=isinstance(primitive, Elementwise) and bool(name))
-    if not good:
-        raise NotLinear
-    return Moves.LINEAR
+    if not groups:
+        raise NotLinear(known=isinstance(primitive, Elementwise) and primitive.registered)
+    for group in groups:
+        inside, outside = [moves[i] for i in group], [x for i, x in enumerate(moves) if i not in group]
+        if Moves.LINEAR not in outside and Moves.CONSTANT not in inside:
+            return Moves.LINEAR
+    raise NotLinear
+
+
+def linear_operands(primitive: Primitive, count: int) -> Sequence[Sequence[int]]:
+    """Return the groups of operands in which an operation on so many is linear, in those of one together."""
+    if isinstance(primitive, Linear):  # in its first operands, or all
+        return (range(count if primitive.variadic else len(primitive.transposes)),)
+    if isinstance(primitive, Multilinear):
+        return [(i,) for i in range(count)]
+    return primitive.linear_in if primitive.registered else ()
 
 
 def tried(rule: Rule, avals: Sequence[Aval]) -> bool:

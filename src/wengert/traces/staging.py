@@ -27,7 +27,6 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.values.dispatch import counted
-from wengert.core.values.python_numbers import COUNTING
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.core.values.trace import next_level
@@ -432,7 +431,7 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
 
 def counts_truths(primitive: Primitive, operands: Sequence[Any]) -> bool:
     """Tell whether an operator between Python numbers takes a truth for 0 or 1."""
-    return primitive.name in COUNTING and any(aval_of(x).dtype == np.bool_ for x in operands)
+    return primitive.counts and any(aval_of(x).dtype == np.bool_ for x in operands)
 
 
 def read_only(value: Any) -> Any:

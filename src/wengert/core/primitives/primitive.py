@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.primitives.rule import Rule, misdeclared
 from wengert.core.values.aval import Aval
 from wengert.core.values.bounded_cache import Cache
-from wengert.core.values.python_numbers import OPERATORS
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.support.cached import cached
 
@@ -63,12 +62,25 @@ class PointRules(TypedDict, total=False):
         loop: the ufunc whose loops it has, or the operands that `scalar` takes in their own dtypes, not in that of the
             result. A ufunc has its own.
         cost: processor cycles of a vector, about, if they are many more than those of an addition.
+        cheap: whether it takes about as long as reading its result from memory.
+        linear_in: of an elementwise one, groups of operands in which it is linear, in those of one together.
+        operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
+        counts: whether this takes Python's truths for 0 and 1: `True + True` is 2, where NumPy's is true.
+        whole_bits: how many bits Python's whole numbers may have if its result is to have 64; 0 if that is not known.
+        rewrites: what may be in its place in a graph, each a function of the equation and of the equations that bind
+            its operands; see `wengert.primitives.rewrites`.
     """
 
     scalar: Rule | str | tuple[str, ...] | None
     parts: Rule | str | None
-    loop: np.ufunc | Container[int] | None
+    loop: np.ufunc | Container[int]
     cost: int
+    cheap: bool
+    linear_in: Sequence[Sequence[int]]
+    operator: Callable[..., Any] | None
+    counts: bool
+    whole_bits: int
+    rewrites: tuple[Callable[..., Any], ...]
 
 
 class ShapeRules(PointRules, total=False):
@@ -96,7 +108,6 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         structured: whether parameters hold graphs that the operation runs; see `Structured`.
-        operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
         firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
             dtypes give way.
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
@@ -117,7 +128,7 @@ class Primitive:
         scales: the operands of which the result is a multiple each, or a part.
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         form, batch: see `ShapeRules`.
-        scalar, parts, loop, cost: see `PointRules`.
+        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, rewrites: see `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -131,7 +142,6 @@ class Primitive:
     outputs = 1
     jvp: Rule | None = None
     evaluate_large: Callable[..., Any] | None = None
-    operator: Callable[..., Any] | None = None
     gives_number = False
     firm = True
     unfolds = False
@@ -149,6 +159,15 @@ class Primitive:
     steep = False
     degree = 0
     scales: tuple[int, ...] = ()
+    scalar: Rule | str | tuple[str, ...] | None = None
+    parts: Rule | str | None = None
+    cost = 1
+    cheap = False
+    linear_in: Sequence[Sequence[int]] = ()
+    operator: Callable[..., Any] | None = None
+    counts = False
+    whole_bits = 0
+    rewrites: tuple[Callable[..., Any], ...] = ()
 
     def __init__(
         self,
@@ -158,10 +177,7 @@ class Primitive:
         form: Form | None = None,
         batch: Rule | None = None,
         firm: bool | None = None,
-        scalar: Rule | str | tuple[str, ...] | None = None,
-        parts: Rule | str | None = None,
-        loop: np.ufunc | Container[int] | None = None,
-        cost: int = 1,
+        **points: Unpack[PointRules],
     ) -> None:
         if not isinstance(name, str):
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
@@ -173,10 +189,10 @@ class Primitive:
         self.evaluate = evaluate
         self.form = form
         self.batch = batch
-        self.scalar = scalar
-        self.parts = parts
-        self.loop = evaluate if isinstance(evaluate, np.ufunc) else loop or ()
-        self.cost = cost
+        if unknown := points.keys() - PointRules.__annotations__.keys():
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {min(unknown)!r}")
+        self.loop: np.ufunc | Container[int] = evaluate if isinstance(evaluate, np.ufunc) else ()
+        vars(self).update(points)
         self.savings: Cache[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = Cache(most=MOST_SAVINGS)
         if firm is not None:
             self.firm = firm
@@ -296,7 +312,6 @@ def register(primitive: Primitive) -> None:
         raise misdeclared(primitive.name, given, "each primitive is declared once, outside of functions")
     PRIMITIVES[primitive.name] = primitive
     primitive.registered = True
-    primitive.operator = OPERATORS.get(primitive.name)
     if primitive.operator is not None:
         primitive.firm = False
 

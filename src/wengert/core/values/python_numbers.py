@@ -14,44 +14,7 @@ from typing import Any
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.errors import RangeError, describe
 
-__all__ = ["COUNTING", "LARGEST", "OPERATORS", "calculated"]
-
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "power": operator.pow,
-    "pow": operator.pow,
-    "complex_product": operator.mul,
-    "complex_size": operator.abs,
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "absolute": operator.abs,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-    "invert": lambda x: ~(int(x) if type(x) is bool else x),  # of a bool, too, as long as Python only warns of that
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "left_shift": operator.lshift,
-    "right_shift": operator.rshift,
-    "real": operator.attrgetter("real"),
-    "imag": operator.attrgetter("imag"),
-}
-"""The primitives of operators, and of what Python's numbers tell of themselves, by name."""
-
-COUNTING = frozenset(OPERATORS) - {
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-    *("bitwise_and", "bitwise_or", "bitwise_xor", "real", "imag"),
-}
-"""The operators to which Python's truths are 0 and 1: `True + True` is 2, where NumPy's is true."""
+__all__ = ["LARGEST", "calculated"]
 
 LARGEST = 2**63
 """The least integer that has no room in 64 bits."""
