@@ -467,7 +467,7 @@ def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
 
 
 def draws(name: str, key: Any, method: str, parameter: Any, size: Any) -> Any:
-    """Return what a method of NumPy's generators draws for each element of a parameter, which is not followed."""
+    """Return one draw by a method of NumPy's generators for each element of a parameter, whose gradient is zero."""
     draw_words(name, key, 0)
     x = as_tensor(parameter)
     x = x if x.dtype == np.float64 else x.astype(float)

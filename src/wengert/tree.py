@@ -245,7 +245,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def ravel_named(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return what `ravel` does, for an argument of a public function, which errors name."""
+    """Return all elements as one vector, and the way back, as `ravel` does; errors name the function and argument."""
     found, definition = _tree.flatten(tree)
     avals = []
     for index, leaf in enumerate(found):
@@ -375,7 +375,7 @@ def register(
 
 
 def check_pair(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
-    """Return a function that takes an instance apart, and refuses what is no pair."""
+    """Return a function that takes an instance apart; raise a UsageError unless it gives a pair."""
 
     def parts(instance: Any) -> tuple[list[Any], Any]:
         found = take_apart(instance)
@@ -389,7 +389,7 @@ def check_pair(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[A
 
 
 def describe_result(found: Any) -> str:
-    """Return what errors say that a function returned."""
+    """Return the words for a wrong result of a user's function."""
     return f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
 
 

@@ -116,7 +116,7 @@ INFINITE = "Where the derivative is infinite, values on which nothing depends ge
 
 
 def describe_derivatives(module: Any, name: str, function: Any, docstring: str) -> str:
-    """Return the docstring of a public function, with what is to be said of derivatives after its summary.
+    """Return the docstring of a public function, with a paragraph about its derivatives after the summary.
 
     Args:
         module: the module of NumPy's that has it.
@@ -136,14 +136,14 @@ def describe_derivatives(module: Any, name: str, function: Any, docstring: str) 
 
 
 def ufunc_summary(ufunc: np.ufunc) -> str:
-    """Return what NumPy says that a ufunc does."""
+    """Return the summary of a ufunc in NumPy's docstring."""
     _, _, text = (ufunc.__doc__ or "").partition("\n\n")
     summary, _, _ = text.strip().partition("\n\n")
     return f"{' '.join(summary.split()).rstrip('.')}; see `numpy.{ufunc.__name__}`."
 
 
 def derivative_statement(name: str, function: Any) -> str:
-    """Return what is to be said of the derivatives of a function: by what there are some, and what a kink gives."""
+    """Return the sentences about derivatives of a function: the parameters that have some, and their value at kinks."""
     if name.rpartition(".")[2] in NOTHING:
         return "There is nothing to differentiate."
     primitive = PRIMITIVES.get(function.__name__)

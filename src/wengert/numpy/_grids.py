@@ -47,7 +47,7 @@ class Joiner:
         return (*numbers, *(axis, ndmin, trans1d)[len(numbers) :])[:3]  # type: ignore[return-value]  # three
 
     def part(self, item: Any, ndmin: int, trans1d: int) -> Any:
-        """Return one of the parts with enough axes."""
+        """Return one operand in the brackets as a Tensor with at least `ndmin` axes."""
         if isinstance(item, slice):
             found: Any = slice_range(item)
         elif isinstance(item, str):

@@ -123,7 +123,7 @@ PUBLIC: dict[int, Callable[..., Any]] = {}
 
 
 def plain_names() -> dict[str, Any]:
-    """Return what is NumPy's own."""
+    """Return the constants, dtypes and functions that are NumPy's own, by name."""
     return {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES, *PLAIN) if hasattr(np, name)}  # some a platform's
 
 
@@ -145,7 +145,7 @@ def add_newer_keywords(known: inspect.Signature, meaning: Callable[..., Any]) ->
 
 
 def public_function(module: Any, name: str) -> Callable[..., Any]:
-    """Return what a name of NumPy's means for Tensors, which it always returns."""
+    """Return the function of Tensors that implements a name of NumPy's; its arrays are always Tensors."""
     function = getattr(module, name)
     meaning = FUNCTIONS[function]
     found = PUBLIC.get(id(meaning))

@@ -50,7 +50,7 @@ def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
 
 
 def with_outs(name: str, results: Sequence[Any], out: Any, where: Any = True) -> Any:
-    """Return several results, or write them into those of `out`; None, and what is left out, stand for new ones."""
+    """Return several results, or write them into the arrays of `out`; None, and arrays left out, stand for new ones."""
     if not writes_to_out(name, out, where):
         return results
     targets = zip_longest(results, out if isinstance(out, tuple) else (out,))
@@ -104,7 +104,7 @@ def copy_numbers(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
 
 
 def require_fit(name: str, result: Any, target: Any) -> None:
-    """Raise unless a result has the shape of what it is to be written into, and casts to its dtype as NumPy's do."""
+    """Raise unless a result has the shape of the target of a write, and casts to its dtype as NumPy's results do."""
     kind = "a Tensor" if type(target) is Tensor else "an ndarray"
     is_masked = type(target) is Tensor and type(target._trace) is Masked  # nobody knows its shape
     if not is_masked and result.shape != target.shape:

@@ -144,7 +144,7 @@ def length_pairs(lengths: Any, ndim: int, mode: str) -> Sequence[Pair]:
 
 
 def check_extensible(x: Tensor, widths: Sequence[Pair], mode: str) -> None:
-    """Raise a ShapeError if an empty axis is to be extended with what is not there."""
+    """Raise a ShapeError if an empty axis is to be extended by its own elements."""
     for axis, (length, pair) in enumerate(zip(x.shape, widths, strict=True)):
         if length == 0 and any(pair):
             given = f"an empty axis {axis} with mode {mode!r}"

@@ -58,7 +58,7 @@ def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
 
 
 def as_mask(condition: Any) -> Any:
-    """Return a condition as booleans, of which it is known what they hide (ADR 0006)."""
+    """Return a condition as an array of booleans, whose cotangents hide NaN (ADR 0006)."""
     if type(condition) in (bool, int, float, complex):
         return condition != 0
     return condition if condition.dtype.kind == "b" else condition != 0
@@ -105,7 +105,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
 
 
 def promote_choices(choices: Sequence[Any]) -> list[Tensor]:
-    """Return what is chosen from as Tensors of their common dtype; those of Python numbers give way."""
+    """Return the choices as Tensors of their common dtype, in which Python numbers do not count."""
     known = [x if is_weak(x) else as_tensor(x) for x in choices]
     dtype = np.result_type(*(aval_of(x).number(0) if is_weak(x) else x.dtype for x in known))
     return [as_tensor(x).astype(dtype, copy=False) for x in known]

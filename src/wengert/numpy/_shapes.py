@@ -130,7 +130,7 @@ def resolve_order(name: str, x: Tensor, order: str | None) -> Any:
 
 
 def known_of_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
-    """Return what is to be known of how a Tensor lies in memory.
+    """Return the answer to a question about the memory layout of a Tensor.
 
     Raises:
         GraphError: it lies in one of several ways, as a traced value decides, and the answers differ.

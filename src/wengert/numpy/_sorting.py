@@ -29,7 +29,7 @@ def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
 
 
 def row_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return what `operand_and_axis` does; what has no axes is a row of one to functions that return indices."""
+    """Return a Tensor with at least one axis, and the axis to work along, for functions that return indices."""
     x = as_tensor(a)
     return operand_and_axis(x if x.ndim else x.reshape(1), axis)
 

@@ -244,7 +244,7 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
 
 
 def degrees_of_freedom(ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
-    """Return what a weighted covariance is divided by, as NumPy does."""
+    """Return the divisor of a weighted covariance, as NumPy computes it."""
     if ddof == 0:
         return total
     if aweights is None:

@@ -107,7 +107,7 @@ def minimize(
 
 
 def reporter(problem: VectorProblem, callback: Callable[..., Any] | None, progress: bool) -> Callable[..., Any] | None:
-    """Return what SciPy calls after each iteration; None if nothing is to happen."""
+    """Return the callback that SciPy calls after each iteration; None if there is neither a callback nor a report."""
     if callback is None and not progress:
         return None
     asks = callback is not None and "intermediate_result" in signature(callback).parameters
@@ -284,7 +284,7 @@ def curve_fit(
         ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
 
     def modelled(at: Any, *p: float) -> Any:
-        """Return what the model gives at the places that SciPy has left."""
+        """Return the values of the model at the places that SciPy has not left out."""
         found = value(np.array(p))
         if len(found) != places.size:  # places would leave the rest out
             given = f"{len(found)} values of the model for {places.size} of ydata"

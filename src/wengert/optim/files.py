@@ -83,7 +83,7 @@ def require_file(name: str, file: Any, method: str) -> None:
 
 
 def encode_leaf(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
-    """Return what JSON says of a leaf; its elements are appended to the arrays."""
+    """Return the JSON record of a leaf, and append its elements to the arrays."""
     if isinstance(leaf, str) or type(leaf) in (bool, int):
         return {"is": leaf}
     if not isinstance(leaf, Tensor | np.ndarray | np.generic) and not is_number(leaf):

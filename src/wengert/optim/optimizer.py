@@ -119,7 +119,7 @@ class Optimizer:
 
 
 def describe_untrained(value: Any) -> str:
-    """Return what to call something that cannot be a parameter."""
+    """Return the words for a value that cannot be a parameter."""
     if type(value) is not Tensor:
         return shown(value)
     return "a Tensor that does not require grad" if value.is_leaf else "a Tensor that is no leaf"

@@ -21,7 +21,9 @@ Rate: TypeAlias = "float | Callable[[Any], Any]"
 ELSEWHERE = {"lr": "rate=", "learning_rate": "rate="}
 """What is written here for parameters of other libraries' rules."""
 Memory: TypeAlias = tuple[Any, ...]
-Step: TypeAlias = Callable[[Any, Memory, Any, Any, Any], tuple[Any, Memory]]
+Step: TypeAlias = Callable[..., tuple[Any, Memory]]
+SHARES = frozenset({"b1", "b2", "decay"})
+"""Settings that say how much of a mean stays."""
 
 
 class Rule(NamedTuple):
@@ -52,18 +54,26 @@ class State(NamedTuple):
     memory: list[Memory]
 
 
-def make_rule(name: str, rate: Rate, memories: int, step: Step) -> Rule:
+def make_rule(name: str, rate: Rate, memories: int, step: Step, **settings: float) -> Rule:
     """Return the rule that makes one step leaf by leaf.
 
     Args:
         name: its public name.
         rate: the step size, or a schedule.
         memories: how many arrays it keeps of each leaf, which are zero at first.
-        step: takes the gradient, the memory, the leaf, the rate and the number of this step, from 1; returns the new
-            leaf and memory.
+        step: takes the gradient, the memory, the leaf, the rate and the number of this step, from 1, and the settings
+            by name; returns the new leaf and memory.
+        **settings: numbers of 0 or more, those of `SHARES` below 1; truths are not looked at.
+
+    Raises:
+        UsageError: a setting, or a rate that is a number, is out of its range.
     """
+    for what, value in settings.items():
+        if what != "nesterov":
+            require(name, what, value, below=1.0 if what in SHARES else np.inf)
     if not callable(rate):
         require(name, "rate", rate)
+    step = functools.partial(step, **settings)
     return Rule(functools.partial(make_state, memories), functools.partial(update_leaves, name, rate, step, memories))
 
 
@@ -194,12 +204,11 @@ def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
     >>> round(update(5.0, state, parameters)[0], 6)
     -0.45
     """
-    require("momentum", "decay", decay, 0.0, 1.0)
-    return make_rule("momentum", rate, 1, functools.partial(step_with_momentum, decay, nesterov))
+    return make_rule("momentum", rate, 1, step_with_momentum, decay=decay, nesterov=nesterov)
 
 
 def step_with_momentum(
-    decay: float, nesterov: bool, g: Any, memory: Memory, p: Any, size: Any, _: Any
+    g: Any, memory: Memory, p: Any, size: Any, _: Any, *, decay: float, nesterov: bool
 ) -> tuple[Any, Memory]:
     """Return a leaf and its velocity after a step with momentum."""
     velocity = decay * memory[0] + g
@@ -225,12 +234,12 @@ def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
     >>> round(update(3.0, init(1.0), 1.0)[0], 6)
     0.9
     """
-    require("rmsprop", "decay", decay, 0.0, 1.0)
-    require("rmsprop", "eps", eps)
-    return make_rule("rmsprop", rate, 1, functools.partial(step_over_root, decay, eps))
+    return make_rule("rmsprop", rate, 1, step_over_root, decay=decay, eps=eps)
 
 
-def step_over_root(decay: float, eps: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+def step_over_root(
+    g: Any, memory: Memory, p: Any, size: Any, _: Any, *, decay: float, eps: float
+) -> tuple[Any, Memory]:
     """Return a leaf and the mean square of its gradients after a step of RMSProp."""
     mean = decay * memory[0] + (1.0 - decay) * square_magnitude(g)
     return p - size * g / (np.sqrt(mean) + eps), (mean,)
@@ -256,12 +265,10 @@ def adagrad(rate: Rate, eps: float = 1e-10, first: float = 0.0) -> Rule:
     >>> round(parameters, 6), round(update(4.0, state, parameters)[0], 6)
     (0.9, 0.82)
     """
-    require("adagrad", "eps", eps)
-    require("adagrad", "first", first)
-    return make_rule("adagrad", rate, 1, functools.partial(step_over_all, eps, first))
+    return make_rule("adagrad", rate, 1, step_over_all, eps=eps, first=first)
 
 
-def step_over_all(eps: float, first: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+def step_over_all(g: Any, memory: Memory, p: Any, size: Any, _: Any, *, eps: float, first: float) -> tuple[Any, Memory]:
     """Return a leaf and the sum of the squares of its gradients after a step of AdaGrad."""
     total = memory[0] + square_magnitude(g)
     return p - size * g / (np.sqrt(first + total) + eps), (total,)
@@ -287,14 +294,11 @@ def lion(rate: Rate = 1e-4, b1: float = 0.9, b2: float = 0.99, weight_decay: flo
     >>> update(3.0, init(1.0), 1.0)[0]
     0.9
     """
-    for what, value in (("b1", b1), ("b2", b2)):
-        require("lion", what, value, 0.0, 1.0)
-    require("lion", "weight_decay", weight_decay)
-    return make_rule("lion", rate, 1, functools.partial(step_of_lion, b1, b2, weight_decay))
+    return make_rule("lion", rate, 1, step_of_lion, b1=b1, b2=b2, weight_decay=weight_decay)
 
 
 def step_of_lion(
-    b1: float, b2: float, weight_decay: float, g: Any, memory: Memory, p: Any, size: Any, _: Any
+    g: Any, memory: Memory, p: Any, size: Any, _: Any, *, b1: float, b2: float, weight_decay: float
 ) -> tuple[Any, Memory]:
     """Return a leaf and the mean of its gradients after a step of Lion."""
     direction = np.sign(b1 * memory[0] + (1.0 - b1) * g)
@@ -321,7 +325,7 @@ def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-
     >>> round(update(3.0, init(1.0), 1.0)[0], 6)
     0.9
     """
-    return adam_like("adam", rate, b1, b2, eps, 0.0)
+    return make_rule("adam", rate, 2, step_of_adam, b1=b1, b2=b2, eps=eps)
 
 
 @telling(**ELSEWHERE, betas="b1= and b2=")
@@ -345,20 +349,20 @@ def adamw(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e
     >>> round(update(3.0, init(1.0), 1.0)[0], 6)
     0.85
     """
-    require("adamw", "weight_decay", weight_decay)
-    return adam_like("adamw", rate, b1, b2, eps, weight_decay)
-
-
-def adam_like(name: str, rate: Rate, b1: float, b2: float, eps: float, weight_decay: float) -> Rule:
-    """Return Adam, or AdamW if there is weight decay."""
-    require(name, "b1", b1, 0.0, 1.0)
-    require(name, "b2", b2, 0.0, 1.0)
-    require(name, "eps", eps)
-    return make_rule(name, rate, 2, functools.partial(step_of_adam, b1, b2, eps, weight_decay))
+    return make_rule("adamw", rate, 2, step_of_adam, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay)
 
 
 def step_of_adam(
-    b1: float, b2: float, eps: float, weight_decay: float, g: Any, memory: Memory, p: Any, size: Any, count: Any
+    g: Any,
+    memory: Memory,
+    p: Any,
+    size: Any,
+    count: Any,
+    *,
+    b1: float,
+    b2: float,
+    eps: float,
+    weight_decay: float = 0.0,
 ) -> tuple[Any, Memory]:
     """Return a leaf and the means of its gradients and of their squares after a step of Adam."""
     mean = b1 * memory[0] + (1.0 - b1) * g
@@ -418,7 +422,7 @@ def update_clipped(
     state: State,
     parameters: Any,
 ) -> tuple[Any, State]:
-    """Return what an update makes of gradients no longer than that."""
+    """Return new parameters and state after an update by gradients whose norm is at most `largest`."""
     slopes, structure = flatten(gradients)
     # a share of 1 where the norm is small, 0 among them
     share = largest / np.maximum(norm(slopes), largest) if largest > 0 else 0.0

@@ -53,7 +53,7 @@ class VectorProblem:
         self.residuals = as_residuals(name, function, self.back)
 
     def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
+        """Return a function of vectors, jitted unless the user passed jit=False."""
         return note_refusals(self.name, jitted(transformed)) if self.compiled else transformed
 
     @cached
@@ -250,7 +250,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
 
 
 def require_result(name: str, found: Any) -> Any:
-    """Return what the user's function returned, which is not None."""
+    """Return the result of the user's function; raise a UsageError if it is None."""
     if found is None:
         raise UsageError(name, "a function that returned None", "numbers are needed", "Return what it computes")
     return found

@@ -158,5 +158,5 @@ class Writer:
 
 
 def hint(box: Box) -> str:
-    """Return what pointing at a box tells."""
+    """Return the tooltip of a box."""
     return "\n".join([box.lines[0], *(f"{name}: {text}" for name, text in box.facts.items())])

@@ -56,7 +56,7 @@ def received(ct: Any, aval: Aval, *axes: int) -> Any:
 
 
 def weights(x: Any, n: int, axis: int, inner: float) -> Any:
-    """Return what elements of the half of a spectrum count that stand for two; 1 for those that stand for one."""
+    """Return the weights of the elements of half a spectrum: 1 for those that stand for one frequency, not for two."""
     found = np.full(x.shape[axis], inner, x.real.dtype)
     found[0] = 1
     if n % 2 == 0:
@@ -66,7 +66,7 @@ def weights(x: Any, n: int, axis: int, inner: float) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def factor(n: int, norm: Norm, real: str, exact: bool) -> Any:
-    """Return what NumPy multiplies a transform by, in the precision of a dtype.
+    """Return the factor of NumPy's normalisation of a transform, in the precision of a dtype.
 
     Its integer 1 has the ufuncs compute in double precision. If that need not be, single takes half of the time.
     """
@@ -76,7 +76,7 @@ def factor(n: int, norm: Norm, real: str, exact: bool) -> Any:
 
 
 def transformed(name: str, x: Any, n: int, axis: int, norm: Norm, out: Any = None, *, exact: bool = True) -> Any:
-    """Return what a function of `numpy.fft` does: by the ufunc beneath, since that function takes 2 us around it.
+    """Return a transform along one axis by the ufunc beneath `numpy.fft`, whose functions take 2 us around it.
 
     Args:
         name: of the function.
@@ -103,7 +103,7 @@ def transformed(name: str, x: Any, n: int, axis: int, norm: Norm, out: Any = Non
 
 
 def transformed_twice(name: str, x: Any, n: tuple[int, int], axes: tuple[int, int], norm: Norm, *, exact: bool) -> Any:
-    """Return what `fft2` or `ifft2` of `numpy.fft` does, perhaps with gaps in memory; the second axis comes first."""
+    """Return a transform along two axes, the second first, in memory that may have gaps."""
     fits = (x.shape[axes[0]], x.shape[axes[1]]) == n
     room = staggered(x) if fits and x.ndim - 1 in axes else None
     found = transformed(name, x, n[1], axes[1], norm, room, exact=exact)

@@ -21,12 +21,12 @@ SINGLE = np.dtype(np.float32)
 
 
 def widened(x: Any) -> Any:
-    """Return what is of half precision in single precision, and all else as it is."""
+    """Return an array of half precision in single precision, and any other value as it is."""
     return x.astype(SINGLE) if getattr(x, "dtype", None) == HALF else x
 
 
 def narrowed(x: Any) -> Any:
-    """Return what was computed in single precision in half precision, and all else as it is."""
+    """Return an array of single precision in half precision, and any other value as it is."""
     return x.astype(HALF) if getattr(x, "dtype", None) == SINGLE else x
 
 
@@ -36,7 +36,7 @@ def divided(x: Any, count: Any) -> Any:
 
 
 def in_single_precision(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an evaluation that computes in single precision what is of half precision."""
+    """Return an evaluation that computes with arrays of half precision in single precision."""
 
     @functools.wraps(evaluate)
     def evaluate_wide(x: Any, *rest: Any, **params: Any) -> Any:

@@ -173,12 +173,12 @@ def last_writers(window: tuple[int, ...], part: tuple[int, ...], key: Any) -> An
 
 
 def transpose_base(ct: Any, _aval: Aval, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
-    """Pass on the cotangent of what was not overwritten."""
+    """Return the cotangent of the base of a write: 0 at the elements that were overwritten."""
     return ct if add else apply(assign, ct, 0.0, *arrays, path=path, index=index, add=False)
 
 
 def transpose_value(ct: Any, aval: Aval, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
-    """Pass on the cotangent of what was written, summed over what was broadcast."""
+    """Return the cotangent of a written value: that of the part, summed over the axes along which it was broadcast."""
     part = unbroadcast(read(ct, *arrays, path=path, index=index, add=add), aval.shape)
     return match_dtype(part, aval.dtype)
 
@@ -381,7 +381,7 @@ def wrote_by_mask(target: Tensor, entries: Entries, arrays: Sequence[Any], value
 
 
 def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
-    """Return what is assigned, or added, to part of a Tensor as an array or Tensor.
+    """Return the right-hand side of an assignment to part of a Tensor as an array or Tensor.
 
     Raises:
         DtypeError: it is a complex number of Python's, or holds one, and the Tensor is real: NumPy takes the real part
@@ -415,7 +415,7 @@ def are_numbers(value: Any) -> bool:
 
 
 def leaves_of(value: Any) -> Sequence[Any]:
-    """Return what nested lists, or an array of objects, hold; the value itself if it is neither."""
+    """Return the leaves of nested lists, or of an array of objects; the value itself if it is neither."""
     return flatten(value.tolist() if holds_objects(value) else value)[0]
 
 

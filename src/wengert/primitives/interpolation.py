@@ -127,7 +127,7 @@ def evaluate_within(x: Any, low: Any, high: Any, *, name: str) -> Any:
 
 
 def vjp_within(ct: Any, _out: Any, x: Any, _low: Any, _high: Any, **_name: Any) -> tuple[Any, None, None]:
-    """Pass on the cotangent, summed over what was broadcast."""
+    """Return the cotangent, summed over the axes along which the operand was broadcast."""
     return unbroadcast(ct, np.shape(x)), None, None
 
 

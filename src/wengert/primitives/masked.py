@@ -86,7 +86,7 @@ class Chosen(NamedTuple):
         return alike_in_axes and alike(current(mask), self.mask)
 
     def of(self, whole: Any) -> Tensor:
-        """Return what the same mask selects of another array."""
+        """Return the selection of another array by the same mask."""
         return selection(self._replace(whole=whole, axis=None))
 
     def spread_mask(self) -> Tensor:
@@ -174,7 +174,7 @@ def looks_up(form: Routine, operands: Sequence[Any]) -> bool:
 
 
 def looked_up(x: Tensor, entries: Entries, place: Tensor) -> Tensor:
-    """Return what is in a table at selected places.
+    """Return the elements of a table at the places that a mask selects.
 
     Args:
         x: the table.

@@ -131,7 +131,7 @@ def lapack(name: str, kind: str) -> Any:
 
 
 def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any) -> Any:
-    """Return what a function of vectors and matrices gives for stacks of them, which broadcast.
+    """Return the results of a function of vectors and matrices for stacks of them, which broadcast.
 
     Args:
         function: from one array for each operand, with as many axes as `cores` says, to an array or a tuple of them.

@@ -73,7 +73,7 @@ def mended(found: Any, v: Any, shares: Any, largest: float | None, axis: Axes) -
 
 
 def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
-    """Return what is linear in the rows of v, 0 for NaN where a row of v is 0."""
+    """Return an array that is linear in the rows of v, with 0 in place of NaN where a row of v is 0."""
     known = seen(found)
     if known is not None and not np.isnan(known).any():
         return found

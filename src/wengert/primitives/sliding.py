@@ -62,7 +62,7 @@ def evaluated(x: Array, w: Array, plan: Plan) -> Array:
 
 
 class Plan(NamedTuple):
-    """Hold what is known of a correlation by shapes.
+    """Hold the plan of a correlation, which depends on shapes and the size of an element alone.
 
     Attributes:
         space: where windows are.
@@ -104,7 +104,7 @@ def planned(
     low: Lengths,
     high: Lengths,
 ) -> Plan:
-    """Return what shapes and the size of an element tell."""
+    """Return the plan of a correlation by its shapes and the size of an element."""
     rank = len(stride)
     images, kernel = x[-rank:], w[-rank:]
     lengths = result_lengths(images, kernel, stride, dilation, spread, low, high)

@@ -160,7 +160,7 @@ def evaluate_svd(a: Any, *, full_matrices: bool, of_values: bool = False) -> Any
 
 
 def nonzero(s: Any) -> Any:
-    """Return singular values, and infinity where they are zero: what is divided by that is 0."""
+    """Return singular values, and infinity where they are zero, so that quotients by them are 0."""
     return s if is_regular(s) else np.where(s <= smallest_gap(s), np.inf, s)
 
 

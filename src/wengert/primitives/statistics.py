@@ -142,7 +142,7 @@ def dispersion_jvp(
 
 
 def by_twice(t: Any, out: Any) -> Any:
-    """Return t / (2 out), and 0 where out is 0: the derivative of the root, and what is chosen for it there."""
+    """Return t / (2 out), the derivative of the root, and 0 where out is 0, by choice."""
     known = seen(out)
     if known is not None and (known > 0).all():
         return t / (2 * out)
@@ -364,7 +364,7 @@ def collect_vjp(ct: Any, _out: Any, t: Any, x: Any, q: Any, *weights: Any, **opt
 
 
 def distribute_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
-    """Collect the cotangent of what was distributed."""
+    """Return the cotangent of the tangent that was distributed over tied elements."""
     ct_c = apply(quantile_collect, ct, x, q, *weights, **options)
     return ct_c, None, along_q(c, ct, x, q, weights, options), *(None,) * len(weights)
 

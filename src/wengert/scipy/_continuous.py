@@ -101,7 +101,7 @@ def genpareto_pdf(x: Value, c: Value) -> Value:
 
 
 def invgauss_tails(x: Value, mu: Value) -> tuple[Value, Value]:
-    """Return a normal number whose tail both probabilities have, and the logarithm of what is added to them."""
+    """Return the normal number whose tail both probabilities share, and the logarithm of the second term of each."""
     root = np.sqrt(x)
     return (x / mu - 1) / root, 2 / mu + sp.log_ndtr(-(x / mu + 1) / root)
 
@@ -184,7 +184,7 @@ def t_entropy(df: Value) -> Value:
 
 
 def log_mass(a: Value, b: Value) -> Value:
-    """Return the logarithm of the probability of a normal number from a to b: by tails, or by what they leave."""
+    """Return the logarithm of the probability of a normal number from a to b: by one tail, or by 1 less both."""
     right, left = a > 0, b <= 0
     central = ~(right | left)
     low, high = either(right, -b, a), either(right, -a, b)
@@ -201,7 +201,7 @@ def truncnorm_ppf(q: Value, a: Value, b: Value) -> Value:
 
 
 def truncnorm_ends(a: Value, b: Value) -> list[Value]:
-    """Return the density at the ends, and what they add to the second moment: nothing at infinity."""
+    """Return the density at both ends, and the terms that these add to the second moment: 0 at infinity."""
     mass = log_mass(a, b)
     finite = [either(np.isinf(x), 0.0, x) for x in (a, b)]
     densities = [np.exp(norm_logpdf(x) - mass) for x in (a, b)]

@@ -345,7 +345,7 @@ class Continuous(Distribution):
         return self.at("logsf", x, args, kwds, 0.0, -np.inf)
 
     def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
-        """Return what belongs to a probability, at 0 and 1 the ends of the support."""
+        """Return the quantile of a probability: at 0 and 1 the ends of the support."""
         *shapes, loc, scale = self.parameters(method, args, kwds)
         (q,) = numbers(self.name, q)
         valid = all_of(self.valid(*shapes), scale > 0, q >= 0, q <= 1)

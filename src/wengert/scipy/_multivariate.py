@@ -63,7 +63,7 @@ class WithProbabilities(Multivariate):
 
 
 def check_by_scipy(distribution: Any, method: str, *values: Any) -> None:
-    """Let SciPy say what is wrong with arguments, where they are known."""
+    """Raise SciPy's error about arguments whose elements are known."""
     if all(map(is_concrete, values)):
         getattr(distribution, method)(*map(raw, values))
 

@@ -46,5 +46,5 @@ def right_side(name: str, rows: int, b: Any) -> Any:
 
 
 def solve_columns(solve: Callable[[Any], Any], b: Any) -> Any:
-    """Return what a solver of matrices on the right gives for them, or for a vector as the only column."""
+    """Return the solutions for matrices on the right-hand side, or for a vector as their only column."""
     return np.squeeze(solve(b[..., None]), -1) if b.ndim == 1 else solve(b)

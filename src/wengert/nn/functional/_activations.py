@@ -302,7 +302,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 
 def normalise_along(normalise: Callable[..., Any], general: Callable[..., Any], input: Any, axis: Any) -> Any:
-    """Return what normalises along one axis, of which nobody expects SciPy's bits, or in general along several."""
+    """Return the softmax, or its logarithm, of an array along one axis in one pass, or along several as SciPy does."""
     x = as_tensor(input)
     rank = x.ndim
     if type(axis) is int and -rank <= axis < rank:

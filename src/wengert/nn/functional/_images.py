@@ -44,7 +44,7 @@ def window_spans(kernel: Lengths, gaps: Lengths) -> Lengths:
 
 
 def require_room(name: str, lengths: Lengths, spans: Lengths) -> None:
-    """Raise a ShapeError unless windows fit into images, with what was put around these."""
+    """Raise a ShapeError unless windows fit into images with their padding."""
     if any(n < span for n, span in zip(lengths, spans, strict=True)):
         given = f"windows of {spans} in images of {lengths}, with what is around them"
         raise ShapeError(name, given, "windows that fit are needed", "Pad the images, or take smaller windows")

@@ -31,7 +31,7 @@ def reduce_losses(name: str, losses: Any, reduction: str) -> Any:
 
 
 def pair_with_target(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any, Any]:
-    """Return both as Tensors; one of shape (n, 1) beside one of shape (n,) would be n * n pairs that nobody wants.
+    """Return input and target as Tensors; shapes (n, 1) and (n,), which would make n * n pairs, are refused.
 
     Complex numbers are refused but where the loss is made of their sizes.
     """

@@ -70,7 +70,7 @@ Raises:
 
 
 def docstring_example(name: str, rank: int) -> dict[str, str]:
-    """Return what the example of a docstring has for a number of axes."""
+    """Return the fields of the example in a docstring, for a number of axes."""
     return {"name": name, "space": ", 6" * rank, "found": ", 3" * rank}
 
 

@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def in_single(function: F) -> F:
-    """Return a function that computes in single precision what is of half precision, and returns it in half precision.
+    """Return a function that computes with arrays of half precision in single precision, and returns half precision.
 
     >>> import numpy as np
     >>> in_single(lambda x: (x * x).sum() / x.size)(np.full(70_000, 2.0, np.float16))

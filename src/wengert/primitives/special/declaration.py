@@ -50,7 +50,7 @@ def of_scalars(rule: Rule) -> Rule:
 
 
 def as_floats(x: Any, t: Any) -> Any:
-    """Return what has no sign, or fewer than 32 bits, as floats like the cotangent, and others as they are."""
+    """Return unsigned and short integers as floats of the dtype of the cotangent, and other arrays as they are."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype.kind not in "bui" or (dtype.kind == "i" and dtype.itemsize >= 4):
         return x

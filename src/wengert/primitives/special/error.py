@@ -79,7 +79,7 @@ def recurred(x: Any, slope: Any, value: Any, order: int) -> Any:
 
 
 def far_wofz(z: Any, order: int) -> tuple[Any, Any]:
-    """Return for large |z| two parts of a derivative of w(z): the asymptotic series, and what is added to it.
+    """Return for large |z| two terms of a derivative of w(z): the asymptotic series, and a term of exp(-z^2).
 
     That is nothing above the real axis and the derivative of exp(-z^2) on it (Abramowitz & Stegun 1964, 7.1.23); below,
     w(z) is 2 exp(-z^2) - w(-z).

@@ -144,7 +144,7 @@ def vonmises_by_concentration(x: Any, kappa: Any) -> Any:
 
 
 def vonmises_cdf(x: Any, kappa: Any) -> Any:
-    """Return the distribution function of what is from -pi to pi."""
+    """Return the distribution function of angles from -pi to pi."""
     return 0.5 + vonmises_mean(np.ones_like, x, kappa)
 
 

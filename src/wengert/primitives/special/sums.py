@@ -121,7 +121,7 @@ def evaluate_weighted(a: Any, b: Any, *, axis: Axes, keepdims: bool, signed: boo
 
 
 def vjp_of_weighted(ct: Any, out: Any, a: Any, b: Any, *, axis: Axes, keepdims: bool, signed: bool) -> Any:
-    """Weight the cotangent by exp(a - out), for what is added times b; what has the weight 0 adds nothing."""
+    """Return the cotangent times exp(a - out), for the terms times b; terms of weight 0 get 0."""
     if signed:
         ct = ct * apply(logsumexp_sign, a, b, axis=axis, keepdims=keepdims)
     out, ct = (restore_axes(v, a.shape, axis, keepdims) for v in (out, ct))
@@ -158,7 +158,7 @@ def sum_along(x: Any, axis: int, quick: bool) -> Any:
 
 
 def subtract_from_rows(x: Any, numbers: Any) -> Any:
-    """Return what memory of our own holds, less a number for each row along the last axis or along another."""
+    """Return an array, whose memory is overwritten, less a number for each row along an axis."""
     length = x.shape[-1]
     if x.size < MANY or length not in LONG or numbers.size * length != x.size or x.dtype.char not in GER:
         return np.subtract(x, numbers, x)

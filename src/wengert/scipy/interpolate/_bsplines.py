@@ -50,12 +50,12 @@ def are_ends_apart(t: Any, k: int) -> bool:
 
 
 def divide_by_widths(x: Any, high: Any, low: Any) -> Any:
-    """Return what is shared out, over how far knots are apart."""
+    """Return the weight of a B-spline over the distance of two knots that are known to differ."""
     return x / (high - low)
 
 
 def divide_by_known_widths(x: Any, high: Any, low: Any) -> Any:
-    """Return what is shared out, over how far knots are apart, and 0 where they are not."""
+    """Return the weight of a B-spline over the distance of two knots, and 0 where they are equal."""
     empty = high == low
     return np.where(empty, 0.0, x / np.where(empty, 1.0, high - low))
 
@@ -122,7 +122,7 @@ class BSpline:
 
     @classmethod
     def construct_fast(cls, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Self:
-        """Return a spline of what is known to be right."""
+        """Return a spline of knots, coefficients and degree that are not checked."""
         made = object.__new__(cls)
         made.t, made.c, made.k, made.extrapolate, made.axis = t, c, k, extrapolate, axis
         return made

@@ -102,7 +102,7 @@ class interp1d:  # noqa: N801 - SciPy's name
         return move_place_axes(found, places.ndim, self.axis)
 
     def beyond(self) -> tuple[Any, Any] | None:
-        """Return what is below and above the places; None where samples are continued, or nothing is outside."""
+        """Return the values below and above the places; None where samples are continued, or no place is outside."""
         if self.bounds_error:
             return None
         if not is_extrapolated(self.fill_value):

@@ -88,7 +88,7 @@ class PPoly:
 
     @classmethod
     def construct_fast(cls, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Self:
-        """Return a piecewise polynomial of what is known to be right."""
+        """Return a piecewise polynomial of coefficients and breaks that are not checked."""
         made = object.__new__(cls)
         made.c, made.x, made.extrapolate, made.axis = c, x, True if extrapolate is None else extrapolate, axis
         return made

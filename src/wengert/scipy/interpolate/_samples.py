@@ -76,7 +76,7 @@ def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
 
 
 def finite_samples(name: str, what: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
-    """Return likewise samples that are finite, where they are known."""
+    """Return samples with their axis in front, and which axis it was; known ones have to be finite."""
     found = samples(name, value, axis, count)
     require_finite(name, what, found[0])
     return found

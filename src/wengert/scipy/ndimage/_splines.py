@@ -104,7 +104,7 @@ def spline_bands(n: int, order: int, mode: str) -> np.ndarray[Any, Any]:
 
 @functools.lru_cache(maxsize=16)
 def round_matrix(n: int, order: int) -> np.ndarray[Any, Any]:
-    """Return that matrix of an image that goes round."""
+    """Return the matrix from coefficients to values of a periodic image, whose bands go round."""
     found = np.zeros((n, n))
     for offset, weight in enumerate(bspline_weights(np.zeros(()), order)):
         np.add.at(found, (np.arange(n), (np.arange(n) + offset - order // 2) % n), float(weight))

@@ -267,7 +267,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
 
 
 def past_sums(c: Any, past: Any, count: int) -> Any:
-    """Return for each of some next times the sum of coefficients times what was before the present."""
+    """Return for each of the next `count` times the sum of coefficients times elements before the present."""
     known = np.atleast_1d(as_tensor(past))[: len(c) - 1]
     known = pad_zeros(known, len(c) - 1) if len(c) > 1 else known
     sums = [np.sum(c[m + 1 :] * known[: len(c) - 1 - m]) for m in range(len(c) - 1)]

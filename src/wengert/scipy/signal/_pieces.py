@@ -42,7 +42,7 @@ def require_rate(name: str, fs: Any) -> None:
 
 
 def require_trend(name: str, detrend: Any) -> None:
-    """Raise a UsageError of what does not say what is taken from pieces."""
+    """Raise a UsageError unless `detrend` names a trend, is a function, or is False or None."""
     if not (callable(detrend) or detrend is False or detrend is None or detrend in ("constant", "linear")):
         needed = "'constant', 'linear', a function or False is needed"
         raise UsageError(name, f"detrend={detrend!r:.40}", needed, "Correct it")
@@ -120,7 +120,7 @@ def as_signal(x: Any) -> Any:
 
 
 def require_choice(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -> None:
-    """Refuse what is none of some choices."""
+    """Raise a UsageError unless an option is one of its choices."""
     if given not in choices:
         needed = f"one of {', '.join(map(repr, choices))} is needed"
         raise UsageError(name, f"{what}={given!r:.40}", needed, "Correct it")
