@@ -20,9 +20,9 @@ from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 
 
-def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
-    """Return a slice along one axis."""
-    return x[(slice(None),) * axis + (slice(start, stop),)]
+def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Tensor:
+    """Return a slice along one axis, counted from 0."""
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
 
 
 def edge_values(value: Any, x: Tensor, axis: int) -> Tensor:

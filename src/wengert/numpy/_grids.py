@@ -28,14 +28,14 @@ class Joiner:
         parts = key if isinstance(key, tuple) else (key,)
         axis, ndmin, trans1d = self.settings
         if parts and isinstance(parts[0], str):
-            axis, ndmin, trans1d = self.directed(parts[0])
+            axis, ndmin, trans1d = self.parse_settings(parts[0])
             parts = parts[1:]
         arrays = [self.part(item, ndmin, trans1d) for item in parts]
         kinds = [item if type(item) in np.ScalarType else x.dtype for item, x in zip(parts, arrays, strict=True)]
         dtype = np.result_type(*kinds) if kinds else None
         return _joining.concatenate([x.astype(dtype) if x.dtype != dtype else x for x in arrays], axis=axis)
 
-    def directed(self, text: str) -> tuple[int, int, int]:
+    def parse_settings(self, text: str) -> tuple[int, int, int]:
         """Return the settings that a string at the beginning gives."""
         axis, ndmin, trans1d = self.settings
         try:

@@ -27,7 +27,7 @@ from wengert.traces.operators import operand
 Reduce = Callable[..., Any]
 
 
-def reduce_named(function: Callable[..., Any], *, typed: bool) -> Reduce:
+def make_named_reduce(function: Callable[..., Any], *, typed: bool) -> Reduce:
     """Return the reduce method of a ufunc whose reduction is a function of its own."""
 
     def reduce(
@@ -48,7 +48,7 @@ def reduce_named(function: Callable[..., Any], *, typed: bool) -> Reduce:
     return reduce
 
 
-def reduce_other(ufunc: np.ufunc) -> Reduce:
+def make_other_reduce(ufunc: np.ufunc) -> Reduce:
     """Return the reduce method of a ufunc by the accumulation that it is the end of."""
     name = f"{ufunc.__name__}.reduce"
     constant = PRIMITIVES[ufunc.__name__].kind == "constant"
@@ -106,7 +106,7 @@ def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], init
     return np.concatenate([first, x], axis=axis[0])
 
 
-def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
+def make_accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return the accumulate method of a ufunc."""
     name = f"{ufunc.__name__}.accumulate"
 
@@ -117,7 +117,7 @@ def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
     return accumulate
 
 
-def reduceat_of(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
+def make_reduceat(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
     """Return the reduceat method of a ufunc: reductions of segments; sums are one operation."""
     name = f"{ufunc.__name__}.reduceat"
 
@@ -137,7 +137,7 @@ def reduceat_of(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
     return reduceat
 
 
-def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
+def make_outer(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return the outer method of a ufunc: every element of one operand with every one of the other."""
     function = OF_UFUNCS[ufunc]
 
@@ -157,16 +157,16 @@ def name_method(method: Callable[..., Any], ufunc: np.ufunc, name: str) -> Calla
 
 def ufunc_methods(ufunc: np.ufunc) -> dict[str, Callable[..., Any]]:
     """Return the methods that a binary ufunc has for Tensors."""
-    reduce = NAMED.get(ufunc) or reduce_other(ufunc)
-    of_segments = reduceat_of(ufunc, reduce)
-    return {"reduce": reduce, "reduceat": of_segments, "accumulate": accumulate_of(ufunc), "outer": outer_of(ufunc)}
+    reduce = NAMED.get(ufunc) or make_other_reduce(ufunc)
+    of_segments = make_reduceat(ufunc, reduce)
+    return {"reduce": reduce, "reduceat": of_segments, "accumulate": make_accumulate(ufunc), "outer": make_outer(ufunc)}
 
 
 NAMED: dict[np.ufunc, Reduce] = {
-    np.add: reduce_named(sum, typed=True),
-    np.multiply: reduce_named(prod, typed=True),
-    np.maximum: reduce_named(max, typed=False),
-    np.minimum: reduce_named(min, typed=False),
+    np.add: make_named_reduce(sum, typed=True),
+    np.multiply: make_named_reduce(prod, typed=True),
+    np.maximum: make_named_reduce(max, typed=False),
+    np.minimum: make_named_reduce(min, typed=False),
 }
 BINARY = {ufunc for ufunc in OF_UFUNCS if (ufunc.nin, ufunc.nout) == (2, 1)}
 for _ufunc in BINARY:

@@ -29,7 +29,7 @@ def as_page(picture: Diagram) -> str:
 
 
 def box_facts(picture: Diagram) -> list[dict[str, Any]]:
-    """Return what the page tells of each box, in the order of their numbers; boxes are named by these."""
+    """Return the record of each box for the page's script, in the order of their numbers, which are their names."""
     numbers = number_boxes(picture)
     uses: dict[int, list[int]] = {}
     pictures = [picture]

@@ -158,9 +158,9 @@ class Distribution:
         self.sample = [np.float64(x) for x in sample or (1.0,) * len(self.shapes)]
         self.lower, self.upper, self.valid = lower, upper, valid
         self.open_below = open_below
-        self.formulas = {**self.implied(formulas, symmetric), **formulas}
+        self.formulas = {**self.derive_formulas(formulas, symmetric), **formulas}
 
-    def implied(self, given: dict[str, Formula], symmetric: bool) -> dict[str, Formula]:
+    def derive_formulas(self, given: dict[str, Formula], symmetric: bool) -> dict[str, Formula]:
         """Return the formulas that follow from others."""
         found: dict[str, Formula] = {}
         if "cdf" in given:
@@ -223,24 +223,24 @@ class Distribution:
         """Return shape parameters with valid ones in place of others."""
         return [either(valid, shape, sample) for shape, sample in zip(shapes, self.sample, strict=True)]
 
-    def of_moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
+    def moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
         """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
-        *shapes, loc, scale = self.located(method, args, kwds)
+        *shapes, loc, scale = self.all_parameters(method, args, kwds)
         valid = all_of(self.valid(*shapes), scale > 0)
         found = self.formula(method)(*self.safe(valid, shapes))
         return as_tensor(either(valid, finish(found, loc, either(scale > 0, scale, 1.0)), np.nan))
 
-    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+    def all_parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return shapes, location and scale."""
         raise NotImplementedError
 
     def mean(self, *args: Any, **kwds: Any) -> Any:
         """Return the mean."""
-        return self.of_moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
+        return self.moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
 
     def var(self, *args: Any, **kwds: Any) -> Any:
         """Return the variance."""
-        return self.of_moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
+        return self.moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
 
     def std(self, *args: Any, **kwds: Any) -> Any:
         """Return the standard deviation."""
@@ -276,7 +276,7 @@ class Continuous(Distribution):
 
     optional: ClassVar[dict[str, float]] = {"loc": 0.0, "scale": 1.0}
 
-    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+    def all_parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return shapes, location and scale."""
         return self.parameters(method, args, kwds)
 
@@ -387,7 +387,7 @@ class Continuous(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the differential entropy."""
-        return self.of_moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
+        return self.moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
 
 
 def is_infinite(end: Any) -> bool:
@@ -409,7 +409,7 @@ class Discrete(Distribution):
 
     optional: ClassVar[dict[str, float]] = {"loc": 0.0}
 
-    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+    def all_parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return shapes and location; there is no scale."""
         return [*self.parameters(method, args, kwds), np.float64(1.0)]
 
@@ -484,4 +484,4 @@ class Discrete(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the entropy."""
-        return self.of_moment("entropy", args, kwds, lambda found, _loc, _scale: found)
+        return self.moment("entropy", args, kwds, lambda found, _loc, _scale: found)

@@ -87,7 +87,7 @@ class Dirichlet(WithDensity):
     def rvs(self, alpha: Any, *, key: Any = None, size: Any = ()) -> Any:
         """Return random shares along the last axis: gamma numbers over their sum, implicitly differentiable."""
         require_key("dirichlet", key)
-        alpha = self.checked(alpha)
+        alpha = self.as_parameters(alpha)
         found = CONTINUOUS["gamma"].rvs(alpha, key=key, size=(*shape_of_draws(size), alpha.shape[0]))
         return found / np.sum(found, axis=-1, keepdims=True)
 
@@ -95,7 +95,7 @@ class Dirichlet(WithDensity):
         """Return the logarithm of the beta function of several arguments."""
         return np.sum(sp.gammaln(alpha)) - sp.gammaln(np.sum(alpha))
 
-    def checked(self, alpha: Any) -> Any:
+    def as_parameters(self, alpha: Any) -> Any:
         """Return the parameters as a Tensor, which must be positive."""
         (alpha,) = map(as_tensor, numbers("dirichlet", alpha))
         check_by_scipy(scipy.stats.dirichlet, "mean", alpha)
@@ -103,25 +103,25 @@ class Dirichlet(WithDensity):
 
     def mean(self, alpha: Any) -> Any:
         """Return the mean."""
-        alpha = self.checked(alpha)
+        alpha = self.as_parameters(alpha)
         return alpha / np.sum(alpha)
 
     def var(self, alpha: Any) -> Any:
         """Return the variances of the components."""
-        alpha = self.checked(alpha)
+        alpha = self.as_parameters(alpha)
         total = np.sum(alpha)
         return alpha * (total - alpha) / (total * total * (total + 1))
 
     def cov(self, alpha: Any) -> Any:
         """Return the covariances of the components."""
-        alpha = self.checked(alpha)
+        alpha = self.as_parameters(alpha)
         total = np.sum(alpha)
         share = alpha / total
         return (np.diag(share) - np.outer(share, share)) / (total + 1)
 
     def entropy(self, alpha: Any) -> Any:
         """Return the differential entropy."""
-        alpha = self.checked(alpha)
+        alpha = self.as_parameters(alpha)
         total = np.sum(alpha)
         rest = (total - alpha.shape[0]) * sp.digamma(total) - np.sum((alpha - 1) * sp.digamma(alpha))
         return self.log_norm(alpha) + rest
@@ -155,7 +155,7 @@ class Multinomial(WithProbabilities):
 
     name = "multinomial"
 
-    def checked(self, method: str, n: Any, p: Any, *x: Any) -> list[Any]:
+    def as_parameters(self, method: str, n: Any, p: Any, *x: Any) -> list[Any]:
         """Return the arguments as Tensors, and where n and p are valid."""
         found = [as_tensor(v) for v in numbers(f"multinomial.{method}", n, p, *x)]
         n, p = found[:2]
@@ -164,7 +164,7 @@ class Multinomial(WithProbabilities):
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:
         """Return the logarithm of the probability of the counts x."""
-        valid, n, p, x = self.checked("logpmf", n, p, x)
+        valid, n, p, x = self.as_parameters("logpmf", n, p, x)
         if not x.ndim or x.shape[-1] != p.shape[-1]:
             given = f"counts of shape {x.shape} and probabilities of shape {p.shape}"
             needed = "as many counts as probabilities are needed"
@@ -176,12 +176,12 @@ class Multinomial(WithProbabilities):
 
     def mean(self, n: Any, p: Any) -> Any:
         """Return the mean counts."""
-        valid, n, p = self.checked("mean", n, p)
+        valid, n, p = self.as_parameters("mean", n, p)
         return either(valid[..., np.newaxis], n[..., np.newaxis] * p, np.nan)
 
     def cov(self, n: Any, p: Any) -> Any:
         """Return the covariances of the counts."""
-        valid, n, p = self.checked("cov", n, p)
+        valid, n, p = self.as_parameters("cov", n, p)
         covariance = p[..., :, np.newaxis] * (np.eye(p.shape[-1]) - p[..., np.newaxis, :])
         return either(valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis] * covariance, np.nan)
 
@@ -248,11 +248,6 @@ def singular_density(matrix: Any, deviations: Any) -> Any:
     return np.where(inside, found, -np.inf).reshape(deviations.shape[:-1])
 
 
-def squeeze_result(found: Any) -> Any:
-    """Return results without axes of length one, as SciPy's."""
-    return np.squeeze(found)
-
-
 class MultivariateNormal(WithDensity):
     """The normal distribution of vectors along the last axis.
 
@@ -267,9 +262,9 @@ class MultivariateNormal(WithDensity):
         if allow_singular:
             if is_concrete(matrix):  # let SciPy say what is wrong with it
                 scipy.stats.multivariate_normal.logpdf(np.zeros(dimension), None, raw(matrix), allow_singular=True)
-            return squeeze_result(singular_density(matrix, deviations))
+            return np.squeeze(singular_density(matrix, deviations))
         root, log_determinant = cholesky_factor(matrix)
-        return squeeze_result(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
+        return np.squeeze(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
 
     def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in mean and covariance."""
@@ -295,7 +290,7 @@ class MultivariateStudent(WithDensity):
         root, log_determinant = cholesky_factor(matrix)
         half = 0.5 * (df + dimension)
         found = sp.gammaln(half) - sp.gammaln(0.5 * df) - dimension / 2.0 * np.log(df * np.pi) - 0.5 * log_determinant
-        return squeeze_result(found - half * np.log1p(distances(root, deviations) / df))
+        return np.squeeze(found - half * np.log1p(distances(root, deviations) / df))
 
     def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any = None, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in all parameters."""
@@ -323,7 +318,7 @@ class Wishart(WithDensity):
 
     name = "wishart"
 
-    def prepared(self, method: str, df: Any, scale: Any) -> list[Any]:
+    def as_parameters(self, method: str, df: Any, scale: Any) -> list[Any]:
         """Return the degrees of freedom, the scale matrix and its size."""
         size, _, matrix = locate_points(f"wishart.{method}", None, scale)
         (df,) = numbers(f"wishart.{method}", df)
@@ -334,7 +329,7 @@ class Wishart(WithDensity):
 
     def logpdf(self, x: Any, df: Any, scale: Any) -> Any:
         """Return the logarithm of the density at x."""
-        df, matrix, size = self.prepared("logpdf", df, scale)
+        df, matrix, size = self.as_parameters("logpdf", df, scale)
         x = as_tensor(numbers("wishart.logpdf", x)[0])
         x = x.reshape(size, size, -1) if x.ndim < 3 else x
         if x.shape[:2] != (size, size):
@@ -346,22 +341,22 @@ class Wishart(WithDensity):
         inverse = linalg.cho_solve((root, True), np.eye(size))
         trace = np.sum(inverse * stack, axis=(-2, -1))
         norm = 0.5 * df * size * LOG_TWO + 0.5 * df * log_scale + multigammaln(0.5 * df, size)
-        return squeeze_result(0.5 * (df - size - 1) * log_x - 0.5 * trace - norm)
+        return np.squeeze(0.5 * (df - size - 1) * log_x - 0.5 * trace - norm)
 
     def mean(self, df: Any, scale: Any) -> Any:
         """Return the mean."""
-        df, matrix, _ = self.prepared("mean", df, scale)
-        return squeeze_result(df * matrix)
+        df, matrix, _ = self.as_parameters("mean", df, scale)
+        return np.squeeze(df * matrix)
 
     def var(self, df: Any, scale: Any) -> Any:
         """Return the variances of the entries."""
-        df, matrix, _ = self.prepared("var", df, scale)
+        df, matrix, _ = self.as_parameters("var", df, scale)
         diagonal = np.diagonal(matrix)
-        return squeeze_result(df * (matrix**2 + np.outer(diagonal, diagonal)))
+        return np.squeeze(df * (matrix**2 + np.outer(diagonal, diagonal)))
 
     def entropy(self, df: Any, scale: Any) -> Any:
         """Return the differential entropy."""
-        df, matrix, size = self.prepared("entropy", df, scale)
+        df, matrix, size = self.as_parameters("entropy", df, scale)
         slopes = sum(sp.digamma(0.5 * (df - i)) for i in range(size))
         found = 0.5 * (size + 1) * cholesky_factor(matrix)[1] + 0.5 * size * (size + 1) * LOG_TWO
         return found + multigammaln(0.5 * df, size) - 0.5 * (df - size - 1) * slopes + 0.5 * df * size

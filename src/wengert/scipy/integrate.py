@@ -21,15 +21,10 @@ from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._differences import trapezoid
+from wengert.numpy._differences import slice_axis, trapezoid
 from wengert.numpy._left_out import named_on_demand
 
 __all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
-
-
-def sliced(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
-    """Return a slice along an axis counted from 0."""
-    return x[(slice(None),) * axis + (slice(start, stop, step),)]
 
 
 def widths(name: str, y: Any, x: Any, axis: int) -> Any:
@@ -73,7 +68,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
         raise ShapeError("cumulative_trapezoid", given, "a sample at least is needed", "Pass some")
     distances = distance("cumulative_trapezoid", dx) if x is None else widths("cumulative_trapezoid", heights, x, at)
     found: Any = np.cumulative_sum(
-        distances * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0, axis=at
+        distances * (slice_axis(heights, at, 1, None) + slice_axis(heights, at, None, -1)) / 2.0, axis=at
     )
     if initial is None:
         return found
@@ -91,10 +86,10 @@ def quotient(x: Any, y: Any) -> Any:
 
 def parabolas(y: Any, h: Any, axis: int, stop: int) -> Any:
     """Integrate the parabolas through each three samples, from the first to one before `stop` + 2."""
-    a, b, c = (sliced(y, axis, i, stop + i, 2) for i in range(3))
+    a, b, c = (slice_axis(y, axis, i, stop + i, 2) for i in range(3))
     if np.ndim(h) == 0:
         return np.sum(a + 4.0 * b + c, axis=axis) * (h / 3.0)
-    h0, h1 = sliced(h, axis, 0, stop, 2), sliced(h, axis, 1, stop + 1, 2)
+    h0, h1 = slice_axis(h, axis, 0, stop, 2), slice_axis(h, axis, 1, stop + 1, 2)
     both, ratio = h0 + h1, quotient(h0, h1)
     terms = a * (2.0 - quotient(1.0, ratio)) + b * (both * quotient(both, h0 * h1)) + c * (2.0 - ratio)
     return np.sum(both / 6.0 * terms, axis=axis)
@@ -162,7 +157,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     step = intervals
     while step > 1:
         start, step, before = step // 2, step // 2, row
-        row = [0.5 * (before[0] + h * np.sum(sliced(heights, at, start, intervals, 2 * step), axis=at))]
+        row = [0.5 * (before[0] + h * np.sum(slice_axis(heights, at, start, intervals, 2 * step), axis=at))]
         for j, coarse in enumerate(before, 1):
             row.append(row[-1] + (row[-1] - coarse) / ((1 << (2 * j)) - 1))
         h = h / 2.0

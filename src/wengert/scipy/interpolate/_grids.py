@@ -119,7 +119,7 @@ class RegularGridInterpolator:
         rows = [row.reshape(-1) for row in rows]
         if self.bounds_error:
             rows = [require_within(name, row, p[0], p[-1]) for row, p in zip(rows, self.grid, strict=True)]
-        found = self.evaluated(rows, chosen, nu)
+        found = self.evaluate(rows, chosen, nu)
         outside = [(row < p[0]) | (row > p[-1]) for row, p in zip(rows, self.grid, strict=True)]
         if not self.bounds_error and self.fill_value is not None:
             found = np.where(add_axes(np.any(np.stack(outside), axis=0), found), as_tensor(self.fill_value), found)
@@ -128,7 +128,7 @@ class RegularGridInterpolator:
             found = np.where(add_axes(missing, found), np.nan, found)
         return found.reshape(*shape, *self.values.shape[rank:])
 
-    def evaluated(self, rows: Sequence[Any], method: str, nu: Sequence[int] | None) -> Any:
+    def evaluate(self, rows: Sequence[Any], method: str, nu: Sequence[int] | None) -> Any:
         """Return values as if all places were inside."""
         if method in DEGREES:
             degrees = [DEGREES[method]] * len(rows)

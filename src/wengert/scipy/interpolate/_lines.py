@@ -93,7 +93,7 @@ class interp1d:  # noqa: N801 - SciPy's name
         places = places if places.dtype.kind in "fc" else places.astype(float)
         if self.bounds_error:
             places = require_within("interp1d", places, self.x[0], self.x[-1])
-        found = self.evaluated(places)
+        found = self.evaluate(places)
         beyond = self.beyond()
         if beyond is not None:
             below, above = (as_tensor(value).astype(found.dtype) for value in beyond)
@@ -110,7 +110,7 @@ class interp1d:  # noqa: N801 - SciPy's name
             return self.fill_value if pair else (self.fill_value, self.fill_value)
         return {"previous": (np.nan, self.y[-1]), "next": (self.y[0], np.nan)}.get(self.kind)
 
-    def evaluated(self, x: Any) -> Any:
+    def evaluate(self, x: Any) -> Any:
         """Return values as if all places were inside."""
         if self.spline is not None:
             return self.spline(x)
