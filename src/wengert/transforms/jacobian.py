@@ -10,7 +10,6 @@ import numpy as np
 
 from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
@@ -19,15 +18,14 @@ from wengert.transforms.boundary import (
     Narrowed,
     as_given,
     require_complex,
-    require_positions,
     require_sequences,
     resolve_positions,
     result_example,
     selected_arguments,
 )
 from wengert.transforms.forward import push_forward
-from wengert.transforms.reverse import gradient_function, gradient_of, own_copy, pull_back, pullback_of, record_call
-from wengert.transforms.transformed import make_transformed
+from wengert.transforms.options import Options, make_derivative
+from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
 from wengert.transforms.typing import ArrayDerivative, Derived
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
@@ -80,10 +78,10 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
 
 
 def select_arguments(
-    fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """Return `fun` as a function of the selected arguments alone, and these."""
-    chosen = resolve_positions(name, argnums, len(args))
+    fun: Function, options: Options, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Narrowed, tuple[Any, ...]]:
+    """Return `fun` as a function of the arguments to differentiate alone, and these."""
+    chosen = resolve_positions(options.name, options.argnums, len(args))
     return Narrowed(fun, args, chosen, kwargs), tuple(args[position] for position in chosen)
 
 
@@ -102,11 +100,6 @@ def split_lanes(array: Any, leaves: Sequence[Any], axis: int, example: Any) -> l
         parts.append(as_given(part, example))
         start += size
     return parts
-
-
-def unwrap_selection(argnums: int | Sequence[int], tree: tuple[Any, ...]) -> Any:
-    """Return the result for one argument, or the tuple for several."""
-    return tree[0] if isinstance(argnums, int) else tree
 
 
 @overload
@@ -143,31 +136,21 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
-    require_callable("jacrev", fun)
-    require_flag("jacrev", holomorphic=holomorphic, has_aux=has_aux)
-    require_positions("jacrev", argnums)
-    return make_transformed("jacrev", reverse_jacobian_at, fun, argnums, holomorphic, has_aux)
+    return make_derivative(reverse_jacobian_at, fun, Options("jacrev", argnums, has_aux, holomorphic))
 
 
-def reverse_jacobian_at(
-    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
-) -> Any:
+def reverse_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacrev` makes gives for arguments."""
-    function, selection = select_arguments(fun, "jacrev", argnums, args, kwargs)
-    output, pullback, *aux = pull_back("jacrev", function, selection, has_aux)
-    rows = pull_rows("jacrev", argnums, selection, output, pullback, holomorphic)
-    return (rows, *aux) if has_aux else rows
+    options = options._replace(name="jacrev")
+    function, selection = select_arguments(fun, options, args, kwargs)
+    output, pullback, *aux = pull_back(options.name, function, selection, options.has_aux)
+    rows = pull_rows(options, selection, output, pullback)
+    return (rows, *aux) if options.has_aux else rows
 
 
-def pull_rows(
-    name: str,
-    argnums: int | Sequence[int],
-    selection: Sequence[Any],
-    output: Any,
-    pullback: Function,
-    holomorphic: bool,
-) -> Any:
+def pull_rows(options: Options, selection: Sequence[Any], output: Any, pullback: Function) -> Any:
     """Return the Jacobian by one sweep of a recorded function, whose output and pullback are given."""
+    name, holomorphic = options.name, options.holomorphic
     outputs, out_structure = flatten(output)
     if holomorphic:
         require_complex(name, "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
@@ -177,7 +160,7 @@ def pull_rows(
     example = result_example(flatten(selection)[0])
     split = [split_lanes(column, outputs, 0, example) for column in columns]
     rows = [
-        unwrap_selection(argnums, unflatten(in_structure, [with_dtype_of(part[i], output) for part in split]))
+        options.in_form(unflatten(in_structure, [with_dtype_of(part[i], output) for part in split]))
         for i, output in enumerate(outputs)
     ]
     return unflatten(out_structure, rows)
@@ -228,51 +211,30 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
-    return forward_jacobian("jacfwd", fun, argnums, holomorphic, has_aux)
+    return make_derivative(forward_jacobian_at, fun, Options("jacfwd", argnums, has_aux, holomorphic))
 
 
-def forward_jacobian(
-    name: str, fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool
-) -> Function:
-    """Return what `jacfwd` does, under the name of a transformation that uses it."""
-    require_callable(name, fun)
-    require_flag(name, holomorphic=holomorphic, has_aux=has_aux)
-    require_positions(name, argnums)
-    return make_transformed(name, forward_jacobian_at, fun, name, argnums, holomorphic, has_aux)
-
-
-def forward_jacobian_at(
-    fun: Function,
-    name: str,
-    argnums: int | Sequence[int],
-    holomorphic: bool,
-    has_aux: bool,
-    /,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
+def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacfwd` makes gives for arguments."""
-    function, selection = select_arguments(fun, name, argnums, args, kwargs)
+    name, holomorphic = options.name, options.holomorphic
+    function, selection = select_arguments(fun, options, args, kwargs)
     given, structure = flatten(selection)
-    leaves = selected_arguments(name, fun, resolve_positions(name, argnums, len(args)), selection)
+    leaves = selected_arguments(name, fun, function.chosen, selection)
     require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
     primals = unflatten(structure, leaves)
     aux: list[Any] = []
 
     def push(*lanes: Any) -> Any:
-        _, moved, *aux[:] = push_forward(name, function, primals, unflatten(structure, lanes), has_aux)
+        _, moved, *aux[:] = push_forward(name, function, primals, unflatten(structure, lanes), options.has_aux)
         return moved
 
     rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
     if holomorphic:
         require_complex(name, "an output", rows, True, "Leave holomorphic out, or return complex numbers")
-    blocks = []
     example = result_example(given)
-    for row in rows:
-        parts = split_lanes(row, leaves, row.ndim - 1, example)
-        blocks.append(unwrap_selection(argnums, unflatten(structure, parts)))
+    blocks = [options.in_form(unflatten(structure, split_lanes(row, leaves, row.ndim - 1, example))) for row in rows]
     found = unflatten(out_structure, blocks)
-    return (found, *aux) if has_aux else found
+    return (found, *aux) if options.has_aux else found
 
 
 @overload
@@ -321,34 +283,28 @@ def jacobian(
     array([[4., 1.],
            [2., 5.]])
     """
-    require_callable("jacobian", fun)
-    require_flag("jacobian", holomorphic=holomorphic, has_aux=has_aux)
-    require_positions("jacobian", argnums)
-    if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
-        raise UsageError(
-            "jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'"
-        )
-    run = {"auto": jacobian_at, "rev": reverse_jacobian_at}.get(mode)
-    if run is None:
-        return forward_jacobian("jacobian", fun, argnums, holomorphic, has_aux)
-    return make_transformed("jacobian", run, fun, argnums, holomorphic, has_aux)
+    if not isinstance(mode, str) or mode not in MODES:
+        needed = "'auto', 'fwd' or 'rev' is needed"
+        raise UsageError("jacobian", f"mode={mode!r:.40}", needed, "Leave it out for 'auto'")
+    return make_derivative(MODES[mode], fun, Options("jacobian", argnums, has_aux, holomorphic))
 
 
-def jacobian_at(
-    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
-) -> Any:
+def jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacobian` makes gives for arguments, in the mode that costs less."""
-    function, selection = select_arguments(fun, "jacobian", argnums, args, kwargs)
+    function, selection = select_arguments(fun, options, args, kwargs)
     # recorded, so that nothing is evaluated twice
-    output, pullback, *aux = pull_back("jacobian", function, selection, has_aux)
+    output, pullback, *aux = pull_back("jacobian", function, selection, options.has_aux)
     inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
     forward = count(outputs) > count(inputs)
-    if not holomorphic and any_complex(inputs) != any_complex(outputs):
+    if not options.holomorphic and any_complex(inputs) != any_complex(outputs):
         forward = any_complex(outputs)
     if forward:
-        return forward_jacobian_at(fun, "jacobian", argnums, holomorphic, has_aux, *args, **kwargs)
-    rows = pull_rows("jacrev", argnums, selection, output, pullback, holomorphic)
-    return (rows, *aux) if has_aux else rows
+        return forward_jacobian_at(fun, options, *args, **kwargs)
+    rows = pull_rows(options._replace(name="jacrev"), selection, output, pullback)
+    return (rows, *aux) if options.has_aux else rows
+
+
+MODES: dict[str, Function] = {"auto": jacobian_at, "fwd": forward_jacobian_at, "rev": reverse_jacobian_at}
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -402,24 +358,19 @@ def hessian(
            [[0., 1.],
             [1., 0.]]])
     """
-    require_callable("hessian", fun)
-    require_flag("hessian", holomorphic=holomorphic, has_aux=has_aux)
-    require_positions("hessian", argnums)
-    gradient = make_transformed("hessian", first_derivative_at, fun, argnums, holomorphic, has_aux)
-    return forward_jacobian("hessian", gradient, argnums, holomorphic, has_aux)
+    options = Options("hessian", argnums, has_aux, holomorphic)
+    return make_derivative(forward_jacobian_at, make_derivative(first_derivative_at, fun, options), options)
 
 
-def first_derivative_at(
-    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
-) -> Any:
+def first_derivative_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return the gradient of a function of which a Hessian is asked, or its Jacobian if it returned no scalar."""
-    run = record_call("hessian", fun, args, kwargs, argnums, has_aux)
+    run = record_call(fun, args, kwargs, options)
     if run.structure is None and aval_of(run.outputs[0]).shape == ():
-        found = gradient_of("hessian", run, argnums, holomorphic)
+        found = gradient_of(run, options)
     else:
-        selection = select_arguments(fun, "hessian", argnums, args, kwargs)[1]
-        found = pull_rows("hessian", argnums, selection, run.result(), pullback_of(run), holomorphic)
-    return (found, run.aux) if has_aux else found
+        selection = select_arguments(fun, options, args, kwargs)[1]
+        found = pull_rows(options, selection, run.result(), pullback_of(run))
+    return (found, run.aux) if options.has_aux else found
 
 
 def hvp(fun: Function, primals: A, tangents: A) -> A:
@@ -444,8 +395,8 @@ def hvp(fun: Function, primals: A, tangents: A) -> A:
         return hvp(fun, (primals,), (tangents,))[0]
     directions: Any = tangents
     require_sequences("hvp", primals, directions)
-    everything = tuple(range(len(primals)))
-    return cast(A, push_forward("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(directions))[1])
+    gradient = make_derivative(gradient_at, fun, Options("hvp", tuple(range(len(primals)))))
+    return cast(A, push_forward("hvp", gradient, tuple(primals), tuple(directions))[1])
 
 
 def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:

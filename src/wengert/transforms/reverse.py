@@ -14,21 +14,17 @@ from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.barriers import barrier
-from wengert.transforms.boundary import (
-    inner_value,
-    require_positions,
-    resolve_positions,
-)
+from wengert.transforms.boundary import inner_value, resolve_positions
 from wengert.transforms.captured import Substitution, captured_tensors
+from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.recording import Recording, ones_for, require_kind, scalar_output, single_output
 from wengert.transforms.results import require_differentiable_results
-from wengert.transforms.transformed import make_transformed
 from wengert.transforms.typing import Derived, Gradient, GradientAndAux, ValueAndGradient
 
 __all__ = [
     "elementwise_grad",
     "grad",
-    "gradient_function",
+    "gradient_at",
     "gradient_of",
     "pull_back",
     "pullback_of",
@@ -101,87 +97,53 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    require_callable("value_and_grad", fun)
-    require_flag("value_and_grad", has_aux=has_aux, holomorphic=holomorphic)
-    require_positions("value_and_grad", argnums)
-    return make_transformed("value_and_grad", value_and_gradient_at, fun, argnums, has_aux, holomorphic, captured)
+    return make_derivative(
+        value_and_gradient_at, fun, Options("value_and_grad", argnums, has_aux, holomorphic, captured)
+    )
 
 
-def value_and_gradient_at(
-    fun: Function,
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    captured: Sequence[Tensor] | bool,
-    /,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
+def value_and_gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `value_and_grad` makes gives for arguments."""
-    run, gradient = sweep_gradient("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-    return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
+    run, gradient = sweep_gradient(fun, args, kwargs, options)
+    return ((run.result(), run.aux), gradient) if options.has_aux else (run.result(), gradient)
 
 
 def sweep_gradient(
-    name: str,
-    fun: Function,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    captured: Sequence[Tensor] | bool = (),
+    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options
 ) -> tuple[Recording, Any]:
     """Call a scalar function; return the recording of the call and the gradient."""
-    if not isinstance(captured, tuple | list) or captured:
-        return sweep_with_captured(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-    run = record_call(name, fun, args, kwargs, argnums, has_aux)
-    return run, gradient_of(name, run, argnums, holomorphic)
+    if not isinstance(options.captured, tuple | list) or options.captured:
+        return sweep_with_captured(fun, args, kwargs, options)
+    run = record_call(fun, args, kwargs, options)
+    return run, gradient_of(run, options)
 
 
-def record_call(
-    name: str,
-    fun: Function,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
-) -> Recording:
+def record_call(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options) -> Recording:
     """Return the recording of a call of a function, whose results must have derivatives."""
-    run = Recording(name, fun, args, kwargs, resolve_positions(name, argnums, len(args)), has_aux)
+    name = options.name
+    run = Recording(name, fun, args, kwargs, resolve_positions(name, options.argnums, len(args)), options.has_aux)
     require_differentiable_results(name, run.outputs, run.structure, run.leaves)
     return run
 
 
-def gradient_of(name: str, run: Recording, argnums: int | Sequence[int], holomorphic: bool) -> Any:
+def gradient_of(run: Recording, options: Options) -> Any:
     """Return the gradient of the scalar that a recorded function returned."""
-    output = scalar_output(name, run, holomorphic)
-    gradients = run.cotangents([ones_for(output)], retain=False)
-    return gradients[0] if isinstance(argnums, int) else gradients
+    output = scalar_output(options.name, run, options.holomorphic)
+    return options.in_form(run.cotangents([ones_for(output)], retain=False))
 
 
 def sweep_with_captured(
-    name: str,
-    fun: Function,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    captured: Any,
+    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options
 ) -> tuple[Recording, Any]:
     """Do what `sweep_gradient` does with captured Tensors in front of the arguments."""
-    tensors = captured_tensors(name, fun, captured)
+    tensors = captured_tensors(options.name, fun, options.captured)
     listed = list(tensors.values()) if isinstance(tensors, dict) else tensors
-    chosen = [0, *(1 + position for position in resolve_positions(name, argnums, len(args)))]
-    with Substitution(name, fun, listed) as standing:
-        run, (found, *gradients) = sweep_gradient(
-            name, standing.called, (listed, *args), kwargs, chosen, has_aux, holomorphic
-        )
-    return run, (
-        gradients[0] if isinstance(argnums, int) else tuple(gradients),
-        dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found,
-    )
+    chosen = [0, *(1 + position for position in resolve_positions(options.name, options.argnums, len(args)))]
+    with Substitution(options.name, fun, listed) as standing:
+        inner = options._replace(argnums=chosen, captured=())
+        run, (found, *gradients) = sweep_gradient(standing.called, (listed, *args), kwargs, inner)
+    by_name = dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found
+    return run, (options.in_form(tuple(gradients)), by_name)
 
 
 @overload
@@ -241,38 +203,13 @@ def grad(
     >>> grad(lambda x: np.sum(w * x**2), captured=[w])(2.0)
     (28.0, [tensor([4., 4.])])
     """
-    return gradient_function("grad", fun, argnums, has_aux, holomorphic, captured)
+    return make_derivative(gradient_at, fun, Options("grad", argnums, has_aux, holomorphic, captured))
 
 
-def gradient_function(
-    name: str,
-    fun: Function,
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    captured: Sequence[Tensor] | bool = (),
-) -> Function:
-    """Return what `grad` does, under the name of a transformation that uses it."""
-    require_callable(name, fun)
-    require_flag(name, has_aux=has_aux, holomorphic=holomorphic)
-    require_positions(name, argnums)
-    return make_transformed(name, gradient_at, fun, name, argnums, has_aux, holomorphic, captured)
-
-
-def gradient_at(
-    fun: Function,
-    name: str,
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    captured: Sequence[Tensor] | bool,
-    /,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
+def gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `grad` makes gives for arguments."""
-    run, gradient = sweep_gradient(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-    return (gradient, run.aux) if has_aux else gradient
+    run, gradient = sweep_gradient(fun, args, kwargs, options)
+    return (gradient, run.aux) if options.has_aux else gradient
 
 
 @overload
@@ -305,23 +242,15 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphi
     >>> elementwise_grad(np.square, holomorphic=True)(np.array([1j, 2.0]))
     array([0.+2.j, 4.+0.j])
     """
-    require_callable("elementwise_grad", fun)
-    require_flag("elementwise_grad", holomorphic=holomorphic)
-    require_positions("elementwise_grad", argnums)
-    return make_transformed("elementwise_grad", elementwise_gradient_at, fun, argnums, holomorphic)
+    return make_derivative(elementwise_gradient_at, fun, Options("elementwise_grad", argnums, holomorphic=holomorphic))
 
 
-def elementwise_gradient_at(
-    fun: Function, argnums: int | Sequence[int], holomorphic: bool, /, *args: Any, **kwargs: Any
-) -> Any:
+def elementwise_gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `elementwise_grad` makes gives for arguments."""
-    chosen = resolve_positions("elementwise_grad", argnums, len(args))
-    run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
-    require_differentiable_results("elementwise_grad", run.outputs, run.structure, run.leaves)
-    output = single_output("elementwise_grad", run)
-    require_kind("elementwise_grad", run, output, holomorphic)
-    gradients = run.cotangents([ones_for(output)], retain=False)
-    return gradients[0] if isinstance(argnums, int) else gradients
+    run = record_call(fun, args, kwargs, options)
+    output = single_output(options.name, run)
+    require_kind(options.name, run, output, options.holomorphic)
+    return options.in_form(run.cotangents([ones_for(output)], retain=False))
 
 
 @overload
