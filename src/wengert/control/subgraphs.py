@@ -8,7 +8,7 @@ the cotangents of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -56,10 +56,12 @@ __all__ = [
     "trace_closed",
     "trace_subgraph",
     "with_extra_inputs",
+    "with_used_captures",
     "with_zeros",
 ]
 
 Flags = Sequence[bool]
+C = TypeVar("C")
 
 
 # Tracing
@@ -89,8 +91,8 @@ def trace_subgraph(
     return with_used_captures(simplified(graph), captured)
 
 
-def with_used_captures(graph: Graph, captured: Sequence[Tensor]) -> tuple[Graph, list[Tensor]]:
-    """Return a graph without those of its last inputs, captured Tensors, that it does not read, and the others."""
+def with_used_captures(graph: Graph, captured: Sequence[C]) -> tuple[Graph, list[C]]:
+    """Return a graph without those of its last inputs that it does not read, and what belongs to the others."""
     used = {
         x for values in (*[e.inputs for e in graph.equations], graph.outputs) for x in values if type(x) is Variable
     }

@@ -11,6 +11,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
+from wengert.control.mutable_state import content_of
 from wengert.conversion.iterables import ITERATORS, make_iterating
 from wengert.conversion.loading import bind_code, compile_definition, is_converted
 from wengert.conversion.rewriting import rewrite
@@ -18,7 +19,7 @@ from wengert.conversion.source import conversion_error, definition_of
 from wengert.conversion.syntax import stays_unconverted
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
-from wengert.support.attributes import unwrapped
+from wengert.support.attributes import unwrapped, with_closure
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.support.weak_identity_map import WeakIdentityMap
 
@@ -109,16 +110,11 @@ def convert_transformed(function: FunctionType) -> FunctionType:
     """Return a function that a transformation returned, around what it transforms, converted."""
     if not reaches_user(function):
         return function
-    cells = [
-        CellType(callee(cell.cell_contents)) if is_filled(cell) and is_of_user(cell.cell_contents) else cell
-        for cell in function.__closure__ or ()
-    ]
-    found = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+    cells = function.__closure__ or ()
+    contents = map(content_of, cells)
+    return with_closure(
+        function, [CellType(callee(x)) if is_of_user(x) else cell for x, cell in zip(contents, cells, strict=True)]
     )
-    found.__kwdefaults__ = function.__kwdefaults__
-    found.__dict__.update(function.__dict__)
-    return found
 
 
 def reaches_user(function: Any, depth: int = 4) -> bool:
@@ -131,8 +127,7 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
         return False
     if not is_wengerts(function.__code__):
         return not is_library(function.__code__)
-    cells = function.__closure__ or ()
-    return depth > 0 and any(is_of_user(cell.cell_contents, depth - 1) for cell in cells if is_filled(cell))
+    return depth > 0 and any(is_of_user(x, depth - 1) for x in map(content_of, function.__closure__ or ()))
 
 
 def passes_user(function: functools.partial[Any], depth: int) -> bool:
@@ -150,14 +145,6 @@ def is_of_user(function: Any, depth: int = 4) -> bool:
         return reaches_user(function, depth)
     call = call_method(type(function))
     return isinstance(call, FunctionType) and not is_library(call.__code__)
-
-
-def is_filled(cell: CellType) -> bool:
-    """Tell whether a closure cell has a content."""
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
 
 
 def convert_argument(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
 from wengert.conversion.names import MUTATORS
-from wengert.conversion.syntax import SUSPENDING, constant, locate, name_node
+from wengert.conversion.syntax import SUSPENDING, constant, locate, name_node, parameters
 
 __all__ = ["ITEM", "Expressions"]
 
@@ -177,7 +177,7 @@ class Expressions(ast.NodeTransformer):
             whole = locate(ast.Tuple([name_node(ITEM, items)], ast.Load()), items)
             listed = locate(ast.ListComp(found, [ast.comprehension(first.target, whole, [], 0)]), items)
             found = locate(ast.Subscript(listed, locate(constant(0), items), ast.Load()), items)
-        each = locate(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), found), items)
+        each = locate(ast.Lambda(parameters(name), found), items)
         gone_through = self.operation("iterate", [self.gone_through(first.iter)], first.iter)
         return self.operation("decide_items", [function, gone_through, each], items)
 

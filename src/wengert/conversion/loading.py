@@ -14,6 +14,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN
+from wengert.conversion.syntax import function_of_statements, parameters
+from wengert.support.attributes import with_closure
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["OPERATIONS", "bind_code", "compile_definition", "is_converted", "remember"]
@@ -35,17 +37,8 @@ def compile_definition(node: ast.FunctionDef, original: CodeType) -> CodeType:
         node: its definition; its free names may be those of the original, and `OPERATIONS`.
         original: the code before.
     """
-    free = [*original.co_freevars, OPERATIONS]
-    factory = ast.FunctionDef(
-        name=f"{HIDDEN}factory_",
-        args=ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
-        body=[node],
-        decorator_list=[],
-        returns=None,
-    )
-    if "type_params" in ast.FunctionDef._fields:
-        factory.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
-    module = ast.Module([ast.copy_location(factory, node)], [])
+    free = parameters(*original.co_freevars, OPERATIONS)
+    module = ast.Module([function_of_statements(f"{HIDDEN}factory_", free, [node], node)], [])
     code = compile(
         ast.fix_missing_locations(module),
         original.co_filename,
@@ -97,11 +90,4 @@ def bind_code(function: FunctionType, code: CodeType, operations: Any, cells: Se
     """
     known = dict(zip(function.__code__.co_freevars, cells, strict=True))
     known[OPERATIONS] = CellType(operations)
-    closure = tuple(known[name] for name in code.co_freevars)
-    found = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    found.__kwdefaults__ = function.__kwdefaults__
-    found.__qualname__ = function.__qualname__
-    found.__module__ = function.__module__
-    found.__doc__ = function.__doc__
-    found.__dict__.update(function.__dict__)
-    return found
+    return with_closure(function, [known[name] for name in code.co_freevars], code)

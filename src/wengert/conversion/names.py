@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from wengert.control.variable_places import HIDDEN
 from wengert.conversion.loading import OPERATIONS
+from wengert.conversion.syntax import loop_exits
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["Changes", "changes", "dotted_name", "exits_always"]
@@ -19,6 +21,16 @@ MUTATORS = frozenset(
     ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "sort", "reverse", "fill", "put")
 )
 """Methods that change the object they are called on."""
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+BOUND: dict[type[ast.AST], Callable[[Any], Iterable[str]]] = {
+    ast.Name: lambda node: () if isinstance(node.ctx, ast.Load) else (node.id,),
+    ast.Import: lambda node: [x.asname or x.name.split(".")[0] for x in node.names],
+    ast.ImportFrom: lambda node: [x.asname or x.name for x in node.names],
+    ast.MatchMapping: lambda node: filter(None, (node.rest,)),
+    **dict.fromkeys(DEFINED, lambda node: (node.name,)),
+    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), lambda node: filter(None, (node.name,))),
+}
+"""The names that nodes bind by themselves."""
 
 
 def dotted_name(node: ast.expr) -> str:
@@ -78,22 +90,23 @@ class Changes(ast.NodeVisitor):
                 found[name] = tuple(lines)
         return found
 
-    def visit_Name(self, node: ast.Name) -> None:
-        """Note names that are assigned or deleted."""
-        if not isinstance(node.ctx, ast.Load):
-            self.bind(node.id, node)
+    def visit(self, node: ast.AST) -> None:
+        """Note what a node by itself binds or changes, and what is inside; not the inside of definitions.
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Note attributes that are set."""
-        if not isinstance(node.ctx, ast.Load):
+        The inside of a function that conversion added belongs to its surroundings.
+        """
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(HIDDEN):
+            self.include(changes_in(node))
+            return
+        for name in BOUND[type(node)](node) if type(node) in BOUND else ():
+            self.bind(name, node)
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             self.change(dotted_name(node), node)
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        """Note containers and arrays of which a part is set."""
-        if not isinstance(node.ctx, ast.Load):
-            self.change(dotted_name(node), node)
-        self.generic_visit(node)
+        if isinstance(node, DEFINED):
+            for decorator in node.decorator_list:
+                self.visit(decorator)
+        else:
+            getattr(self, f"visit_{type(node).__name__}", self.generic_visit)(node)  # one frame less than by `super`
 
     def visit_Call(self, node: ast.Call) -> None:
         """Note what methods change that are known to change their object."""
@@ -102,32 +115,11 @@ class Changes(ast.NodeVisitor):
                 self.change(dotted_name(function.value), node)
         self.generic_visit(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Note the function's name; the inside of a function that conversion added belongs to its surroundings."""
-        if node.name.startswith(HIDDEN):
-            self.include(changes_in(node))
-        else:
-            self.definition(node)
-
     def include(self, inner: Changes) -> None:
         """Note what others bind and change, each with the last line."""
         for own, its in ((self.bound, inner.bound), (self.changed, inner.changed)):
             for name, lines in its.items():
                 own.setdefault(name, []).append(lines[-1])
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Note the function's name."""
-        self.definition(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Note the class's name."""
-        self.definition(node)
-
-    def definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        """Note the name of a definition, not what is inside."""
-        self.bind(node.name, node)
-        for decorator in node.decorator_list:
-            self.visit(decorator)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Skip the inside of functions, unless conversion made them."""
@@ -139,39 +131,6 @@ class Changes(ast.NodeVisitor):
         self.visit(node.iter)
         for test in node.ifs:
             self.visit(test)
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        """Note the name of the exception."""
-        if node.name:
-            self.bind(node.name, node)
-        self.generic_visit(node)
-
-    def visit_Import(self, node: ast.Import) -> None:
-        """Note the names of modules."""
-        for alias in node.names:
-            self.bind(alias.asname or alias.name.split(".")[0], node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Note the names imported."""
-        for alias in node.names:
-            self.bind(alias.asname or alias.name, node)
-
-    def visit_MatchAs(self, node: ast.MatchAs) -> None:
-        """Note the names of patterns."""
-        if node.name:
-            self.bind(node.name, node)
-        self.generic_visit(node)
-
-    def visit_MatchStar(self, node: ast.MatchStar) -> None:
-        """Note the names of patterns."""
-        if node.name:
-            self.bind(node.name, node)
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
-        """Note the names of patterns."""
-        if node.rest:
-            self.bind(node.rest, node)
-        self.generic_visit(node)
 
 
 def changes(nodes: Iterable[ast.AST]) -> Changes:
@@ -204,13 +163,6 @@ def exits_always(statements: Sequence[ast.stmt]) -> bool:
 
 def is_endless(node: ast.While) -> bool:
     """Tell whether a loop ends by a return or an exception alone."""
-    queue: list[ast.AST] = list(node.body)
-    while queue:
-        inner = queue.pop()
-        if isinstance(inner, ast.Break):
-            return False
-        if isinstance(inner, ast.While | ast.For | ast.AsyncFor):
-            queue += inner.orelse
-        elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            queue += ast.iter_child_nodes(inner)
+    if any(isinstance(x, ast.Break) for x in loop_exits(node.body)):
+        return False
     return isinstance(node.test, ast.Constant) and bool(node.test.value)

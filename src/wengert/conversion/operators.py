@@ -167,18 +167,16 @@ for _sign, (_, _name) in UNARY.items():
     setattr(Left, _name, make_unary_method(_sign))
 
 
-def left_operand(value: Any) -> Any:
-    """Return what stands on the left of an operator in place of a value."""
-    if type(value) in PLAIN or not has_user_operators(type(value)):
-        return Left(value) if has_alternatives(value) else value
-    return Left(value)
+def make_operand(stand_in: type[Operand]) -> Callable[[Any], Any]:
+    """Return the function from a value to what stands beside an operator in its place, on one side of it."""
+
+    def operand(value: Any) -> Any:
+        return value if is_plain(value) else stand_in(value)
+
+    return operand
 
 
-def right_operand(value: Any) -> Any:
-    """Return what stands on the right of an operator in place of a value."""
-    if type(value) in PLAIN or not has_user_operators(type(value)):
-        return Right(value) if has_alternatives(value) else value
-    return Right(value)
+left_operand, right_operand = make_operand(Left), make_operand(Right)
 
 
 def formatting_operand(value: Any) -> Any:
@@ -281,22 +279,23 @@ def apply_unary(sign: str, value: Any) -> Any:
     return function(value) if inner is own else inner(value)
 
 
-def ask_truth(value: Any) -> Any:
-    """Return what decides for a test: of an object, what the user's `__bool__` or `__len__` gives."""
+def answer_of(value: Any, *names: str) -> Any:
+    """Return what the first of some methods that an object has gives, if it is the user's; other values as they are."""
     if type(value) in PLAIN:
         return value
-    own = find_in_class(type(value), "__bool__") or find_in_class(type(value), "__len__")
+    own = next(filter(None, (find_in_class(type(value), name) for name in names)), None)
     inner = convert_method(own)
     return value if inner is own else inner(value)
+
+
+def ask_truth(value: Any) -> Any:
+    """Return what decides for a test: of an object, what the user's `__bool__` or `__len__` gives."""
+    return answer_of(value, "__bool__", "__len__")
 
 
 def iterate(value: Any) -> Any:
     """Return what is gone through in place of a value: of an object, what the user's `__iter__` gives."""
-    if type(value) in PLAIN:
-        return value
-    own = find_in_class(type(value), "__iter__")
-    inner = convert_method(own)
-    return value if inner is own else inner(value)
+    return answer_of(value, "__iter__")
 
 
 def sum_items(*args: Any, **kwargs: Any) -> Any:

@@ -16,12 +16,15 @@ from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.expressions import ITEM, Expressions
 from wengert.conversion.names import changes, exits_always
 from wengert.conversion.syntax import (
+    DEFINITIONS,
     constant,
-    exits_loop,
+    function_of_statements,
     is_generator,
     locate,
+    loop_exits,
     name_node,
     own_nodes,
+    parameters,
     returns_inside,
     set_flag,
     stays_unconverted,
@@ -45,16 +48,8 @@ def rewrite(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
     else:
         body = node.body
-    found = ast.FunctionDef(
-        name=f"{HIDDEN}function_",  # the user's name stays free for what it means inside
-        args=without_defaults(node.args),
-        body=body,
-        decorator_list=[],
-        returns=None,
-    )
-    if "type_params" in ast.FunctionDef._fields:
-        found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
-    return scope_of(ast.copy_location(found, node), owner).converted()
+    name = f"{HIDDEN}function_"  # the user's name stays free for what it means inside
+    return scope_of(function_of_statements(name, without_defaults(node.args), body, node), owner).converted()
 
 
 def scope_of(node: ast.FunctionDef, owner: str) -> Scope:
@@ -67,9 +62,6 @@ def without_defaults(args: ast.arguments) -> ast.arguments:
     args.defaults = [ast.Constant(None) for _ in args.defaults]
     args.kw_defaults = [None if x is None else ast.Constant(None) for x in args.kw_defaults]
     return args
-
-
-"""Names of functions that go through items themselves, and give them to nobody else."""
 
 
 class LoopFlags:
@@ -173,7 +165,7 @@ class Scope(Expressions, ast.NodeTransformer):
             if isinstance(inner, ast.While | ast.For):
                 queue += [(x, True) for x in inner.body]
                 queue += [(x, looped) for x in inner.orelse]
-            elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            elif not isinstance(inner, DEFINITIONS):
                 queue += [(x, looped) for x in ast.iter_child_nodes(inner)]
         return found
 
@@ -201,19 +193,8 @@ class Scope(Expressions, ast.NodeTransformer):
             scopes.append(locate(ast.Global(common), node))
         if shared:
             scopes.append(locate(ast.Nonlocal(shared), node))
-        parameters = [ast.arg(argument)] if argument else []
-        found = ast.FunctionDef(
-            name=name,
-            args=ast.arguments([], parameters, None, [], [], None, []),
-            body=[*scopes, *body] or [locate(ast.Pass(), node)],
-            decorator_list=[],
-            returns=None,
-        )
-        if not body:
-            found.body = [locate(ast.Pass(), node)]
-        if "type_params" in ast.FunctionDef._fields:
-            found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
-        return locate(found, node)
+        inside: list[ast.stmt] = [*scopes, *body] if body else [locate(ast.Pass(), node)]
+        return function_of_statements(name, parameters(argument) if argument else parameters(), inside, node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         """Rewrite a choice."""
@@ -389,7 +370,7 @@ class GeneratorScope(Scope):
         inside = own_nodes(node)
         if any(isinstance(x, ast.Yield | ast.YieldFrom | ast.Return) for x in inside):
             return True
-        return not self.loops and isinstance(node, ast.If) and exits_loop(node)
+        return not self.loops and isinstance(node, ast.If) and any(loop_exits([node]))
 
     def exits(self, node: ast.stmt) -> list[str]:
         """Return the flags that a statement may set; exits of loops of Python's set none."""

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 __all__ = [
+    "DEFINITIONS",
     "SUSPENDING",
     "constant",
-    "exits_loop",
+    "function_of_statements",
     "is_generator",
     "locate",
+    "loop_exits",
     "name_node",
     "own_nodes",
+    "parameters",
     "returns_inside",
     "set_flag",
     "stays_unconverted",
 ]
 
 Located = TypeVar("Located", bound=ast.AST)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -39,18 +43,17 @@ def stays_unconverted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(isinstance(x, ast.Yield | ast.YieldFrom) for statement in handling for x in own_nodes(statement))
 
 
-def exits_loop(node: ast.stmt) -> bool:
-    """Tell whether a `break` or `continue` inside a statement belongs to a loop around it."""
-    queue: list[ast.AST] = [node]
+def loop_exits(statements: Sequence[ast.stmt]) -> Iterator[ast.Break | ast.Continue]:
+    """Yield the `break` and `continue` inside statements that belong to a loop around them."""
+    queue: list[ast.AST] = list(statements)
     while queue:
         inner = queue.pop()
         if isinstance(inner, ast.Break | ast.Continue):
-            return True
-        if isinstance(inner, ast.While | ast.For | ast.AsyncFor):
+            yield inner
+        elif isinstance(inner, ast.While | ast.For | ast.AsyncFor):
             queue += inner.orelse
-        elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        elif not isinstance(inner, DEFINITIONS):
             queue += ast.iter_child_nodes(inner)
-    return False
 
 
 def own_nodes(node: ast.AST) -> list[ast.AST]:
@@ -60,7 +63,7 @@ def own_nodes(node: ast.AST) -> list[ast.AST]:
     while queue:
         inner = queue.pop()
         found.append(inner)
-        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if not isinstance(inner, DEFINITIONS):
             queue += ast.iter_child_nodes(inner)
     return found
 
@@ -84,6 +87,19 @@ def returns_inside(statements: Sequence[ast.stmt]) -> bool:
 def locate(node: Located, place: ast.AST) -> Located:
     """Return a new node at the position of an old one."""
     return ast.copy_location(node, place)
+
+
+def function_of_statements(name: str, args: ast.arguments, body: list[ast.stmt], place: ast.AST) -> ast.FunctionDef:
+    """Return the definition of a function without decorators and annotations, at the position of a node."""
+    found = ast.FunctionDef(name=name, args=args, body=body, decorator_list=[], returns=None)
+    if "type_params" in ast.FunctionDef._fields:
+        found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
+    return locate(found, place)
+
+
+def parameters(*names: str) -> ast.arguments:
+    """Return parameters of these names."""
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
 
 
 def constant(value: Any) -> ast.expr:

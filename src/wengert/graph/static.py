@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from wengert.compile.passes import simplified
+from wengert.control.subgraphs import with_used_captures
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_dtype, require_number, shown
 from wengert.core.diagnostics.source_positions import caller
@@ -307,14 +308,6 @@ def check_differentiable(output: Tensor, inputs: Iterable[Tensor]) -> None:
             )
 
 
-def drop_unused(graph: Graph, tensors: Sequence[Tensor | None]) -> tuple[Graph, list[Tensor | None]]:
-    """Drop the inputs that nothing uses; `tensors` are what is known of each."""
-    used = {x for equation in graph.equations for x in equation.inputs if type(x) is Variable}
-    used.update(x for x in graph.outputs if type(x) is Variable)
-    kept = [i for i, variable in enumerate(graph.inputs) if variable in used]
-    return Graph([graph.inputs[i] for i in kept], graph.equations, graph.outputs), [tensors[i] for i in kept]
-
-
 class Executor:
     """Evaluate expressions for given values of their placeholders.
 
@@ -342,7 +335,7 @@ class Executor:
             raise UsageError("Executor", given, "expressions are needed", "Pass what is to be evaluated")
         roots = [require_expression("Executor", leaf) for leaf in leaves]
         graph, outside = graph_of(roots)
-        self.graph, self.tensors = drop_unused(simplified(graph), [d.tensor for d in outside])
+        self.graph, self.tensors = with_used_captures(simplified(graph), [d.tensor for d in outside])
         known = reachable([x._node for x in roots], mentioned=True)
         fed_ones = [d.variable for d in known if d.variable is not None and d.tensor is None]
         self.placeholders = list(dict.fromkeys(fed_ones))

@@ -7,10 +7,11 @@ what they hold and what their class has, not what they answer. `__class__` is an
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import WRAPPER_ASSIGNMENTS, update_wrapper
 from inspect import Signature
 from threading import local
-from types import FunctionType, MappingProxyType, MethodType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar, cast
 from weakref import ProxyTypes
 
@@ -23,6 +24,7 @@ __all__ = [
     "resemble",
     "signature",
     "unwrapped",
+    "with_closure",
 ]
 
 NOTHING = object()
@@ -98,6 +100,19 @@ def unwrapped(function: Any) -> Any:
         seen.add(id(function))
         function = inner
     return function
+
+
+def with_closure(function: FunctionType, cells: Sequence[CellType], code: CodeType | None = None) -> FunctionType:
+    """Return a function like another one with other closure cells, and other code if some is given."""
+    found = FunctionType(
+        code or function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+    )
+    found.__kwdefaults__ = function.__kwdefaults__
+    found.__qualname__ = function.__qualname__
+    found.__module__ = function.__module__
+    found.__doc__ = function.__doc__
+    found.__dict__.update(function.__dict__)
+    return found
 
 
 def resemble(made: Made, function: Any, updated: bool = True) -> Made:

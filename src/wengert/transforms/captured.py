@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Self
 
+from wengert.control.mutable_state import content_of
+from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.memory.write_watches import rebound, snapshot
@@ -151,20 +153,11 @@ def reached_tensors(function: Any) -> Iterator[tuple[str, Tensor]]:
 def variables_of(function: FunctionType) -> list[tuple[str, Any]]:
     """Return the variables that a function uses from outside, with what they hold now."""
     code = function.__code__
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    found = [(name, cell.cell_contents) for name, cell in cells if not is_empty(cell)]
+    cells = zip(code.co_freevars, map(content_of, function.__closure__ or ()), strict=True)
+    found = [(name, content) for name, content in cells if content is not UNBOUND]
     found += [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
     wrapped = attribute(function, "__wrapped__")
     return found + ([] if wrapped is None else [("", wrapped)])
-
-
-def is_empty(cell: Any) -> bool:
-    """Tell whether the variable of a cell has no value yet."""
-    try:
-        cell.cell_contents  # noqa: B018 - asked for its error
-    except ValueError:
-        return True
-    return False
 
 
 def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:

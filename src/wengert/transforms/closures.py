@@ -15,7 +15,7 @@ from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.primitives.rule import in_form
 from wengert.core.values.tensor import Tensor
-from wengert.support.attributes import resemble
+from wengert.support.attributes import resemble, with_closure
 from wengert.traces.batch import Batch
 from wengert.traces.calls import traces_of
 
@@ -69,7 +69,10 @@ class Closures:
     def anew(self, values: Sequence[Any]) -> Any:
         """Return an object like the owner, whose functions find other values for the captured Tensors."""
         known: dict[int, Any] = {id(x): y for x, y in zip(self.captured, values, strict=True)}
-        known |= {identity: with_empty_cells(self.reached[identity]) for identity in self.contents}
+        known |= {
+            identity: with_closure(self.reached[identity], [CellType() for _ in contents])
+            for identity, contents in self.contents.items()
+        }
         for owner in self.reached.values():
             if isinstance(owner, OfFunctions):
                 known[id(owner)] = owner.of([known.get(id(x), x) for x in owner.functions])
@@ -112,14 +115,6 @@ def close_rule(rule: OfFunctions, closures: Closures) -> Any:
     own = [new if old else None for new, old in zip((forward, backward, pushforward), rules, strict=True)]
     made = rule.of([resemble(fun, original), *own, None])
     made.closures = closures
-    return made
-
-
-def with_empty_cells(function: FunctionType) -> FunctionType:
-    """Return a function like another one, whose variables from outside are not set yet."""
-    cells = tuple(CellType() for _ in function.__closure__ or ())
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
     return made
 
 

@@ -248,8 +248,7 @@ class Jitted(Entry, Generic[P, R]):
 
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
         """Return the kinds of arguments; None for those that native code cannot look at."""
-        count = len(args)
-        static = {i % count for i in self.static_argnums if -count <= i < count}
+        static = self.static_places(len(args))
         found = [constant_kind(x) if i in static else kind_of(x) for i, x in enumerate(args)]
         if self.is_method:  # the instance: it does not live as long as what would hold it
             found[0] = AnyKind(type(args[0]))
@@ -260,8 +259,7 @@ class Jitted(Entry, Generic[P, R]):
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the static arguments as a hashable key, and the others."""
-        count = len(args)
-        static = {i % count for i in self.static_argnums if -count <= i < count}
+        static = self.static_places(len(args))
         try:
             fixed = tuple((i, identity_of_static(args[i])) for i in sorted(static)[self.is_method :])
             named = tuple((name, identity_of_static(kwargs[name])) for name in self.static_argnames if name in kwargs)
@@ -348,14 +346,16 @@ class Jitted(Entry, Generic[P, R]):
 
     def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the static arguments."""
-        count = len(args)
         named = [kwargs[name] for name in self.static_argnames if name in kwargs]
-        return [args[i] for i in self.static_argnums if -count <= i < count] + named
+        return [args[i] for i in self.static_places(len(args))] + named
+
+    def static_places(self, count: int) -> set[int]:
+        """Return which of so many positional arguments are static."""
+        return {i % count for i in self.static_argnums if -count <= i < count}
 
     def join(self, args: Sequence[Any], positional: Sequence[Any]) -> list[Any]:
         """Return all positional arguments, traced ones in place of the dynamic."""
-        count = len(args)
-        static = {i % count for i in self.static_argnums if -count <= i < count}
+        static = self.static_places(len(args))
         rest = iter(positional)
         return [x if i in static else next(rest) for i, x in enumerate(args)]
 
