@@ -10,8 +10,8 @@ import scipy.spatial.distance
 
 import wengert as wg
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._left_out import LEFT_OUT
 from wengert.scipy.spatial import distance
+from wengert.support.hints import names_left_out
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def test_every_name_of_scipy_is_there_or_left_out_for_a_reason(module: str) -> N
     hidden = {"CDistMetricWrapper", "MetricInfo", "PDistMetricWrapper", "Callable", "dataclasses", "math", "norm"}
     hidden |= {"np", "partial", "rel_entr", "warnings", "xpx"}  # of `distance`, which has no list for `dir`
     names = {name for name in dir(scipys) if not name.startswith("_")} - hidden
-    left_out = LEFT_OUT[f"scipy.{module}"]
+    left_out = names_left_out(f"scipy.{module}")
     assert names - set(ours.__all__) - set(left_out) == set()
     assert not set(ours.__all__) & set(left_out)
     for name, reason in left_out.items():

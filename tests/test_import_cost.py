@@ -84,13 +84,13 @@ def test_no_garbage_is_looked_for_in_what_is_imported():
 
 
 def test_modules_of_python_that_few_programs_need_are_not_loaded():
-    assert {"dataclasses", "fractions", "json", "tempfile"}.isdisjoint(loaded_by("wengert"))
+    assert {"dataclasses", "fractions", "json", "tempfile", "tomllib"}.isdisjoint(loaded_by("wengert"))
 
 
 def test_first_results_of_functions_of_arrays_need_nothing_heavy():
     loaded = loaded_by("wengert", FIRST_RESULTS)
     assert "wengert.transforms.jit" in loaded
-    assert {name.split(".")[0] for name in loaded}.isdisjoint((*DEFERRED, "sysconfig", "typing_extensions"))
+    assert {name.split(".")[0] for name in loaded}.isdisjoint((*DEFERRED, "sysconfig", "tomllib", "typing_extensions"))
 
 
 def test_the_collector_of_garbage_is_as_it_was_and_has_little_to_look_at():

@@ -14,8 +14,8 @@ import wengert as wg
 from tests.cases import some_of, together
 from tests.derivatives import require_derivatives
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.numpy._left_out import LEFT_OUT
 from wengert.scipy import interpolate
+from wengert.support.hints import names_left_out
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(0, 5, 8))
@@ -340,8 +340,8 @@ def test_derivatives_at_the_places_of_samples() -> None:
 @pytest.mark.skipif(not scipy.__version__.startswith("1.17."), reason="the list is of the names of SciPy 1.17")
 def test_every_name_of_scipy_is_there_or_left_out_for_a_reason() -> None:
     names = {name for name in dir(scipy.interpolate) if not name.startswith("_")}
-    assert names - set(interpolate.__all__) - set(LEFT_OUT["scipy.interpolate"]) == set()
-    assert not set(interpolate.__all__) & set(LEFT_OUT["scipy.interpolate"])
+    assert names - set(interpolate.__all__) - set(names_left_out("scipy.interpolate")) == set()
+    assert not set(interpolate.__all__) & set(names_left_out("scipy.interpolate"))
 
 
 # Errors

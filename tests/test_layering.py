@@ -17,8 +17,6 @@ LAYERS: tuple[frozenset[str], ...] = (
         {
             "errors",
             "support",
-            "_otherwise",
-            "_places",
             "native",
             "pictures",
         }

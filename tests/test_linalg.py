@@ -16,9 +16,9 @@ import wengert as wg
 import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.numpy._left_out import LEFT_OUT
 from wengert.primitives import fourier
 from wengert.primitives import orthogonal as factors
+from wengert.support.hints import names_left_out
 from wengert.testing import check_grads
 
 
@@ -638,7 +638,7 @@ def test_eigenvectors_of_square_matrices_are_differentiated_as_lapack_scales_the
 
 
 def test_names_that_are_left_out_of_scipy_say_why() -> None:
-    assert set(scipy.linalg.__all__) - set(wsl.__all__) - set(LEFT_OUT["scipy.linalg"]) == set()
+    assert set(scipy.linalg.__all__) - set(wsl.__all__) - set(names_left_out("scipy.linalg")) == set()
     with pytest.raises(AttributeError) as error:
         _ = wsl.schur
     assert str(error.value) == (

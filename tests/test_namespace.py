@@ -18,11 +18,9 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from tools import public_names
-from wengert._otherwise import OTHERWISE
 from wengert.errors import GraphError
-from wengert.numpy._left_out import LEFT_OUT
 from wengert.numpy._namespace import NEWER
-from wengert.scipy import OTHERWISE as SCIPYS
+from wengert.support.hints import hints, names_left_out
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -34,8 +32,8 @@ P, Q = np.array([0.0, 1.0, -2.0, 3.0]), np.array([1.0, 2.0])
 def test_every_name_of_numpy_is_there_or_left_out_for_a_reason() -> None:
     names = {name for name in dir(np) if not name.startswith("_")}
     there = set(dir(wnp))
-    assert names - there - set(LEFT_OUT["numpy"]) == set()
-    assert not there & set(LEFT_OUT["numpy"])
+    assert names - there - set(names_left_out("numpy")) == set()
+    assert not there & set(names_left_out("numpy"))
 
 
 def test_names_that_are_left_out_say_why() -> None:
@@ -226,13 +224,13 @@ def test_the_package_that_compiles_is_no_function() -> None:
 
 
 def test_what_is_written_for_names_of_others_is_here() -> None:
-    for text in OTHERWISE.values():
+    for text in hints("modules", "any").values():
         for path in re.findall(r"wengert(?:\.\w+)+", text):
             assert operator.attrgetter(path.removeprefix("wengert."))(wg)
-    assert not OTHERWISE.keys() & {*wg.__all__}
+    assert not hints("modules", "any").keys() & {*wg.__all__}
 
 
-@pytest.mark.parametrize(("name", "written"), SCIPYS.items())
+@pytest.mark.parametrize(("name", "written"), hints("modules", "wengert.scipy").items())
 def test_modules_of_scipys_that_are_not_here_say_what_to_write(name: str, written: str) -> None:
     with pytest.raises(AttributeError, match=rf"^module 'wengert\.scipy' has no attribute '{name}'; write {written}$"):
         getattr(wg.scipy, name)

@@ -19,10 +19,9 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn import functional
-from wengert.nn.functional._otherwise import OTHERWISE as OF_NETWORKS
-from wengert.optim._otherwise import OTHERWISE as OF_OPTIMIZERS
 from wengert.primitives import sliding, sliding_products
 from wengert.scipy import special
+from wengert.support.hints import hints
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -757,7 +756,7 @@ def test_dropout_needs_a_key_only_while_training() -> None:
 
 @pytest.mark.parametrize("module", [functional, wg.optim])
 def test_what_is_written_for_other_names_is_here(module: Any) -> None:
-    table = {functional: OF_NETWORKS, wg.optim: OF_OPTIMIZERS}[module]
+    table = hints("modules", module.__name__)
     assert not table.keys() & {*module.__all__}
     for name, text in table.items():
         with pytest.raises(AttributeError, match=f"no attribute {name!r}; write " + re.escape(text) + "$"):

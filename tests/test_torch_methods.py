@@ -10,10 +10,14 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert._otherwise import Otherwise
-from wengert.autograd import OTHERWISE as AUTOGRAD_OTHERWISE
+from wengert.compile.translation import Translation
+from wengert.core.graph.graph import Graph
 from wengert.errors import DtypeError
-from wengert.numpy._torch_methods import METHODS, OTHERWISE
+from wengert.numpy._torch_methods import METHODS
+from wengert.pictures.picture import Picture
+from wengert.support.hints import MissingAttribute, hints
+from wengert.transforms.custom_rule import CustomRule
+from wengert.transforms.jit import Jitted
 
 X = np.array([[0.3, -0.6, 0.9], [0.5, 0.2, -0.4]])
 CALLS: dict[str, tuple[Any, Any]] = {
@@ -92,7 +96,7 @@ def test_numbers_and_views() -> None:
 def test_unary_and_binary_methods_are_numpys_functions() -> None:
     x = wg.tensor(X)
     for name, method in METHODS.items():
-        if isinstance(method, Otherwise) or method.__name__ != name or "numpy." not in (method.__doc__ or ""):
+        if isinstance(method, MissingAttribute) or method.__name__ != name or "numpy." not in (method.__doc__ or ""):
             continue
         function = getattr(np, re.findall(r"numpy\.(\w+)", method.__doc__)[0])
         with np.errstate(all="ignore"):
@@ -102,17 +106,24 @@ def test_unary_and_binary_methods_are_numpys_functions() -> None:
         np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
-@together("name", OTHERWISE)
+@together("name", hints("attributes", "Tensor"))
 def test_other_names_say_how_the_same_is_written(name: str) -> None:
     x = wg.tensor(X)
     assert not hasattr(x, name)
-    text = f"'Tensor' object has no attribute {name!r}; write {OTHERWISE[name]}"
+    text = f"'Tensor' object has no attribute {name!r}; write {hints('attributes', 'Tensor')[name]}"
     with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
         getattr(x, name)
 
 
+def test_hints_about_attributes_are_of_names_that_classes_refuse() -> None:
+    classes = (wg.Tensor, Graph, Picture, Translation, Jitted, CustomRule, wg.optim.Optimizer)
+    refused = {kind.__name__: {k for k, x in vars(kind).items() if isinstance(x, MissingAttribute)} for kind in classes}
+    known = {kind: set(names) for kind, names in hints("attributes").items() if kind != "distribution"}
+    assert refused == known
+
+
 def test_what_is_to_be_written_exists() -> None:
-    for written in OTHERWISE.values():
+    for written in hints("attributes", "Tensor").values():
         for path in re.findall(r"(?:np|wengert)((?:\.\w+)+)", written):
             found: Any = np if "np" + path in written else wg
             for part in path.split(".")[1:]:
@@ -172,9 +183,9 @@ def test_an_option_by_both_names_is_an_error() -> None:
         wg.tensor(X).norm(axis=0, dim=1)
 
 
-@together("name", AUTOGRAD_OTHERWISE)
+@together("name", hints("modules", "wengert.autograd"))
 def test_names_of_pytorchs_autograd_say_how_the_same_is_written(name: str) -> None:
-    text = f"module 'wengert.autograd' has no attribute {name!r}; write {AUTOGRAD_OTHERWISE[name]}"
+    text = f"module 'wengert.autograd' has no attribute {name!r}; write {hints('modules', 'wengert.autograd')[name]}"
     with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
         getattr(wg.autograd, name)
 

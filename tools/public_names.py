@@ -1,6 +1,6 @@
 """Write docs/public-names.md: the names that each public module exports, with the first line about each.
 
-`wengert._places` has them, too, for errors that say where a name is without importing all modules.
+`public_names.toml` in the package has them, too, for errors that say where a name is without importing all modules.
 Run `python -m tools.public_names` after a public name was added or removed, and read the difference before you
 commit it: the page is a promise.
 """
@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 import wengert
-from wengert.numpy._left_out import LEFT_OUT
+from wengert.support.hints import hints, names_left_out
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 LEFT_OUT_PAGE = PAGE.with_name("left-out.md")
@@ -27,17 +27,13 @@ MODULES = (
     *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
 )
-PLACES = Path(wengert.__file__).with_name("_places.py")
+NAMES = Path(wengert.__file__).with_name("support") / "public_names.toml"
 LIKELY = (
     *("numpy", "numpy.linalg", "autograd", "nn.functional", "scipy.special", "scipy.linalg", "optim", "random"),
     *("tree", "functional", "testing", "extend", "graph", "errors", "numpy.fft", "scipy.stats", "scipy.signal"),
 )
 """Modules of which the first that has a name is most likely meant; the others follow."""
-PLACES_HEAD = '''"""Where public names are, for errors that say so; `python -m tools.public_names` writes this."""
-
-__all__ = ["PLACES", "SCIPYS"]
-
-'''
+NAMES_HEAD = "# Names that public modules export, for errors; `python -m tools.public_names` writes this.\n"
 HEAD = """# Public names
 
 What may be imported from where. Names that are not listed here, and all that start with an underscore, may change
@@ -81,7 +77,7 @@ def page() -> str:
 def left_out() -> str:
     """Return the text of the page about names that are left out, with those of one reason together."""
     lines = [LEFT_OUT_HEAD]
-    for module, reasons in LEFT_OUT.items():
+    for module, reasons in ((module, names_left_out(module)) for module in hints("left_out")):
         lines += [f"## `{module}`", "", "| names | reason |", "|---|---|"]
         for reason in dict.fromkeys(reasons.values()):
             names = ", ".join(f"`{name}`" for name, own in reasons.items() if own == reason)
@@ -90,30 +86,18 @@ def left_out() -> str:
     return "\n".join(lines)
 
 
-def places() -> str:
-    """Return the text of the module that knows where names are which `wengert` itself has not."""
-    known = set(wengert.__all__)
-    lines = []
-    others = [name.removeprefix("wengert.") for name in MODULES if name != "wengert"]
-    for module in dict.fromkeys((*LIKELY, *others)):
-        names = sorted(set(importlib.import_module(f"wengert.{module}").__all__) - known)
-        known.update(names)
-        if names:
-            lines.append(f'    "{module}": """\n{textwrap.fill(" ".join(names), 120)}\n""",\n')
-    return PLACES_HEAD + "PLACES = {\n" + "".join(lines) + "}\n" + scipys()
-
-
-def scipys() -> str:
-    """Return the text about all names under SciPy's paths, those that are elsewhere, too, included."""
-    modules = sorted(name.removeprefix("wengert.") for name in MODULES if name.startswith("wengert.scipy."))
-    found = {module: " ".join(sorted(importlib.import_module(f"wengert.{module}").__all__)) for module in modules}
-    lines = [f'    "{module}": """\n{textwrap.fill(names, 120)}\n""",\n' for module, names in found.items()]
-    return "SCIPYS = {\n" + "".join(lines) + "}\n"
+def names() -> str:
+    """Return the text of the data that say which names public modules export."""
+    lines = [NAMES_HEAD]
+    for module in dict.fromkeys(("wengert", *(f"wengert.{name}" for name in LIKELY), *MODULES)):
+        exported = " ".join(sorted(importlib.import_module(module).__all__))
+        lines.append(f'"{module}" = """\n{textwrap.fill(exported, 120)}"""\n')
+    return "".join(lines)
 
 
 def main() -> None:
-    """Write the pages, and the module of places."""
-    PLACES.write_text(places())
+    """Write the pages and the data."""
+    NAMES.write_text(names())
     PAGE.write_text(page())
     LEFT_OUT_PAGE.write_text(left_out())
 

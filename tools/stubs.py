@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wengert._otherwise import Otherwise
 from wengert.core.values.tensor import Tensor
-from wengert.numpy._left_out import NUMPYS_OWN
 from wengert.numpy._methods import FlatElements
+from wengert.numpy._namespace import NUMPYS_OWN
+from wengert.support.hints import MissingAttribute
 
 __all__ = ["MEMBERS", "MODULES", "main", "members_stub", "path_of", "stub"]
 
@@ -133,7 +133,7 @@ def body(head: str, lines: list[str], itself: str) -> list[str]:
 def module_of(member: Any) -> str | None:
     """Return the module that defines a member; None for what is no method or property, and what only tells an error."""
     function = member.fget if isinstance(member, property) else member
-    return None if isinstance(member, Otherwise) else getattr(function, "__module__", None)
+    return None if isinstance(member, MissingAttribute) else getattr(function, "__module__", None)
 
 
 def declared_member(name: str, member: Any) -> list[str]:

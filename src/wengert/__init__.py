@@ -13,6 +13,7 @@ with Loading():
     from wengert.native.elementwise import set_num_threads
     from wengert.support import config as _config
     from wengert.support import memory_allocator as _memory_allocator
+    from wengert.support.hints import missing_name
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
     from wengert.traces.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
@@ -123,9 +124,7 @@ def __getattr__(name: str) -> Any:
         with Loading():
             return importlib.import_module(f"wengert.{name}")
     if name not in _ON_FIRST_USE:
-        from wengert._otherwise import OTHERWISE, said_of  # which most programs do without
-
-        raise AttributeError(f"module 'wengert' has no attribute {name!r}{said_of(name, OTHERWISE)}")
+        raise missing_name("wengert", name)
     with Loading():
         module = importlib.import_module(_ON_FIRST_USE[name])
     found = globals()[name] = getattr(module, name)

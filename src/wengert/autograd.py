@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from wengert._otherwise import absent
+from wengert.support.hints import names_on_demand
 from wengert.traces.backward import backward, grad
 from wengert.traces.context import Context
 from wengert.traces.function import Function
@@ -36,17 +36,5 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-OTHERWISE = {
-    "Variable": "wengert.tensor(data, requires_grad=True)",
-    "forward_ad": "wengert.jvp",
-    "functional": "wengert.jacobian, hessian, hvp, jvp and vjp by their names",
-    "gradcheck": "wengert.testing.check_grads",
-    "gradgradcheck": "wengert.testing.check_grads(f, x, order=2)",
-    "graph": "wengert.autograd.saved_tensors_hooks",
-    "profiler": "wengert.jit(f).lower(x).profile()",
-    "set_detect_anomaly": "with wengert.autograd.detect_anomaly()",
-}
-"""What is written here for names of PyTorch."""
-
 if not TYPE_CHECKING:  # checkers know the names
-    __getattr__ = absent("wengert.autograd", OTHERWISE)
+    __getattr__ = names_on_demand("wengert.autograd")

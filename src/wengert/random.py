@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._otherwise import absent, telling
 from wengert.core.diagnostics.argument_checks import (
     as_dtype,
     as_whole,
@@ -43,6 +42,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives import random as primitives
+from wengert.support.hints import hint_parameters, names_on_demand
 from wengert.transforms.reverse import stop_gradient
 
 __all__ = [
@@ -64,41 +64,8 @@ __all__ = [
     "uniform",
 ]
 
-OTHERWISE = {
-    "PRNGKey": "key(seed)",
-    "binomial": "numpy.sum(bernoulli(key, p, size=(n, *shape)), axis=0)",
-    "cauchy": "wengert.scipy.stats.cauchy.rvs(size=shape, key=key)",
-    "chisquare": "wengert.scipy.stats.chi2.rvs(df, size=shape, key=key)",
-    "default_rng": "key(seed): random numbers are functions of keys",
-    "f": "wengert.scipy.stats.f.rvs(dfn, dfd, size=shape, key=key)",
-    "geometric": "numpy.ceil(numpy.log1p(-uniform(key, size=shape)) / numpy.log1p(-p))",
-    "gumbel": "wengert.scipy.stats.gumbel_r.rvs(size=shape, key=key)",
-    "laplace": "wengert.scipy.stats.laplace.rvs(size=shape, key=key)",
-    "logistic": "wengert.scipy.stats.logistic.rvs(size=shape, key=key)",
-    "lognormal": "numpy.exp(normal(key, mean, deviation))",
-    "maxwell": "wengert.scipy.stats.maxwell.rvs(size=shape, key=key)",
-    "multivariate_normal": "mean + numpy.linalg.cholesky(covariance) @ normal(key, size=n)",
-    "pareto": "wengert.scipy.stats.pareto.rvs(b, size=shape, key=key)",
-    "rademacher": "2.0 * bernoulli(key, size=shape) - 1.0",
-    "rand": "uniform(key, size=shape)",
-    "random": "uniform(key, size=shape)",
-    "random_sample": "uniform(key, size=shape)",
-    "randint": "integers(key, low, high, size=shape)",
-    "randn": "normal(key, size=shape)",
-    "rayleigh": "wengert.scipy.stats.rayleigh.rvs(size=shape, key=key)",
-    "seed": "key(seed): random numbers are functions of keys",
-    "shuffle": "permutation(key, x)",
-    "standard_normal": "normal(key, size=shape)",
-    "t": "wengert.scipy.stats.t.rvs(df, size=shape, key=key)",
-    "truncated_normal": "wengert.scipy.stats.truncnorm.rvs(lower, upper, size=shape, key=key)",
-    "weibull_min": "wengert.scipy.stats.weibull_min.rvs(c, size=shape, key=key)",
-}
-"""What is written here for names of JAX and NumPy."""
-
 if not TYPE_CHECKING:  # checkers know the names
-    __getattr__ = absent("wengert.random", OTHERWISE)
-
-SIZED = {"shape": "size="}
+    __getattr__ = names_on_demand("wengert.random")
 
 SMALLEST = 1e-300
 """What stands for a shape of 0, whose gamma draws are 0: they are less than exp(-1e280)."""
@@ -229,7 +196,7 @@ def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     return found
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def bits(key: Any, size: Any = ()) -> Any:
     """Return random words, of dtype uint64.
 
@@ -258,7 +225,7 @@ def units(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) 
     return apply(primitives.units, found, dtype=dtype).reshape(shape)
 
 
-@telling(**SIZED, minval="low=", maxval="high=")
+@hint_parameters("random", "between")
 def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return numbers that lie evenly between two bounds, in which they are differentiable.
 
@@ -290,7 +257,7 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     return low + (high - low) * found
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return normal numbers, differentiable in mean and standard deviation.
 
@@ -317,7 +284,7 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return exponentially distributed numbers, differentiable in their mean.
 
@@ -345,7 +312,7 @@ def standard_exponential(name: str, key: Any, shape: tuple[int, ...], dtype: Any
     return -np.log1p(-units(name, key, shape, dtype))
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     """Return truth values.
 
@@ -370,7 +337,7 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     return units("bernoulli", key, draw_shape(size, p)) < p
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     """Return places along an axis, drawn by probabilities that are the softmax of logits.
 
@@ -400,7 +367,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     return np.argmax(weights + noise, axis=-1)
 
 
-@telling(**SIZED, minval="low=", maxval="high=")
+@hint_parameters("random", "between")
 def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
     """Return integers from a lower bound on, less than an upper one.
 
@@ -442,7 +409,7 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     return (offset.astype(np.int64) + low).astype(kind)
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
     """Return numbers of events, by NumPy's generator of this key.
 
@@ -513,7 +480,7 @@ def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
     return scale * np.exp(log_gammas("gamma", key, shape, draw_shape(size, shape, scale)))
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     """Return beta distributed numbers, differentiable in both parameters.
 
@@ -539,7 +506,7 @@ def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     return 0.5 + 0.5 * np.tanh(0.5 * (first - second))
 
 
-@telling(**SIZED)
+@hint_parameters("random")
 def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
     """Return probabilities that are Dirichlet distributed, differentiable in the parameters.
 
@@ -591,7 +558,7 @@ def random_order(name: str, key: Any, count: int) -> Any:
     return np.argsort(draw_words(name, key, count), kind="stable")
 
 
-@telling(replacement="replace=", shape="size=", n="size=")
+@hint_parameters("choice")
 def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
     """Return slices of an array along an axis, or integers below a number, chosen at random.
 

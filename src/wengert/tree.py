@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from wengert._otherwise import absent
 from wengert.core.containers import container_classes as _containers
 from wengert.core.containers import tree_leaves as _tree
 from wengert.core.diagnostics.argument_checks import as_items, require_callable
@@ -33,33 +32,12 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, placed
+from wengert.support.hints import names_on_demand
 
 __all__ = ["Structure", "leaves", "map", "paths", "ravel", "register", "static", "structure"]
 
-OTHERWISE = {
-    "all": "all(wengert.tree.leaves(x))",
-    "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
-    "flatten_with_path": "wengert.tree.paths(x), leaves(x) and structure(x)",
-    "leaves_with_path": "zip(wengert.tree.paths(x), wengert.tree.leaves(x))",
-    "map_with_path": "wengert.tree.paths(x) and leaves(x), and structure(x).unflatten of what is made of them",
-    "ravel_pytree": "wengert.tree.ravel",
-    "reduce": "functools.reduce(function, wengert.tree.leaves(x))",
-    "register_dataclass": "nothing: dataclasses are containers, whose fields may be wengert.tree.static()",
-    "register_pytree_node": "wengert.tree.register(Class, take_apart, put_together)",
-    "register_pytree_node_class": "@wengert.tree.register, by which attributes are leaves",
-    "transpose": "wengert.tree.map(lambda *leaves: numpy.stack(leaves), *trees)",
-    "tree_flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
-    "tree_leaves": "wengert.tree.leaves",
-    "tree_map": "wengert.tree.map",
-    "tree_structure": "wengert.tree.structure",
-    "tree_unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
-    "unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
-    "zeros_like": "wengert.tree.map(numpy.zeros_like, x)",
-}
-"""What is written here for names of JAX."""
-
 if not TYPE_CHECKING:  # checkers know the names
-    __getattr__ = absent("wengert.tree", OTHERWISE)
+    __getattr__ = names_on_demand("wengert.tree")
 
 Kind = TypeVar("Kind", bound=type[Any])
 IsLeaf = Callable[[Any], bool] | None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wengert._otherwise import lacking
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.lower_control_flow import in_a_chain, kernel_of, natively, round_of
 from wengert.compile.partition import segmented
@@ -23,6 +22,7 @@ from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import emit_assembly, host
 from wengert.support.cached import cached
+from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile
@@ -81,12 +81,7 @@ class Cost(NamedTuple):
         return "\n".join(lines)
 
 
-@lacking(
-    as_text=".graph, .kernels, .llvm or .asm, each of which prints",
-    compile="the function itself, which compiles when it is called",
-    cost_analysis=".cost",
-    memory_analysis=".cost",
-)
+@hint_attributes("as_text", "compile", "cost_analysis", "memory_analysis")
 class Translation:
     """Show a traced function in all its forms; each is made when it is asked for, and prints.
 

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
-from wengert._otherwise import OTHERWISE, said_of
 from wengert.nn import functional
+from wengert.support.hints import missing_name
 
 __all__ = ["functional"]
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        said = "; layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
-        if not name[0].isupper():
-            said = said_of(name, OTHERWISE)
-        raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}{said}")
+        if name[0].isupper():
+            hint = "layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
+            raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}; {hint}")
+        raise missing_name("wengert.nn", name)

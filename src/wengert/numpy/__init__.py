@@ -39,8 +39,8 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _ufuncs,
     lib,
 )
-from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
-from wengert.numpy._namespace import function_names, plain_names, public_function
+from wengert.numpy._namespace import NUMPYS_OWN, function_names, plain_names, public_function
+from wengert.support.hints import names_on_demand
 
 _plain.enter()
 _OBJECTS = {**plain_names(), "lib": lib, "vectorize": _application.vectorize, **_grids.OBJECTS}
@@ -51,7 +51,7 @@ __array_api_version__ = "2024.12"
 __array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are NumPy's
 globals().update(_OBJECTS)
 
-_others = named_on_demand("numpy", NUMPYS_OWN, _LATER)
+_others = names_on_demand("wengert.numpy", _LATER, NUMPYS_OWN)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import numpy as np
 
-from wengert._otherwise import PARAMETERS, unexpected
 from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
@@ -31,6 +30,7 @@ from wengert.numpy import (
     _statistics,
 )
 from wengert.numpy._ufuncs import OF_UFUNCS
+from wengert.support.hints import unexpected_parameter
 
 if TYPE_CHECKING:
     from wengert.core.values.members import ArrayLike
@@ -55,7 +55,7 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tensor:
 
 def not_numpys(name: str, elsewhere: Mapping[str, Any]) -> TypeError:
     """Return the error about parameters that methods of ndarrays have not; PyTorch's say what to write."""
-    return unexpected(f"Tensor.{name}", next(iter(elsewhere)), PARAMETERS)
+    return unexpected_parameter(f"Tensor.{name}", next(iter(elsewhere)), "numpy")
 
 
 class FlatElements:

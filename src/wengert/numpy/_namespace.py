@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import PARAMETERS, telling
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.core.values.plain_functions import BY_NUMPY, by_numpy
 from wengert.core.values.tensor import Tensor
+from wengert.support.hints import hint_parameters
 from wengert.traces.recorders import REAL
 
+NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")
+"""The modules of NumPy that stand in `wengert.numpy` as they are. What `random` draws is drawn when Python runs, so
+once under `jit`: `wengert.random` has what traces and batches."""
 CONSTANTS = ("False_", "True_", "e", "euler_gamma", "inf", "little_endian", "nan", "newaxis", "pi")
 DTYPES = (
     *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp", "uintp"),
@@ -156,9 +159,7 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
             found = follow_like(function, found)
         known = numpys_signature(function)
         if known is not None and not ALONG.isdisjoint(known.parameters):
-            found = telling(**{key: written for key, written in PARAMETERS.items() if key not in known.parameters})(
-                found
-            )
+            found = hint_parameters("numpy", known=known.parameters)(found)
         if known is not None:
             found.__signature__ = add_newer_keywords(known, meaning)  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):

@@ -9,31 +9,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from wengert._otherwise import Otherwise
 from wengert.core.diagnostics.conversion_hints import asked_for_array
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError
+from wengert.support.hints import MissingAttribute
 
 __all__: list[str] = []
 
-OF_MEMORY = {
-    "base": "x.numpy().base",
-    "byteswap": "x.numpy().byteswap()",
-    "ctypes": "x.numpy().ctypes",
-    "dump": "wengert.numpy.save(file, x)",
-    "dumps": "pickle.dumps(x)",
-    "getfield": "x.numpy().getfield(...)",
-    "resize": "numpy.resize(x, shape), which returns another",
-    "setfield": "x[...] = value",
-    "setflags": "x.flags for what they are",
-    "strides": "x.numpy().strides, or numpy.lib.stride_tricks.sliding_window_view(x, shape) for windows",
-    "tofile": "wengert.numpy.save(file, x)",
-}
-OF_OPERATORS = {"matvec": "matrix @ vector"}
+OF_MEMORY = "base byteswap ctypes dump dumps getfield resize setfield setflags strides tofile"
+OF_OPERATORS = "matvec"
 """What `scipy.sparse.linalg` looks for in what is no ndarray, when it is given a matrix."""
 
 
-class OfNdarrays(Otherwise):
+class OfNdarrays(MissingAttribute):
     """Be a name that Tensors have not; SciPy's functions get an error that names theirs."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -49,5 +37,5 @@ class OfNdarrays(Otherwise):
         return super().__get__(instance, owner)
 
 
-for _name, _written in (OF_MEMORY | OF_OPERATORS).items():
-    setattr(Tensor, _name, OfNdarrays("Tensor", _name, _written))
+for _name in f"{OF_MEMORY} {OF_OPERATORS}".split():
+    setattr(Tensor, _name, OfNdarrays("Tensor", _name))

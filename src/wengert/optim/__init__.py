@@ -22,13 +22,12 @@ array([2., 2.])
 
 from typing import TYPE_CHECKING
 
-from wengert._otherwise import absent
-from wengert.optim._otherwise import OTHERWISE
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
 from wengert.optim.rules import Rule, adagrad, adam, adamw, clipped, lion, momentum, norm, rmsprop, sgd
 from wengert.optim.schedules import cosine, exponential, linear, piecewise, warmed_up
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "Optimizer",
@@ -56,4 +55,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = absent("wengert.optim", OTHERWISE)
+    __getattr__ = names_on_demand("wengert.optim")

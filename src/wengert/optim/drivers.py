@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError, UsageError
 from wengert.optim.vectors import VectorProblem, as_example, as_float
 from wengert.support.attributes import signature
+from wengert.support.hints import hint_parameters
 from wengert.tree import leaves
 
 __all__ = ["curve_fit", "least_squares", "minimize", "root"]
@@ -23,14 +23,8 @@ WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})
 
-DERIVATIVES = dict.fromkeys(
-    ("jac", "hess", "hessp", "fprime", "Dfun"), "nothing, for derivatives are filled in; scipy.optimize takes your own"
-)
-SETTINGS = dict.fromkeys(("maxiter", "maxfev", "gtol", "ftol", "xtol"), "options={...}, SciPy's settings of the method")
-"""What is written here for parameters of SciPy's and others' functions."""
 
-
-@telling(**DERIVATIVES, **SETTINGS)
+@hint_parameters("drivers", "minimize")
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
@@ -127,7 +121,7 @@ def reporter(problem: VectorProblem, callback: Callable[..., Any] | None, progre
     return report
 
 
-@telling(**DERIVATIVES)
+@hint_parameters("drivers")
 def least_squares(
     fun: Callable[..., Any], x0: Any, args: Any = (), *, bounds: Any = None, jit: bool = True, **options: Any
 ) -> Any:
@@ -168,7 +162,7 @@ def least_squares(
     return problem.result(found)
 
 
-@telling(**DERIVATIVES)
+@hint_parameters("drivers")
 def root(
     fun: Callable[..., Any],
     x0: Any,
@@ -218,7 +212,7 @@ def root(
     )
 
 
-@telling(**DERIVATIVES)
+@hint_parameters("drivers")
 def curve_fit(
     f: Callable[..., Any],
     xdata: Any,

@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from wengert._otherwise import lacking, telling
 from wengert.core.diagnostics.argument_checks import as_items, shown
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.optim.rules import Rule, State, require_rule
+from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.traces.grad_modes import no_grad
 
 __all__ = ["Optimizer"]
 
 
-RULE = "it into the rule, as Optimizer(parameters, optim.sgd(0.1))"
-"""What is written for parameters that optimizers have elsewhere."""
 RATES = frozenset(("learning_rate", "lr", "rate"))
 """What optimizers elsewhere let one set between steps."""
 
 
-@lacking(
-    add_param_group="an Optimizer for each group",
-    load_state_dict="optimizer.steps = kept, as optim.load gives it",
-    param_groups="optimizer.parameters, and a schedule for the rate",
-    state_dict="optimizer.steps, which optim.save keeps",
-)
+@hint_attributes("add_param_group", "load_state_dict", "param_groups", "state_dict")
 class Optimizer:
     """Change Tensors that require grad by a rule, as users of PyTorch know it.
 
@@ -57,7 +50,7 @@ class Optimizer:
     True
     """
 
-    @telling(**dict.fromkeys(("lr", "learning_rate", "momentum", "weight_decay", "betas"), RULE))
+    @hint_parameters("Optimizer")
     def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
         self.parameters = as_items("optim.Optimizer", "parameters", parameters)
         require_rule("Optimizer", rule)

@@ -8,18 +8,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, UsageError
+from wengert.support.hints import hint_parameters
 
 __all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""
-ELSEWHERE = {"lr": "rate=", "learning_rate": "rate="}
-"""What is written here for parameters of other libraries' rules."""
 Memory: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = Callable[..., tuple[Any, Memory]]
 SHARES = frozenset({"b1", "b2", "decay"})
@@ -155,7 +153,7 @@ def require_rule(name: str, rule: Any) -> None:
         raise UsageError(f"optim.{name}", given, "a rule is needed", "Pass wengert.optim.adam(), say")
 
 
-@telling(**ELSEWHERE, momentum="optim.momentum(rate, decay)", weight_decay="it into the loss, or use optim.adamw")
+@hint_parameters("rules", "sgd")
 def sgd(rate: Rate) -> Rule:
     """Return the rule of gradient descent, `p - rate * g`.
 
@@ -181,7 +179,7 @@ def step_down(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, M
     return p - size * g, memory
 
 
-@telling(**ELSEWHERE, momentum="decay=")
+@hint_parameters("rules", "momentum")
 def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
     """Return the rule of gradient descent with momentum.
 
@@ -215,7 +213,7 @@ def step_with_momentum(
     return p - size * (g + decay * velocity if nesterov else velocity), (velocity,)
 
 
-@telling(**ELSEWHERE, alpha="decay=")
+@hint_parameters("rules", "rmsprop")
 def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
     """Return the rule that divides by a running root mean square of gradients (Tieleman and Hinton, 2012).
 
@@ -245,7 +243,7 @@ def step_over_root(
     return p - size * g / (np.sqrt(mean) + eps), (mean,)
 
 
-@telling(**ELSEWHERE, initial_accumulator_value="first=")
+@hint_parameters("rules", "adagrad")
 def adagrad(rate: Rate, eps: float = 1e-10, first: float = 0.0) -> Rule:
     """Return the rule that divides by the root of the sum of squares of all gradients (Duchi, Hazan and Singer, 2011).
 
@@ -274,7 +272,7 @@ def step_over_all(g: Any, memory: Memory, p: Any, size: Any, _: Any, *, eps: flo
     return p - size * g / (np.sqrt(first + total) + eps), (total,)
 
 
-@telling(**ELSEWHERE, betas="b1= and b2=")
+@hint_parameters("rules", "lion")
 def lion(rate: Rate = 1e-4, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 0.0) -> Rule:
     """Return the rule Lion, whose steps have one size (Chen et al., Symbolic discovery of algorithms, 2023).
 
@@ -305,7 +303,7 @@ def step_of_lion(
     return p - size * (direction + weight_decay * p), (b2 * memory[0] + (1.0 - b2) * g,)
 
 
-@telling(**ELSEWHERE, betas="b1= and b2=", weight_decay="optim.adamw")
+@hint_parameters("rules", "adam")
 def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rule:
     """Return the rule Adam (Kingma and Ba, Adam: a method for stochastic optimization, 2015, algorithm 1).
 
@@ -328,7 +326,7 @@ def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-
     return make_rule("adam", rate, 2, step_of_adam, b1=b1, b2=b2, eps=eps)
 
 
-@telling(**ELSEWHERE, betas="b1= and b2=")
+@hint_parameters("rules", "adamw")
 def adamw(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-2) -> Rule:
     """Return Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019, algorithm 2).
 

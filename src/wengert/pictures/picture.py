@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wengert._otherwise import lacking
 from wengert.errors import UsageError
 from wengert.pictures.boxes import Diagram
+from wengert.support.hints import hint_attributes
 
 __all__ = ["Picture"]
 
@@ -16,10 +16,7 @@ LARGEST = 500
 """Boxes that a notebook shows by itself: their picture takes 0.2 s and 300 kB."""
 
 
-@lacking(
-    savefig='picture.save("name.svg")',
-    show='picture.save("name.html"), and open that; notebooks show the picture itself',
-)
+@hint_attributes("savefig", "show")
 class Picture(Diagram):
     """Hold boxes, each after those that it uses, and wires. A notebook shows it by itself.
 

@@ -16,32 +16,15 @@ import numpy as np
 import scipy.special as sp
 
 from wengert import random
-from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor, strengthened
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError
+from wengert.support.hints import hint_parameters, hints
 from wengert.traces.operators import operand
 from wengert.transforms.reverse import stop_gradient
 
 Formula = Callable[..., Any]
-
-OTHERWISE = {
-    "expect": "a sum of values times pmf, or wengert.scipy.integrate.fixed_quad of the function times pdf",
-    "fit": "wengert.optim.minimize of the sum of -logpdf",
-    "interval": "ppf((1 - share) / 2) and ppf((1 + share) / 2)",
-    "logpdf": "logpmf: its values are integers",
-    "logpmf": "logpdf: its values are no integers",
-    "median": "ppf(0.5)",
-    "moment": "mean() and var(), or wengert.scipy.integrate.fixed_quad of x**n times pdf",
-    "nnlf": "the sum of -logpdf",
-    "pdf": "pmf: its values are integers",
-    "pmf": "pdf: its values are no integers",
-    "rvs": "numbers of wengert.random, or scipy.stats's own of plain parameters",
-    "stats": "mean() and var()",
-    "support": "ppf(0.0) and ppf(1.0)",
-}
-"""What is written for methods of SciPy's that are not here."""
 
 MOST = 1e8
 """The number of terms above which no entropy is summed."""
@@ -192,7 +175,7 @@ class Distribution:
     if not TYPE_CHECKING:  # checkers know the methods
 
         def __getattr__(self, name: str) -> NoReturn:
-            written = OTHERWISE.get(name)
+            written = hints("attributes", "distribution").get(name)
             said = f"; write {written}" if written else ""
             raise AttributeError(f"the distribution {vars(self).get('name')} has no attribute {name!r}{said}")
 
@@ -364,7 +347,7 @@ class Continuous(Distribution):
         """Return the value above which the probability is q."""
         return self.quantile("isf", q, args, kwds)
 
-    @telling(random_state="key=")
+    @hint_parameters("rvs")
     def rvs(self, *args: Any, key: Any = None, size: Any = None, **kwds: Any) -> Any:
         """Return random numbers: quantiles of evenly distributed ones, which makes them differentiable in parameters.
 

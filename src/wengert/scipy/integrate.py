@@ -22,7 +22,7 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._differences import slice_axis, trapezoid
-from wengert.numpy._left_out import named_on_demand
+from wengert.support.hints import names_on_demand
 
 __all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
 
@@ -194,4 +194,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.integrate")
+    __getattr__ = names_on_demand("wengert.scipy.integrate")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.linalg
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.numpy._namespace import exported_functions
 from wengert.scipy import _decompositions, _matrix_functions, _triangular  # noqa: F401 - they enter their functions
+from wengert.support.hints import names_on_demand
 
 _EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported_functions(
     scipy.linalg
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.linalg")
+    __getattr__ = names_on_demand("wengert.scipy.linalg")
 
 
 def __dir__() -> list[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.special
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.numpy._namespace import exported_functions
 from wengert.scipy import _special  # noqa: F401 - it enters its functions
+from wengert.support.hints import names_on_demand
 
 _EXPORTED = exported_functions(scipy.special)
 __all__ = sorted(_EXPORTED)
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.special")
+    __getattr__ = names_on_demand("wengert.scipy.special")
 
 
 def __dir__() -> list[str]:

@@ -13,11 +13,11 @@ Each has SciPy's parameters, and of its methods those for which there are formul
 
 from typing import TYPE_CHECKING, Any
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._discrete import DISCRETE
 from wengert.scipy._multivariate import MULTIVARIATE
 from wengert.scipy._samples import SAMPLES
+from wengert.support.hints import names_on_demand
 
 _EXPORTED: dict[str, Any] = {**CONTINUOUS, **DISCRETE, **MULTIVARIATE, **SAMPLES}
 __all__ = sorted(_EXPORTED)
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.stats")
+    __getattr__ = names_on_demand("wengert.scipy.stats")
 
 
 def __dir__() -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.support.hints import hint_parameters
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES
@@ -19,13 +19,7 @@ from wengert.transforms.boundary import name_of
 __all__ = ["check_grads"]
 
 
-@telling(
-    args="the arguments themselves: check_grads(f, *args)",
-    atol="rtol=",
-    eps="step=",
-    inputs="the arguments themselves: check_grads(f, *args)",
-    tolerance="rtol=",
-)
+@hint_parameters("check_grads")
 def check_grads(
     f: Callable[..., Any],
     *args: Any,

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.memory.buffers import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.memory.views import base_and_path, current, lasting
 from wengert.core.values.dispatch import as_tensor
@@ -18,6 +17,7 @@ from wengert.core.values.recording import recording_from
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrapped
 from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.support.hints import hint_parameters
 from wengert.traces.nodes import Leaf, Node
 from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
@@ -89,10 +89,7 @@ def backward(
                     hook(tensor)
 
 
-@telling(
-    is_grads_batched="wengert.vmap of what wengert.vjp returns",
-    only_inputs="nothing: gradients are those by inputs",
-)
+@hint_parameters("autograd.grad")
 def grad(
     outputs: OneOrMany,
     inputs: OneOrMany,

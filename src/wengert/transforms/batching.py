@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.control.scan import scan
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
@@ -21,6 +20,7 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.support.hints import hint_parameters
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, place_error, result_example
 from wengert.transforms.results import require_arrays
@@ -35,15 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@telling(
-    axis_name="wengert.vmap of what is before, an operation on the axis of lanes, and vmap of what follows",
-    axis_size="an argument with as many lanes, numpy.arange(n), say",
-    chunk_size="batch_size=",
-    in_dims="in_axes=",
-    out_dims="out_axes=",
-    randomness="a key for each lane, of wengert.random.split",
-    spmd_axis_name="nothing: there is one device",
-)
+@hint_parameters("vmap")
 def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size: int | None = None) -> Derived[P, R]:
     """Return a function that applies another one to every lane of its arguments at once.
 

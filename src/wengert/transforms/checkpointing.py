@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.graph.graph import Equation, Variable
@@ -23,6 +22,7 @@ from wengert.core.values.recording import recording_from, settings
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.core.values.trace import next_level
 from wengert.errors import GraphError
+from wengert.support.hints import hint_parameters
 from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
@@ -239,13 +239,7 @@ def call_witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     return result
 
 
-@telling(
-    policy="wengert.checkpoint around the parts that are to run again",
-    prevent_cse="nothing: what runs again is not merged",
-    preserve_rng_state="nothing: random numbers are functions of keys",
-    static_argnums="nothing: what is no array is static",
-    use_reentrant="nothing: it is never so",
-)
+@hint_parameters("checkpoint")
 def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     """Return a function that keeps no residuals and runs again during the sweep: less memory for more time.
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert._otherwise import lacking, telling
 from wengert.core.containers.tree_leaves import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.memory.views import current
@@ -22,6 +21,7 @@ from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble, signature
+from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch
 from wengert.traces.calls import (
@@ -45,7 +45,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@lacking(defjvps="defjvp, whose rule takes all primals and tangents", defvmap="defbatch")
+@hint_attributes("defjvps", "defvmap")
 class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
     """Be a function with rules of its own; made by `custom_rule`."""
 
@@ -455,10 +455,7 @@ def zero_tangent(leaf: Any) -> Any:
     return readable(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()])
 
 
-@telling(
-    nondiff_argnums="nothing: arguments may be anything; the vjp gives None for those",
-    nondiff_argnames="nothing: arguments may be anything; the vjp gives None for those",
-)
+@hint_parameters("custom_rule")
 def custom_rule(fun: Callable[P, R]) -> CustomRule[P, R]:
     """Return a function that can be given its own derivative and batch rules.
 

@@ -8,11 +8,11 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.support.hints import hint_parameters
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
     Narrowed,
@@ -32,16 +32,6 @@ __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
 Function = Callable[..., Any]
 
-ELSEWHERE = {
-    "allow_int": "floats: integers have no derivative",
-    "argnames": "argnums=, the position",
-    "argnum": "argnums=",
-    "chunk_size": "wengert.vmap of wengert.vjp or wengert.jvp, with batch_size=",
-    "create_graph": "nothing: derivatives can be differentiated again",
-    "strategy": "wengert.jacfwd or wengert.jacrev",
-    "vectorize": "nothing: it is one batched pass",
-}
-"""What is written here for parameters of other libraries."""
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -113,7 +103,7 @@ def jacrev(
 def jacrev(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("jacobians")
 def jacrev(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:
@@ -188,7 +178,7 @@ def jacfwd(
 def jacfwd(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("jacobians")
 def jacfwd(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:
@@ -253,7 +243,7 @@ def jacobian(
     holomorphic: bool = False,
     has_aux: bool = False,
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("jacobians")
 def jacobian(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -328,7 +318,7 @@ def hessian(
 def hessian(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("jacobians")
 def hessian(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from wengert._otherwise import lacking, telling
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import simplified
 from wengert.control.argument_aliasing import find_writes, require_apart
@@ -38,6 +37,7 @@ from wengert.native.function_protocol import global_name, is_method_of, named_al
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
+from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
@@ -77,15 +77,7 @@ class Forms(Recent[Any, TracedForm]):
         form.partitions.clear()
 
 
-@lacking(
-    clear_cache="wengert.jit(f.__wrapped__), which has traced nothing",
-    compile="f.lower(*args) to look at it; f compiles itself when it is called",
-    eval_shape="wengert.graph.trace(f)(*args).outputs",
-    graph="f.lower(*args).graph",
-    inspect_asm="f.lower(*args).asm",
-    inspect_llvm="f.lower(*args).llvm",
-    py_func="f.__wrapped__",
-)
+@hint_attributes("clear_cache", "compile", "eval_shape", "graph", "inspect_asm", "inspect_llvm", "py_func")
 class Jitted(Entry, Generic[P, R]):
     """Be a function that is traced once for each kind of argument; made by `jit`.
 
@@ -489,15 +481,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-@telling(
-    backend="nothing: code is for the processor",
-    device="nothing: there is one",
-    donate_argnames="donate_argnums=",
-    dynamic="nothing: shapes that change are traced anew",
-    fullgraph="nothing: a function is one graph, or refused",
-    inline="nothing: calls are traced through",
-    mode="nothing: there is one way to compile",
-)
+@hint_parameters("jit")
 def jit(
     fun: Any = MISSING,
     static_argnums: int | Sequence[int] = (),

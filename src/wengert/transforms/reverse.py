@@ -7,13 +7,13 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.barriers import barrier
+from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
 from wengert.transforms.captured import Substitution, captured_tensors
 from wengert.transforms.options import Options, make_derivative
@@ -36,14 +36,6 @@ __all__ = [
 
 Function = Callable[..., Any]
 
-ELSEWHERE = {
-    "allow_int": "floats: integers have no derivative",
-    "argnames": "argnums=, the position",
-    "argnum": "argnums=",
-    "grad_position": "argnums=",
-    "weights": "captured=",
-}
-"""What is written here for parameters of other libraries."""
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -64,7 +56,7 @@ def value_and_grad(
     *,
     captured: Sequence[Tensor] | bool = (),
 ) -> Derived[P, tuple[R, Any]]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("gradients")
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -163,7 +155,7 @@ def grad(
     *,
     captured: Sequence[Tensor] | bool = (),
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("gradients")
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -218,7 +210,7 @@ def elementwise_grad(fun: Callable[P, Any], argnums: Literal[0] = 0, holomorphic
 def elementwise_grad(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
 ) -> Derived[P, Any]: ...
-@telling(**ELSEWHERE)
+@hint_parameters("gradients")
 def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the derivative of each output element, summed over outputs.
 

@@ -22,6 +22,7 @@ from wengert.core.diagnostics.source_positions import (
     position_of,
     use_at,
 )
+from wengert.support.hints import hints, public_names
 
 __all__ = [
     "CALLED_OUT",
@@ -47,87 +48,10 @@ TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
 SLOPES = "scipy.optimize._differentiable_functions"
 """The module of SciPy's that calls the functions for derivatives which drivers in C are given."""
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
-SOLVE = (
-    "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
-    "Newton's method from what it finds, which have the derivatives; under wengert.jit or vmap write it as a loop"
-)
 MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
-LIBRARIES = {
-    "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
-    "scipy.sparse.linalg": (
-        "Use numpy.linalg.solve, lstsq, eigh or svd of the whole matrix, write the iteration with NumPy's functions, "
-        "or declare a rule by wengert.custom_rule"
-    ),
-    "scipy.sparse": (
-        "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with wengert.extend"
-    ),
-    "numpy.ma": "Write numpy.where(mask, 0.0, array.filled(0.0)), or reductions with where=~mask, for masked arrays",
-    "numpy.polynomial": (
-        "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, "
-        "or for a constant x the matrix of a basis times the coefficients, as chebvander(x, degree) @ c"
-    ),
-    "scipy.fft": (
-        "Use numpy.fft; for dct and dst multiply by their matrix, scipy.fft.dct(np.eye(n), axis=0), or declare them as "
-        "docs/extending.md does"
-    ),
-    "scipy.integrate": (
-        "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
-        "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule"
-    ),
-    "scipy.optimize": SOLVE,
-    "wengert.optim": SOLVE,
-    **{
-        package: f"Use wengert.{package}, where it has the function, or declare a rule by wengert.custom_rule"
-        for package in (*(f"scipy.{name}" for name in MIRRORED), "scipy")
-    },
-}
-"""What to do where a package asks for the elements of what its own objects are combined with."""
-
-DRAWS = r"\b(random|rng|generator)\.\w+\("
-DRAWN = (
-    "Draw with wengert.random, as in normal(key, mean, scale): NumPy's generators take plain numbers, and draw only "
-    "once under wengert.jit"
-)
-BESIDE_LISTS = r"[-+/@%]=?\s*\[.*[A-Za-z_]|^\[.*[A-Za-z_].*\]\s*[-+/@%]"
-TIMES_LISTS = r"\*=?\s*\[|^\[.*\]\s*\*"
-"""What may repeat a list, too, by a number that Python asks for."""
-LIST_OF_TENSORS = "Make one array of the list with np.stack"
-SLICES = r"[\w)]\[.*:.*\]$"
+SLICE = re.compile(r"[\w)]\[.*:.*\]$")
 WRITTEN = "Make the array that is written to with wengert.numpy (zeros, empty, or asarray for one that exists)"
 WRITTEN_SLICES = f"{WRITTEN}; where an end of x[i:i + n] is what is asked for, write x[i + np.arange(n)]"
-EXPRESSIONS = {
-    r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
-    r"\b(any|all)\(.* for ": ("Use .any() and .all() of an array"),
-    DRAWS: DRAWN,
-    r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
-    SLICES: (
-        "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(np.arange(len(x)) < i, x, 0.0) for x[:i], or "
-        "compute the ends of the slice outside of the function: under wengert.jit they may be in static_argnums"
-    ),
-    r"^\{.*\}\[": "Index an array of the values, or choose with numpy.where",
-    r"\broots\(": "Find the eigenvalues of the companion matrix, of complex elements",
-    r"\breal_if_close\(": "Write .real, where that is meant",
-    r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
-    r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
-    r"\b(c?math\.\w+)\(": r"Write NumPy's function in place of \1",
-    r"^round\(": "Write numpy.round in place of round",
-    r"\.(item|tolist)\(\)$": r"Leave .\1() out, and compute with the Tensor itself",
-    r"^(float|complex)\(": r"Leave \1() out, and compute with the Tensor itself",
-    BESIDE_LISTS: LIST_OF_TENSORS,
-    TIMES_LISTS: "Pass in static_argnums how often the list is repeated, or make one array of it with np.stack",
-}
-STATEMENTS = {
-    r"^case\b": "Write if and elif in place of match and case, which are not converted",
-    r":=.*\b(if|and|or)\b|\b(else|and|or)\b.*:=": (
-        "Write an if statement, because := is not converted in a part of an expression that may not be evaluated"
-    ),
-    r"^assert\b": "Check it outside of the function, with what the function returns beside its result",
-    r"\bnext\(.* for .* if ": "Use numpy.where, or index with numpy.argmax of the condition",
-    r"[\[({].* for .* in .* if ": (
-        "Choose with numpy.where, because how many items there are must not depend on traced values"
-    ),
-}
-"""What to do instead, by what expressions and statements look like that ask for the elements of what has none yet."""
 
 
 def remedy_by_source(code: CodeType, offset: int) -> str | None:
@@ -139,9 +63,11 @@ def remedy_by_source(code: CodeType, offset: int) -> str | None:
     if remedy is not None:
         return remedy
     if code.co_code[offset] in ASSIGNING:
-        return WRITTEN_SLICES if re.search(SLICES, expression_at(code, offset)) else WRITTEN
-    texts = ((expression_at(code, offset), EXPRESSIONS), (position_of(code, offset).text, STATEMENTS))
-    found = ((re.search(x, text), y) for text, known in texts for x, y in known.items())
+        return WRITTEN_SLICES if SLICE.search(expression_at(code, offset)) else WRITTEN
+    texts = ((expression_at(code, offset), "expressions"), (position_of(code, offset).text, "statements"))
+    found = (
+        (re.search(known["pattern"], text), known["hint"]) for text, kind in texts for known in hints(kind).values()
+    )
     return next((match.expand(remedy) for match, remedy in found if match), None)
 
 
@@ -177,18 +103,19 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
         frame: the one that asks; that of the user is further out.
     """
     known, through, vectorized = "", False, False
+    libraries = hints("libraries")
     outermost: FrameType | None = None
     in_rule = is_rule_asking(frame)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
+        package = next((x for x in libraries if module == x or module.startswith(f"{x}.")), "")
         if not package and not is_own(frame.f_code.co_filename):
             position = position_of(frame.f_code, frame.f_lasti)
             if in_rule:
                 return Asked("asarray", CALLED_OUT, position, bool(known))
             if known and outermost is not None:
                 called = use_at(frame.f_code, frame.f_lasti).called
-                return Asked("asarray", scipys_remedy(known, outermost, called) or LIBRARIES[known], position, True)
+                return Asked("asarray", scipys_remedy(known, outermost, called) or libraries[known], position, True)
             if vectorized:
                 return Asked("vectorize", "Write wengert.numpy.vectorize", position)
             return None if through else asked_by_line(frame, position)
@@ -211,27 +138,26 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
         frame: that of the function that the user calls.
         called: how the user calls it.
     """
-    from wengert._places import SCIPYS
-
     if package != "scipy" and package.removeprefix("scipy.") not in (*MIRRORED, "integrate"):
         return None
     own = frame.f_locals.get("self")
     distribution = getattr(getattr(own, "dist", own), "name", None)  # of those that are frozen, too
     kind = frame.f_code.co_qualname.partition(".")[0].removesuffix("_gen").removesuffix("_frozen")
+    modules = sorted(x for x in public_names() if x.startswith(f"wengert.{package}") and x != "wengert.scipy")
     for name in (distribution, called, frame.f_code.co_name, kind):
-        for module, names in SCIPYS.items():
-            if name in public_names(module) and module.startswith(package):
+        for module in modules:
+            if name in exported_names(module.removeprefix("wengert.")):
                 rule = "declare a rule by wengert.custom_rule"
-                if name in names.split():
-                    return f"Use wengert.{module}.{name}, or {rule}"
+                if name in public_names()[module].split():
+                    return f"Use {module}.{name}, or {rule}"
                 if package == "scipy.integrate":
                     return None  # there is more to say of differential equations
-                return f"Write it with NumPy's functions, for there is no wengert.{module}.{name}, or {rule}"
+                return f"Write it with NumPy's functions, for there is no {module}.{name}, or {rule}"
     return None
 
 
-def public_names(module: str) -> frozenset[str]:
-    """Return the public names of a module, none of one that is not imported."""
+def exported_names(module: str) -> frozenset[str]:
+    """Return the public names of a module of SciPy's, none of one that is not imported."""
     return frozenset(getattr(sys.modules.get(module), "__all__", ()))
 
 
@@ -300,8 +226,9 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
             more = MORE if called in BUILDERS else LISTS
             return Asked(called, f"Write wengert.numpy.{path}{RENAMED.get(called, called)}, {more}", position)
     expression = expression_at(code, offset)
-    if re.search(DRAWS, expression):
-        return Asked(called or "random", DRAWN, position)
+    known = hints("expressions")
+    if re.search(known["drawing"]["pattern"], expression):
+        return Asked(called or "random", known["drawing"]["hint"], position)
     if called == "ndenumerate":
         return Asked(called, "Write wengert.numpy.ndenumerate", position)
     name = next((x for x in INDEXED if f"{x}[" in expression), None)
@@ -310,7 +237,9 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
     kind = vars(np).get(called)
     if isinstance(kind, type) and issubclass(kind, np.number):
         return Asked(called, f"Write x.astype(numpy.{called})", position)
-    return Asked("array", LIST_OF_TENSORS, position) if re.search(f"{BESIDE_LISTS}|{TIMES_LISTS}", expression) else None
+    if any(re.search(known[kind]["pattern"], expression) for kind in ("beside_list", "times_list")):
+        return Asked("array", known["beside_list"]["hint"], position)
+    return None
 
 
 def is_function(value: Any) -> bool:

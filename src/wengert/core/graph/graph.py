@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._otherwise import lacking
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.diagnostics.source_positions import Position, position_of, speaks_for
 from wengert.core.graph.graph_executor import Steps, last_uses
@@ -25,6 +24,7 @@ from wengert.core.values.aval import aval_of, aval_text, united
 from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
     from wengert.pictures.picture import Picture
@@ -91,7 +91,7 @@ class Equation:
         return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
 
 
-@lacking(save='wengert.graph.save(graph, path), or graph.picture().save("name.svg")')
+@hint_attributes("save")
 class Graph(Composite):
     """Hold a function of arrays: inputs, equations in order, outputs.
 

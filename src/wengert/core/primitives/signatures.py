@@ -10,6 +10,7 @@ from typing import Any
 
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.errors import DtypeError, describe
+from wengert.support.hints import hints, public_module
 
 __all__ = ["MISSING", "NONE", "called_with", "say_parameter"]
 
@@ -95,12 +96,12 @@ def refused_by(
 
 def say_parameter(error: TypeError) -> None:
     """Add to NumPy's own error about a parameter of PyTorch's how that is called; ours say so themselves."""
-    from wengert._otherwise import PARAMETERS
-    from wengert._places import PLACES
-
     found = UNEXPECTED.match(str(error))
-    if found is None or found[2] not in PARAMETERS or not any(found[1] in names.split() for names in PLACES.values()):
+    if found is None:
         return
-    note = f"Functions and methods of Wengert have NumPy's parameters: write {PARAMETERS[found[2]]} for {found[2]}=."
+    written = hints("parameters", "numpy").get(found[2])
+    if written is None or public_module(found[1]) in (None, "wengert"):
+        return
+    note = f"Functions and methods of Wengert have NumPy's parameters: write {written} for {found[2]}=."
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.conversion_hints import LIBRARIES
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.interop import ORDINARY, any_decides, decides, decides_functions
@@ -21,6 +20,7 @@ from wengert.core.values.tensor import Tensor, call_plainly, new_tensor
 from wengert.errors import GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister
+from wengert.support.hints import hints
 
 __all__ = ["LATER"]
 
@@ -116,7 +116,7 @@ def left_to(kind: type, ufunc: np.ufunc, x: Tensor) -> Any:
     if x._trace is None or kind.__module__.partition(".")[0] != "pandas":
         return NotImplemented
     needed = "an ndarray is needed beside a Tensor that is being differentiated or traced"
-    raise GraphError(describe(ufunc.__name__, f"a {kind.__name__} of pandas", needed, LIBRARIES["pandas"]))
+    raise GraphError(describe(ufunc.__name__, f"a {kind.__name__} of pandas", needed, hints("libraries")["pandas"]))
 
 
 def known_later() -> bool:

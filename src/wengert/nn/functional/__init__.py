@@ -17,7 +17,6 @@ array([[[[45., 54.],
 
 from typing import TYPE_CHECKING
 
-from wengert._otherwise import absent
 from wengert.nn.functional._activations import (
     elu,
     gelu,
@@ -58,10 +57,10 @@ from wengert.nn.functional._losses import (
     smooth_l1_loss,
 )
 from wengert.nn.functional._normalisation import batch_norm, dropout, group_norm, layer_norm, rms_norm
-from wengert.nn.functional._otherwise import OTHERWISE
 from wengert.nn.functional._pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from wengert.nn.functional._sampling import grid_sample, interpolate, upsample
 from wengert.nn.functional._vectors import cosine_similarity, linear, normalize, pairwise_distance
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "avg_pool1d",
@@ -120,4 +119,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = absent("wengert.nn.functional", OTHERWISE)
+    __getattr__ = names_on_demand("wengert.nn.functional")

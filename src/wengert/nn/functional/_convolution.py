@@ -12,11 +12,11 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_staged
 from wengert.errors import ShapeError, UsageError
 from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
-from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_parameter
 from wengert.primitives.convolution import convolution as primitive
 from wengert.primitives.convolution import correlation
+from wengert.support.hints import hint_parameters
 from wengert.traces.recorders import several_function
 
 correlate, convolve = several_function(correlation), several_function(primitive)
@@ -133,7 +133,7 @@ def make_convolution(rank: int) -> Callable[..., Any]:
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION.format(**axes)}"
-    return elsewhere(in_single(conv))
+    return hint_parameters("numpy", "layers")(in_single(conv))
 
 
 TRANSPOSED = """
@@ -199,7 +199,7 @@ def make_transposed_convolution(rank: int) -> Callable[..., Any]:
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
     text = TRANSPOSED.format(**axes)
     conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{text}"
-    return elsewhere(in_single(conv_transpose))
+    return hint_parameters("numpy", "layers")(in_single(conv_transpose))
 
 
 conv1d, conv2d, conv3d = map(make_convolution, (1, 2, 3))

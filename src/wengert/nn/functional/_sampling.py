@@ -13,8 +13,8 @@ import numpy as np
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.nn.functional._images import per_axis
-from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
+from wengert.support.hints import hint_parameters
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 """Names of linear interpolation, with the number of axes of space."""
@@ -77,7 +77,7 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
     return rows
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 @in_single
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
@@ -161,7 +161,7 @@ def resized_taps(n: int, m: int, scale: float, mode: str, align_corners: bool) -
     return [(start, 1 - (x - start)), (np.minimum(start + 1, n - 1), x - start)]
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 @in_single
 def interpolate(
     input: Any,
@@ -227,7 +227,7 @@ def interpolate(
     return x
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:

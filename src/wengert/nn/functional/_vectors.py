@@ -8,12 +8,12 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError
-from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_parameter, as_real, require_setting
+from wengert.support.hints import hint_parameters
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Return `input @ weight.T + bias`.
 
@@ -39,7 +39,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + as_parameter("linear", "bias", bias, found.shape[-1:])
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 @in_single
 def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors over their lengths.
@@ -62,7 +62,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 @in_single
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors.
@@ -84,7 +84,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     return np.sum(a * b, axis=axis)
 
 
-@elsewhere
+@hint_parameters("numpy", "layers")
 @in_single
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """Return the distances between vectors, the last axis.

@@ -12,7 +12,6 @@ are evaluated. Values are SciPy's to rounding. Whether places increase is looked
 
 from typing import TYPE_CHECKING, Any
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._cubic import (
     Akima1DInterpolator,
@@ -32,6 +31,7 @@ from wengert.scipy.interpolate._polynomials import (
     krogh_interpolate,
 )
 from wengert.scipy.interpolate._through_samples import make_interp_spline, make_lsq_spline
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "Akima1DInterpolator",
@@ -67,4 +67,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.interpolate")
+    __getattr__ = names_on_demand("wengert.scipy.interpolate")

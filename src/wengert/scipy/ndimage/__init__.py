@@ -6,7 +6,6 @@ dtype of the image.
 
 from typing import TYPE_CHECKING, Any
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.ndimage._filters import (
     convolve,
     convolve1d,
@@ -31,6 +30,7 @@ from wengert.scipy.ndimage._interpolation import (
     spline_filter1d,
     zoom,
 )
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "affine_transform",
@@ -60,4 +60,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.ndimage")
+    __getattr__ = names_on_demand("wengert.scipy.ndimage")

@@ -6,7 +6,6 @@ transforms, sums are taken here unless the transforms are asked for by name.
 
 from typing import TYPE_CHECKING, Any
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from wengert.scipy.signal._filters import (
     deconvolve,
@@ -25,6 +24,7 @@ from wengert.scipy.signal._filters import (
 from wengert.scipy.signal._resampling import hilbert, resample, resample_poly, upfirdn
 from wengert.scipy.signal._spectral import coherence, csd, periodogram, welch
 from wengert.scipy.signal._spectrograms import istft, spectrogram, stft
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "coherence",
@@ -63,4 +63,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.signal")
+    __getattr__ = names_on_demand("wengert.scipy.signal")

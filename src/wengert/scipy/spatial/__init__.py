@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.spatial import distance
+from wengert.support.hints import names_on_demand
 
 __all__ = ["distance"]
 
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.spatial")
+    __getattr__ = names_on_demand("wengert.scipy.spatial")

@@ -16,8 +16,8 @@ import scipy.special
 from wengert.core.diagnostics.argument_checks import elements, refused, require_flag, require_real
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.spatial._metrics import METRICS, Metric, root
+from wengert.support.hints import names_on_demand
 
 __all__ = [
     "braycurtis",
@@ -281,4 +281,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("scipy.spatial.distance")
+    __getattr__ = names_on_demand("wengert.scipy.spatial.distance")
