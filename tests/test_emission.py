@@ -23,6 +23,7 @@ from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.team import team_of
 
@@ -351,7 +352,7 @@ def functions_of(names: Sequence[str], dtype: Any, size: int, lane: int) -> Prog
     """Return a program that computes each function of x, or of x and y."""
     at = Affine(0, (0, 1))
     operations = [Operation("load", (), dtype, name, at) for name in "xy"]
-    operations += [Operation(name, (0, 1)[: FUNCTIONS[name].arity], dtype) for name in names]
+    operations += [Operation(name, (0, 1)[: OPCODES[name].arity], dtype) for name in names]
     stores = tuple(Store(name, at, 2 + n) for n, name in enumerate(names))
     buffers = [Buffer(name, (size,), dtype, "input") for name in "xy"]
     buffers += [Buffer(name, (size,), dtype, "output") for name in names]
@@ -373,7 +374,7 @@ def test_functions_have_the_bits_of_their_expressions(target: Target, dtype: Any
     found = Executable(functions_of(names, dtype, len(x), lane), target)([x, y])
     features = Features(fma=target.fuses, scaling=target.scales)
     for name, got in zip(names, found, strict=True):
-        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: FUNCTIONS[name].arity])
+        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
         np.testing.assert_array_equal(got, expected, name)
 
 

@@ -20,6 +20,7 @@ from wengert.emission.programs import emitted
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Program
+from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_assembly, emit_object
 from wengert.native.program import program
 
@@ -141,5 +142,5 @@ def test_functions_have_the_bits_of_their_expressions(dtype: Any, tmp_path: Path
     found = emulated(functions_of(names, dtype, len(x), 1), [x, y], tmp_path)
     features = Features(fma=ARM.fuses, scaling=ARM.scales)
     for name, got in zip(names, found, strict=True):
-        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: FUNCTIONS[name].arity])
+        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
         np.testing.assert_array_equal(got, expected, name)

@@ -20,6 +20,7 @@ from wengert.emission.executable import Executable
 from wengert.kernel import fused
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
+from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["OF_DIGITS", "PROCESSORS", "REFERENCES", "errors", "measured", "points_of"]
 
@@ -267,7 +268,7 @@ def main() -> None:
     parser.add_argument("--every", type=int)
     options = parser.parse_args()
     if options.every:
-        for name in (name for name in options.names if FUNCTIONS[name].arity == 1):
+        for name in (name for name in options.names if OPCODES[name].arity == 1):
             off, place = compared(name, options.every)
             print(f"{name:11s} float32 {off:5.2f} of {FUNCTIONS[name].single[0]:4.2f} at {place}", flush=True)
         return

@@ -6,7 +6,7 @@ import numpy as np
 
 from wengert.emission.instructions import in_register
 from wengert.emission.mathematics import Specialisation, function_of_body, template_of
-from wengert.kernel.functions import FUNCTIONS
+from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import Function
@@ -36,7 +36,7 @@ def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Ta
     def body(b: Builder, addresses: Value, sizes: Value, strides: Value, _data: Value) -> None:
         count, before = sizes.load(), b.call(met_conditions, ALL)
         places, steps = [], []
-        for n in range(FUNCTIONS[function].arity):
+        for n in range(OPCODES[function].arity):
             place = addresses.at(n).load().to(scalar)
             same = b.stack(Array(scalar, width))
             same.to(kind).store(b.spread(place.load(), width))

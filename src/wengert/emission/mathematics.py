@@ -80,8 +80,8 @@ class Specialisation:
 def function_of_body(name: str) -> tuple[str, int]:
     """Return the first function that has the same body as another, and which of the results the other is."""
     function = FUNCTIONS[name]
-    first = next(other for other in FUNCTIONS.values() if other.body is function.body)
-    return first.name, function.result
+    first = next(other for other, it in FUNCTIONS.items() if it.body == function.body)
+    return first, function.result
 
 
 @functools.cache

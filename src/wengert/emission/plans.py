@@ -56,9 +56,6 @@ LONG_BLOCK = 64
 """Terms of a block of longer sums in lanes of their own that NumPy adds up one by one, since not their last axis is
 summed: each block costs as much as four terms."""
 
-NEVER_NEGATIVE = frozenset({"absolute", "sqrt", "exp", "exp2", "cosh", "expit", "hypot", "erfc"})
-"""Opcodes of no negative values."""
-
 LIGHT = 8
 """Cycles of a step up to which masks take some of the time even where masked loads and stores do not."""
 
@@ -308,7 +305,7 @@ def sign_of(operation: Operation, signs: list[int]) -> int:
     if operation.name in ("add", "select", "maximum", "minimum", "convert"):
         alike = set(signs[operation.name == "select" :])
         return alike.pop() if len(alike) == 1 else 0
-    return 1 if operation.name in NEVER_NEGATIVE else 0
+    return 1 if OPCODES[operation.name].never_negative else 0
 
 
 def is_far(buffer: Buffer) -> bool:

@@ -35,10 +35,6 @@ TRIAL = 32  # large operations before the team is made, which takes a tenth of a
 UNKNOWN = (None, 0)
 
 
-OWN = frozenset({"sin", "cos", "hypot", "tanh", "expm1", "arctan2", "exp", "exp2", "arctan"})
-"""Our own functions that take at most 0.85 of NumPy's time: 0.06, 0.07, 0.11, 0.54, 0.62, 0.69, 0.72, 0.82, 0.82."""
-
-
 class Sharing:
     """Hand NumPy's loops to a team, which is made in the background when there were some large operations.
 
@@ -162,11 +158,12 @@ def set_num_threads(threads: int) -> None:
     SHARING.set_threads(threads)
 
 
-def shared(ufunc: np.ufunc) -> Callable[..., Any]:
+def shared(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
     """Return a function that computes a ufunc on several threads where its operands allow it.
 
     Args:
         ufunc: a NumPy function of one or two operands with one result.
+        own: whether our own function may take its place.
 
     Returns:
         `compute(x, y=None, out=None)` for ndarrays and numbers, of which `x` or `y` is an array of at least LARGE
@@ -189,7 +186,7 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
             dtype = like.dtype
             loop = loops.get(dtype, UNKNOWN)
             if loop is UNKNOWN:
-                loop = loops[dtype] = known_loop(ufunc, dtype)
+                loop = loops[dtype] = known_loop(ufunc, dtype, own)
             if loop is not None:
                 first, second = operand_array(x, dtype), (like if y is None else operand_array(y, dtype))
                 result = np.empty(like.shape, dtype) if out is None else out
@@ -204,11 +201,11 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
     return compute
 
 
-def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
+def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any], own: bool) -> tuple[Any, int] | None:
     """Return the inner loop of a ufunc; a process that has no team is spared what native code is written with."""
     from wengert.native.inner_loops import loop_of, own_loop
 
-    if SHARING.own is not None and ufunc.__name__ in OWN and dtype == np.float64:
+    if SHARING.own is not None and own and dtype == np.float64:
         found = own_loop(ufunc.__name__, dtype, ufunc.nin, SHARING.own)
         if found is not None:
             return found

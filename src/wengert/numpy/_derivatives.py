@@ -84,24 +84,18 @@ NOTHING = frozenset(
 
 TIES = "Elements that tie share the derivative equally."
 AT_ZERO = "At 0 the derivative is 0."
-HALVES = "Where both are equal, each gets half."
 CHOSEN = "What is not chosen gets nothing, not even a NaN."
 TRIANGLE = "One triangle is read; the other one gets 0."
 REPEATED = "Where {} repeat, the derivative is right, or a LinAlgError."
 KINKS = {
-    **dict.fromkeys(("abs", "absolute", "fabs", "linalg.norm", "linalg.vector_norm", "linalg.matrix_norm"), AT_ZERO),
-    "hypot": "At (0, 0) both derivatives are 0.",
-    "sign": "Of real numbers the derivative is zero, of complex ones that of x / |x|, and 0 at 0.",
-    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), HALVES),
-    "clip": "At a bound, the element and the bound get half each.",
+    **{primitive.name: primitive.kink for primitive in PRIMITIVES.values() if primitive.kink},
+    **dict.fromkeys(("abs", "linalg.norm", "linalg.vector_norm", "linalg.matrix_norm"), AT_ZERO),
     **dict.fromkeys(("amax", "amin", "max", "min", "nanmax", "nanmin", "ptp", "median", "nanmedian"), TIES),
     **dict.fromkeys(("nanpercentile", "nanquantile", "percentile", "quantile"), TIES),
     **dict.fromkeys(("where", "select", "choose"), CHOSEN),
-    **dict.fromkeys(("power", "pow", "float_power"), "By `x1` the derivative is 0 where `x2` is 0."),
     **dict.fromkeys(("std", "nanstd"), "Where all elements are equal, the derivative is 0."),
-    **dict.fromkeys(("remainder", "mod", "fmod", "divmod"), "At a jump the derivative is that beside it."),
+    **dict.fromkeys(("mod", "divmod"), "At a jump the derivative is that beside it."),
     "interp": "At points of `xp` the derivative is that of the line to the right.",
-    "nan_to_num": "Elements that are replaced get 0.",
     **dict.fromkeys(("unique", "unique_all", "unique_values"), "Of equal elements the first gets it."),
     **dict.fromkeys(("linalg.cholesky", "linalg.eigvalsh"), TRIANGLE),
     "linalg.eigh": f"{TRIANGLE} {REPEATED.format('eigenvalues')}",

@@ -132,7 +132,7 @@ round_ = constant("round", np.round, form=Pointwise(), scalar=rounded_at)
 
 
 nan_to_num = constant(
-    "nan_to_num", np.nan_to_num, form=Pointwise(), scalar=scalars.replaced
+    "nan_to_num", np.nan_to_num, form=Pointwise(), scalar=scalars.replaced, kink="Elements that are replaced get 0."
 )  # of elements that are replaced
 unwrap = opaque(
     "unwrap",

@@ -28,6 +28,9 @@ BOOL = np.dtype(bool)
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
 LITERAL = (int, float)
+HALVES = "Where both are equal, each gets half."
+AT_ZERO = "At 0 the derivative is 0."
+AT_JUMPS = "At a jump the derivative is that beside it."
 
 
 # Arithmetic
@@ -238,6 +241,7 @@ POWER: Any = {
     "singular": True,
     "regular": is_smooth_power,
     "raises": True,
+    "kink": "By `x1` the derivative is 0 where `x2` is 0.",
     "steep": True,
 }
 RAISED: Any = {
@@ -258,8 +262,7 @@ def raised_large(x: Any, y: Any) -> Any:
 # Python's operators where NumPy evaluates them to other bits than its ufunc: x**2 is a square, and numbers are raised,
 # and complex numbers multiplied and measured, by scalar arithmetic
 
-raised = elementwise("pow", operator.pow, **POWER, **RAISED, loop=np.power, cost=90)
-raised.evaluate_large = raised_large
+raised = elementwise("pow", operator.pow, **POWER, **RAISED, loop=np.power, cost=90, evaluate_large=raised_large)
 complex_product = elementwise(
     "complex_product",
     operator.mul,
@@ -287,6 +290,7 @@ remainder = elementwise(
     cost=40,
     operator=operator.mod,
     counts=True,
+    kink=AT_JUMPS,
 )
 fmod = elementwise(
     "fmod",
@@ -294,20 +298,22 @@ fmod = elementwise(
     d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)),
     scalar=scalars.c_remainder,
     cost=40,
+    kink=AT_JUMPS,
 )
 
 
 # Exponentials and logarithms
 
-exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out, parts=complex_parts.exponential)
+exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out, parts=complex_parts.exponential, own=True)
 exp2 = elementwise(
     "exp2",
     np.exp2,
     d=lambda t, out, _x: t * out * LN2,
     parts=lambda x: complex_parts.exponential((x[0] * math.log(2), x[1] * math.log(2))),
+    own=True,
 )
 expm1 = elementwise(
-    "expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x), parts=complex_parts.exponential_less_one
+    "expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x), parts=complex_parts.exponential_less_one, own=True
 )  # out + 1 is 0 from x = -37 on
 log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True, parts=complex_parts.logarithm)
 log2 = elementwise(
@@ -494,6 +500,7 @@ absolute = elementwise(
     operator=operator.abs,
     counts=True,
     whole_bits=62,
+    kink=AT_ZERO,
 )
 complex_size = elementwise(
     "complex_size",
@@ -505,7 +512,7 @@ complex_size = elementwise(
     operator=operator.abs,
     counts=True,
 )
-fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT, scalar=np.absolute)
+fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x), **ROOT, scalar=np.absolute, kink=AT_ZERO)
 
 
 def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
@@ -524,6 +531,7 @@ maximum = elementwise(
     d=(lambda t, _out, x, y: split_at_ties(t, x > y, x == y), lambda t, _out, x, y: split_at_ties(t, y > x, x == y)),
     passes=True,
     whole_bits=62,
+    kink=HALVES,
 )
 minimum = elementwise(
     "minimum",
@@ -531,6 +539,7 @@ minimum = elementwise(
     d=(lambda t, _out, x, y: split_at_ties(t, x < y, x == y), lambda t, _out, x, y: split_at_ties(t, y < x, x == y)),
     passes=True,
     whole_bits=62,
+    kink=HALVES,
 )
 fmax = elementwise(
     "fmax",
@@ -542,6 +551,7 @@ fmax = elementwise(
     passes=True,
     masks=True,
     scalar=scalars.larger,
+    kink=HALVES,
 )
 fmin = elementwise(
     "fmin",
@@ -553,6 +563,7 @@ fmin = elementwise(
     passes=True,
     masks=True,
     scalar=scalars.smaller,
+    kink=HALVES,
 )
 copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))
@@ -587,7 +598,13 @@ conjugate = elementwise(
 
 # Structural zeros
 
-sign = constant("sign", np.sign, scalar=scalars.sign, parts=complex_parts.direction)
+sign = constant(
+    "sign",
+    np.sign,
+    scalar=scalars.sign,
+    parts=complex_parts.direction,
+    kink="Of real numbers the derivative is zero, of complex ones that of x / |x|, and 0 at 0.",
+)
 floor = constant("floor", np.floor)
 ceil = constant("ceil", np.ceil)
 trunc = constant("trunc", np.trunc)

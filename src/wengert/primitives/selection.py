@@ -109,6 +109,7 @@ clip = elementwise(
     d=(clip_value, clip_low, clip_high),
     passes=True,
     scalar=lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    kink="At a bound, the element and the bound get half each.",
 )
 
 

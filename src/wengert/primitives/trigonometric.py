@@ -21,8 +21,8 @@ DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
 FOUR, MINUS_TWO = np.array(4.0), np.array(-2.0)
 
-sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x), parts=complex_parts.sine)
-cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x), parts=complex_parts.cosine)
+sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x), parts=complex_parts.sine, own=True)
+cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x), parts=complex_parts.cosine, own=True)
 tan = elementwise(
     "tan", np.tan, d=lambda t, out, _x: t * (1 + out * out), parts=complex_parts.turned(complex_parts.tangent)
 )
@@ -74,9 +74,9 @@ tanh_derivative: Elementwise = elementwise(
     d=(None, lambda t, out, y, _x: t * (-2 * y * out)),
     scalar="tanh_derivative",
     parts=complex_parts.slope_of_tanh,
+    evaluate_large=tanh_derivative_value,
 )
-tanh_derivative.evaluate_large = tanh_derivative_value  # which shares the work
-tanh = elementwise("tanh", np.tanh, d=tanh_rule, parts=complex_parts.tangent)
+tanh = elementwise("tanh", np.tanh, d=tanh_rule, parts=complex_parts.tangent, own=True)
 
 
 # Their inverses: derivatives are primitives whose own are products, of which none cancels, overflows or meets 0 times
@@ -226,6 +226,7 @@ arctan = elementwise(
     d=lambda t, _out, x: t * at_once(arctan_derivative, x),
     singular=True,
     parts=complex_parts.turned(complex_parts.inverse_tangent),
+    own=True,
 )
 arcsinh = elementwise(
     "arcsinh",
@@ -344,6 +345,8 @@ hypot = elementwise(
     np.hypot,
     d=(lambda t, out, x, y: t * apply(cosine, x, y, out), lambda t, out, x, y: t * apply(cosine, y, x, out)),
     square=lambda: square_of_hypot,
+    own=True,
+    kink="At (0, 0) both derivatives are 0.",
 )
 arctan2 = elementwise(
     "arctan2",
@@ -353,6 +356,7 @@ arctan2 = elementwise(
         lambda t, _out, y, x: -(t * apply(angle_derivative, y, x)),
     ),
     singular=True,
+    own=True,
 )
 deg2rad = elementwise(
     "deg2rad",

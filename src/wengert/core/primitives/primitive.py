@@ -67,6 +67,7 @@ class PointRules(TypedDict, total=False):
         operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
         counts: whether this takes Python's truths for 0 and 1: `True + True` is 2, where NumPy's is true.
         whole_bits: how many bits Python's whole numbers may have if its result is to have 64; 0 if that is not known.
+        kink: a sentence on derivatives where there is none, or more than one to choose from, for docstrings.
         rewrites: what may be in its place in a graph, each a function of the equation and of the equations that bind
             its operands; see `wengert.primitives.rewrites`.
     """
@@ -80,6 +81,7 @@ class PointRules(TypedDict, total=False):
     operator: Callable[..., Any] | None
     counts: bool
     whole_bits: int
+    kink: str
     rewrites: tuple[Callable[..., Any], ...]
 
 
@@ -128,7 +130,7 @@ class Primitive:
         scales: the operands of which the result is a multiple each, or a part.
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         form, batch: see `ShapeRules`.
-        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, rewrites: see `PointRules`.
+        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, kink, rewrites: see `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -167,6 +169,7 @@ class Primitive:
     operator: Callable[..., Any] | None = None
     counts = False
     whole_bits = 0
+    kink = ""
     rewrites: tuple[Callable[..., Any], ...] = ()
 
     def __init__(

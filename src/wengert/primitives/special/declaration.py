@@ -28,8 +28,8 @@ def special(ufunc: np.ufunc, *rules: Rule | None, **points: Unpack[PointRules]) 
     name = ufunc.__name__.lstrip("_")
     name = f"scipy.{name}" if name in PRIMITIVES else name
     declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in rules]
-    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True, **points)
-    found.evaluate_large = None  # SciPy's loops report what they meet to Python, from the thread that calls them
+    # SciPy's loops report what they meet to Python, from the thread that calls them
+    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True, evaluate_large=False, **points)
     return found
 
 
