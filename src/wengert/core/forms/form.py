@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import aligned, each_lane, lead, shift
-from wengert.core.forms.record import FieldRecord
 from wengert.core.forms.shape_probes import (
     Results,
     dummy,
@@ -36,6 +35,7 @@ from wengert.core.values.broadcast import misfit
 from wengert.core.values.dispatch import apply
 from wengert.core.values.python_numbers import calculated
 from wengert.errors import GraphError, describe
+from wengert.support.records import FieldRecord
 
 __all__ = [
     "Form",

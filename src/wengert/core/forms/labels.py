@@ -26,11 +26,11 @@ from wengert.core.forms.label_products import (
     sum_of_two,
     windows,
 )
-from wengert.core.forms.record import FieldRecord
 from wengert.core.graph.identity import Composite
 from wengert.core.values.bounded_cache import Cache
 from wengert.errors import ShapeError, describe
 from wengert.support.cached import cached
+from wengert.support.records import FieldRecord
 
 __all__ = ["Labels", "Relation", "labelled"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wengert.core.forms.record import FieldRecord
 from wengert.core.graph.identity import Composite
+from wengert.support.records import FieldRecord
 
 __all__ = ["USUAL", "LoopSpec", "Parts", "is_counted", "parts"]
 
