@@ -33,7 +33,7 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
-from wengert.core.values.trace import next_level
+from wengert.core.values.levels import next_level
 from wengert.errors import GraphError
 from wengert.primitives.elementwise import add, multiply, negative
 from wengert.support import config

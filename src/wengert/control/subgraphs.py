@@ -26,8 +26,8 @@ from wengert.core.primitives.primitive import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
-from wengert.core.values.trace import next_level
 from wengert.primitives.barriers import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual

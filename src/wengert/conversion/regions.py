@@ -21,8 +21,8 @@ from wengert.core.memory.views import base_and_path, current, share
 from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.dispatch import conformed
+from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
-from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Staging
 

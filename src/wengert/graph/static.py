@@ -24,8 +24,7 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable
-from wengert.core.values.tensor import Tensor, make_tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives.conversion import copy
 from wengert.transforms.recording import Recording, ones_for

@@ -22,8 +22,7 @@ from wengert.core.memory.views import current, share
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import Tensor, constant_tensor, is_concrete, make_tensor
-from wengert.core.values.trace import Trace, alike
+from wengert.core.values.tensor import Tensor, Trace, alike, constant_tensor, is_concrete, make_tensor
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.barriers import barrier
 from wengert.primitives.index_layout import OPERAND, Entries, text_of_masks

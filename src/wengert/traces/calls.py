@@ -22,8 +22,8 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, is_differentiable, strong
 from wengert.core.values.dispatch import apply, as_tensor, innermost
-from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
-from wengert.core.values.trace import Trace, next_level
+from wengert.core.values.levels import next_level
+from wengert.core.values.tensor import Tensor, Trace, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.values.levels import next_level
 from wengert.core.values.recording import Settings, change, restore, settings
-from wengert.core.values.trace import Trace, next_level
+from wengert.core.values.tensor import Trace
 
 __all__ = [
     "Mode",

@@ -22,8 +22,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import undispatched
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace, constant_tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.nodes import CREATED, General, Node, Output, Single

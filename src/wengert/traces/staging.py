@@ -27,9 +27,9 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.values.dispatch import counted
+from wengert.core.values.levels import next_level
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
-from wengert.core.values.trace import next_level
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.captured_variables import variables_stay

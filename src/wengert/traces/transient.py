@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 
 from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.values.recording import has_ended
-from wengert.core.values.tensor import Tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace
 from wengert.errors import EscapedValueError, GraphError, describe
 
 __all__ = ["Transient"]

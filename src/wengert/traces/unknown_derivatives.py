@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
-from wengert.core.values.tensor import Tensor, make_tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import GraphError
 
 __all__ = ["unknown_like"]

@@ -21,8 +21,7 @@ from wengert.core.primitives.signatures import NONE
 from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.dispatch import is_weak, plain_array, weakened
 from wengert.core.values.interop import remedy_for, type_shown
-from wengert.core.values.tensor import Tensor, check_dtype, constant_tensor, make_tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace, check_dtype, constant_tensor, make_tensor
 from wengert.errors import DtypeError, UsageError, WengertError, placed
 from wengert.support.attributes import attribute, function_name, signature, unwrapped
 from wengert.traces.transient import Transient

@@ -13,7 +13,7 @@ from typing import Any
 from wengert.control.mutable_state import content_of
 from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.primitives.rule import in_form
+from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import resemble, with_closure
 from wengert.traces.batch import Batch

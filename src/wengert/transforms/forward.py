@@ -15,9 +15,9 @@ from wengert.core.diagnostics.store_guard import called
 from wengert.core.memory.views import current
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, unwrapped
-from wengert.core.values.trace import next_level
 from wengert.errors import DtypeError, ShapeError
 from wengert.traces.dual import Dual, make_dual
 from wengert.transforms.boundary import (

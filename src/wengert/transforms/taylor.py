@@ -13,9 +13,9 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, unwrapped
-from wengert.core.values.trace import next_level
 from wengert.errors import ShapeError, UsageError
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (

@@ -489,7 +489,7 @@ POINTWISE, UNSAID = Pointwise(), Form()
 def form_of(primitive: Primitive) -> Form:
     """Return the form that a primitive declares; what is elementwise, or evaluated by a ufunc, is pointwise."""
     if primitive.form is not None:
-        return primitive.form
+        return primitive.form  # type: ignore[return-value]  # all forms are of this class
     return POINTWISE if is_elementwise(primitive) else UNSAID
 
 

@@ -11,12 +11,11 @@ user must not write, `forbid_writes` says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from wengert.core.values.tensor import Tensor
+from wengert.core.memory.memory_layout import Handle, in_normal_form
 
 __all__ = [
     "BORROWED",
@@ -34,11 +33,12 @@ __all__ = [
     "take",
 ]
 
+H = TypeVar("H", bound=Handle)
 ndarray = np.ndarray
 BORROWED = "borrowed"
 
 
-def keep(tensor: Tensor) -> None:
+def keep(tensor: Handle) -> None:
     """Mark the buffer under a Tensor, down to the lowest level, as relied upon by somebody else."""
     value: Any = tensor
     while hasattr(value, "_kept"):  # a Tensor
@@ -47,21 +47,21 @@ def keep(tensor: Tensor) -> None:
         value = value._value if trace is None else trace.owner(value)
 
 
-def forbid_writes(tensor: Tensor) -> Tensor:
+def forbid_writes(tensor: H) -> H:
     """Let a Tensor refuse writes, as the read-only ndarray does that it stands for; return it."""
     tensor._kept = tensor._kept or True  # which the compact paths look at
     tensor._fixed = True
     return tensor
 
 
-def own_memory(tensor: Tensor) -> None:
+def own_memory(tensor: Handle) -> None:
     """Replace memory that belongs to an ndarray of the user, who may write to it, by a copy."""
     if tensor._kept is BORROWED:
         tensor._value = tensor._value.copy(order="K")
         tensor._kept = True
 
 
-def lend(tensor: Tensor) -> Any:
+def lend(tensor: Handle) -> Any:
     """Return the value of a Tensor for somebody who relies on it from now on."""
     if tensor._kept is not True:
         own_memory(tensor)
@@ -102,8 +102,6 @@ def laid_alike(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     >>> laid_alike(np.arange(40.0)[::-4]).strides, laid_alike(np.broadcast_to(np.ones(3), (2, 3))).strides
     ((-16,), (0, 8))
     """
-    from wengert.core.memory.memory_layout import in_normal_form  # which knows Tensors
-
     strides = in_normal_form(array.shape, array.strides, array.itemsize) or array.strides
     reach = [(n - 1) * step for n, step in zip(array.shape, strides, strict=True)]
     low, high = sum(min(x, 0) for x in reach), sum(max(x, 0) for x in reach)

@@ -7,13 +7,12 @@ without axes, which can be written to. Primitives ask NumPy with examples that l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from wengert.core.values.tensor import Tensor
-
 __all__ = [
+    "Handle",
     "Joined",
     "Order",
     "Strides",
@@ -43,6 +42,22 @@ __all__ = [
     "ways_of",
     "with_axes_in_memory",
 ]
+
+ndarray = np.ndarray
+
+
+class Handle(Protocol):
+    """Be a Tensor, as far as its memory is concerned; `Tensor` says what these are."""
+
+    _value: Any
+    _trace: Any
+    _kept: Any
+    _fixed: bool
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+
 
 Strides = tuple[int, ...] | None
 Order = tuple[Strides, ...] | None
@@ -163,9 +178,11 @@ def of_array(x: Any) -> Strides:
 
 def strides_of(value: Any) -> Strides:
     """Return the strides of a value of any trace; of one lane of it, in a batch."""
-    if type(value) is Tensor:
+    if type(value) is ndarray:
+        return of_array(value)
+    if hasattr(value, "_trace"):  # a Tensor
         if hasattr(value, "_array"):
-            return value._array
+            return value._array  # type: ignore[no-any-return]  # of an array without axes
         trace = value._trace
         return strides_of(value._value) if trace is None else trace.strides(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -173,7 +190,7 @@ def strides_of(value: Any) -> Strides:
     return getattr(value, "strides", None)  # a variable has them, a Python number has not
 
 
-def is_scalar(x: Tensor) -> bool:
+def is_scalar(x: Handle) -> bool:
     """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
     trace = x._trace
     if trace is None or trace.fast:
@@ -185,7 +202,7 @@ def is_scalar(x: Tensor) -> bool:
     return x.ndim == 0 and strides_of(x) is None
 
 
-def may_be_scalar(x: Tensor) -> bool:
+def may_be_scalar(x: Handle) -> bool:
     """Tell whether a value is a scalar or an array without axes, as a traced value decides."""
     return x.ndim == 0 and type(strides_of(x)) is Joined
 

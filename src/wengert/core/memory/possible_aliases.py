@@ -22,8 +22,7 @@ import numpy as np
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import may_be_scalar
 from wengert.core.memory.write_watches import Lost, Undo, is_over, lose, rebound, snapshot
-from wengert.core.values.tensor import WATCHING, Tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import WATCHING, Tensor, Trace
 from wengert.errors import GraphError, describe
 from wengert.support.fork_safety import held_in_forks
 

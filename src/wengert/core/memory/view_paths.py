@@ -8,18 +8,16 @@ the memory as views of it are, however many they were made by. The other steps s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
-
-if TYPE_CHECKING:
-    from wengert.core.primitives.primitive import Primitive
 
 __all__ = ["Path", "Step", "extended"]
 
-Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
+Step = tuple[Primitive, tuple[tuple[str, Any], ...]]
 Path = tuple[Step, ...]
 
 

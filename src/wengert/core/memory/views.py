@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,15 +18,22 @@ from wengert.core.memory.buffers import BORROWED, copied, keep
 from wengert.core.memory.memory_layout import Joined, Strides, example, strides_of, ways_of
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.view_paths import Path, Step, extended
+from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.frozen import Frozen
 from wengert.core.values.recording import SPECIAL, recording_from, settings
-from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, new_tensor, raw
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import (
+    WATCHES,
+    WATCHING,
+    Tensor,
+    Trace,
+    is_concrete,
+    is_staged,
+    make_tensor,
+    new_tensor,
+    raw,
+)
 from wengert.errors import describe
-
-if TYPE_CHECKING:
-    from wengert.core.primitives.primitive import Primitive
 
 __all__ = [
     "ALIAS",
@@ -51,7 +58,7 @@ SHARING: Cache[Any, bool] = Cache()
 EVERYTHING = -math.inf
 """The level from which on everything is recorded."""
 
-Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
+Dispatch = Callable[[Primitive, Sequence[Any], dict[str, Any]], Any]
 
 
 class Derivation:

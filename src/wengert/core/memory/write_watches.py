@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from wengert.core.values.recording import has_ended
-from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, make_tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, Trace, make_tensor
 from wengert.errors import GraphError
 
 __all__ = [

@@ -16,7 +16,8 @@ from numpy import ndarray
 
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import Form, Like, Pointwise, Shape, told_by
-from wengert.core.primitives.rule import Rule, in_form
+from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
 from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrapped
 from wengert.errors import RegistrationError, describe

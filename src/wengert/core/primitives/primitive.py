@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.bounded_cache import Cache
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.support.cached import cached
-
-if TYPE_CHECKING:
-    from wengert.core.forms.form import Form
 
 __all__ = [
     "PRIMITIVES",
@@ -48,6 +45,13 @@ class Occasion(NamedTuple):
 
     module: str
     body: CodeType | None
+
+
+class DeclaredForm(Protocol):
+    """Be a form, as far as a primitive is concerned that is declared with one; `wengert.core.forms` has them."""
+
+    def composed(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
+        """Return the steps that are one view after another, in the usual order, or None; see `Form.composed`."""
 
 
 class PointRules(TypedDict, total=False):
@@ -94,7 +98,7 @@ class ShapeRules(PointRules, total=False):
         firm: whether Python numbers among the operands become NumPy scalars; see `Primitive`.
     """
 
-    form: Form | None
+    form: DeclaredForm | None
     batch: Rule | None
     firm: bool
 
@@ -177,7 +181,7 @@ class Primitive:
         name: str,
         evaluate: Callable[..., Any],
         *,
-        form: Form | None = None,
+        form: DeclaredForm | None = None,
         batch: Rule | None = None,
         firm: bool | None = None,
         **points: Unpack[PointRules],

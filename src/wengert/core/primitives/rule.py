@@ -12,26 +12,11 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from wengert.core.values.tensor import is_staged
 from wengert.errors import RegistrationError, describe
 
-__all__ = ["CONVERTING", "Rule", "Signature", "in_form", "misdeclared"]
+__all__ = ["Rule", "Signature", "misdeclared"]
 
 Rule = Callable[..., Any]
-CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
-"""What calls a user's function that may ask traced values for their truth; a layer above enters it."""
-
-
-def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:
-    """Return what `run` makes of a user's function; of its converted form where it asks traced values for their truth.
-
-    Args:
-        values: what the function computes with; where none is traced it is called as it is.
-        function: the function.
-        run: calls it, or its converted form.
-    """
-    convert = CONVERTING and any(map(is_staged, values))  # the layer above may not have been asked for yet
-    return CONVERTING[0](function, run) if convert else run(function)
 
 
 def misdeclared(name: str, given: str, needed: str) -> RegistrationError:

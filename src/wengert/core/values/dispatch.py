@@ -16,8 +16,7 @@ from wengert.core.values.aval import NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluated
 from wengert.core.values.numpy_overrides import DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
-from wengert.core.values.tensor import Tensor, constant_tensor, is_staged, make_tensor
-from wengert.core.values.trace import Trace
+from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, describe
 from wengert.support.attributes import attribute
 from wengert.support.refusals import refusal

@@ -16,7 +16,8 @@ from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.interop import ORDINARY, any_decides, decides, decides_functions
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
-from wengert.core.values.tensor import Tensor, call_plainly, new_tensor
+from wengert.core.values.plain_calls import call_plainly
+from wengert.core.values.tensor import Tensor, new_tensor
 from wengert.errors import GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister

@@ -1,4 +1,4 @@
-"""The one array class. What its operations mean is told by its trace."""
+"""The one array class, and the traces that tell what its operations mean while it is differentiated or staged."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import math
 import operator
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import Any, ClassVar, NoReturn, final
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.conversion_hints import (
     Asked,
     asked_for_array,
@@ -25,22 +24,21 @@ from wengert.core.diagnostics.conversion_hints import (
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.diagnostics.store_guard import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
-from wengert.core.memory.buffers import BORROWED, forbid_writes, keep, may_change
-from wengert.core.values.aval import NUMBERS, is_differentiable, strong
+from wengert.core.memory.buffers import copied, keep
+from wengert.core.memory.memory_layout import Strides, strides_of
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import NUMBERS, is_differentiable, shape_of, strong
 from wengert.core.values.interop import ours
 from wengert.core.values.members import ArrayLike, Members
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
-from wengert.support.refusals import refusal
-
-if TYPE_CHECKING:
-    from wengert.core.values.trace import Trace
 
 __all__ = [
     "TRUTH",
     "ArrayLike",
     "Tensor",
+    "Trace",
+    "alike",
     "array_tensor",
-    "call_plainly",
     "check_dtype",
     "concrete",
     "constant_tensor",
@@ -59,6 +57,116 @@ __all__ = [
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
 DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
+
+
+class Trace:
+    """Give meaning to operations on the Tensors that carry it.
+
+    An operation goes to the trace with the highest level among its operands; to that trace the other operands are
+    constants. `fast` is true while the compact operator paths of the tape may be used: only on a live tape.
+    """
+
+    __slots__ = ("fast", "level")
+    concrete: ClassVar[bool] = True  # whether the values under this trace can be looked at (truth, float, indices)
+    staged: ClassVar[bool] = False  # whether they have no elements at all yet
+
+    def __init__(self, level: int) -> None:
+        self.level: float = level
+        self.fast = False
+
+    @property
+    def owner_name(self) -> str:
+        """The transformation and its function, for errors; only traces of transformations have one."""
+        raise NotImplementedError
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """Return the shape of a Tensor of this trace."""
+        return shape_of(tensor._value)
+
+    def rank(self, tensor: Tensor) -> int:
+        """Return the number of axes of a Tensor of this trace."""
+        return len(tensor.shape)
+
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of a Tensor of this trace; see `wengert.core.memory.memory_layout`."""
+        return strides_of(tensor._value)
+
+    def current(self, tensor: Tensor) -> Tensor:
+        """Return the Tensor that a handle of this trace stands for: itself, unless it is a view."""
+        return tensor
+
+    def below(self, tensor: Tensor) -> Any:
+        """Return the value one level below that holds the elements of a Tensor of this trace."""
+        return tensor._value
+
+    def tangent_below(self, operand: Any) -> Any:  # what traces of forward mode know
+        """Return the tangent of an operand, a value one level below; None if there is none."""
+        return None
+
+    def owner(self, tensor: Tensor) -> Any:
+        """Return the value one level below that owns the memory of a Tensor of this trace."""
+        return tensor._value
+
+    def value_below(self, operand: Any) -> Any:
+        """Return an operand as seen one level below."""
+        if type(operand) is Tensor and (operand._trace is self or operand._trace is None):
+            return operand._value
+        return operand
+
+    def handle_below(self, handle: Tensor) -> Any:
+        """Return the value of a handle that is about to be re-bound by this trace, as seen one level below."""
+        if handle._trace is self or handle._trace is None:
+            return handle._value
+        below = make_tensor(handle._value, handle._trace, handle._node)
+        below._kept = handle._kept
+        return below
+
+    def alike(self, one: Tensor, other: Tensor) -> bool:
+        """Tell whether two Tensors of this trace certainly have the same elements."""
+        return alike(one._value, other._value)
+
+    def duplicate(self, tensor: Tensor) -> Tensor:
+        """Return the same value, known to this trace in the same way, in a buffer of its own."""
+        return make_tensor(copied(tensor._value), self, tensor._node)
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says of this trace."""
+        raise NotImplementedError
+
+    def original(self, tensor: Tensor) -> Tensor:
+        """Return the Tensor of the user that another handle stands for: the leaf that it is, if that is still there."""
+        return tensor
+
+    def is_leaf(self, tensor: Tensor) -> bool:
+        """Tell whether a Tensor is a leaf of the base tape, which stands for itself and not for a computation."""
+        return False
+
+    def state(self, tensor: Tensor) -> Any:
+        """Return what a pickle of a Tensor keeps besides its elements, or raise if it means nothing elsewhere."""
+        raise NotImplementedError
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Apply a primitive of which at least one operand carries this trace."""
+        raise NotImplementedError
+
+    def of_array(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
+        """Return what a primitive of one operand gives by a short way, if the trace has one for that; else None."""
+        return None
+
+    def assign(self, handle: Tensor, primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0), a linear one."""
+        raise NotImplementedError
+
+    def require_writable(self, handle: Tensor) -> None:
+        """Raise if a handle of this trace must not be written to now."""
+
+    def succeed(self, earlier: Tensor, later: Tensor) -> None:
+        """Let what was asked of a Tensor of this trace hold for the one that takes its place in a handle."""
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle of this trace stand for another value, which may be of any trace."""
+        handle._value, handle._trace, handle._node = result._value, result._trace, result._node
+        handle._kept = result._kept = True
 
 
 class MadeByFunctions(type):
@@ -457,48 +565,6 @@ new_tensor: Callable[[], Tensor] = type.__call__.__get__(Tensor)
 """Make a Tensor without content: calling a class as classes are, in C, costs no more than `Tensor()` would."""
 
 
-def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
-
-    What it returns of numbers comes back as Tensors.
-    """
-    leaves, structure = flatten((args, kwargs))
-    tensors = [x for x in leaves if type(x) is Tensor]
-    traced = next((x for x in tensors if innermost_trace(x) is not None), None)
-    if traced is not None:
-        if is_staged(traced):
-            raise _unsupported(name, "a Tensor that is being traced, whose elements are not there yet", "")
-        if not is_concrete(traced):
-            raise _unsupported(name, "a Tensor that differs from lane to lane of a batch", "")
-        raise _unsupported(name, "a Tensor that is being differentiated", ", or pass .detach()")
-    if not tensors:
-        raise _unsupported(name, "Tensors in a container that Wengert does not know", "")
-    if any(type(x) is Tensor for x in flatten(kwargs.get("out"))[0]):
-        raise _unsupported(name, "a Tensor to write to, given as out=", ", or leave out= away")
-    plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
-    results, form = flatten(function(*plain_args, **plain_kwargs))
-    return unflatten(form, [_result_of_numpy(x) for x in results])
-
-
-def _unsupported(name: str, given: str, otherwise: str) -> DtypeError:
-    action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
-    return refusal(
-        DtypeError(
-            describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
-        )
-    )
-
-
-def _result_of_numpy(value: Any) -> Any:
-    """Return a result as a Tensor if it is numeric; memory that may be somebody else's is copied where it is kept."""
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
-        return value
-    tensor = make_tensor(value, None, None)
-    tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
-    read_only = isinstance(value, np.ndarray) and not value.flags.writeable  # a window on an operand, say
-    return forbid_writes(tensor) if read_only else tensor
-
-
 TRUTH = ("truth",)
 """What the nodes of lanes end with that stand for truths of Python's, which count as 0 and 1."""
 
@@ -540,6 +606,17 @@ def array_tensor(value: Any) -> Tensor:
 def constant_tensor(value: Any) -> Tensor:
     """Return a plain Tensor around an ndarray or NumPy scalar; a Tensor comes back as it is."""
     return value if type(value) is Tensor else make_tensor(value, None, None)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two values certainly have the same elements: truths, whose derivatives are nobody's."""
+    if one is other:
+        return True
+    if type(one) is Tensor and type(other) is Tensor:
+        return one._trace is other._trace and (
+            alike(one._value, other._value) if one._trace is None else one._trace.alike(one, other)
+        )
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
 
 
 def innermost_trace(value: Any) -> Trace | None:

@@ -1,0 +1,26 @@
+"""Functions of users that may ask traced values for their truth: these are called in their converted form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wengert.core.primitives.rule import Rule
+from wengert.core.values.tensor import is_staged
+
+__all__ = ["CONVERTING", "in_form"]
+
+CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
+"""What calls a user's function that may ask traced values for their truth; a layer above enters it."""
+
+
+def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:
+    """Return what `run` makes of a user's function; of its converted form where it asks traced values for their truth.
+
+    Args:
+        values: what the function computes with; where none is traced it is called as it is.
+        function: the function.
+        run: calls it, or its converted form.
+    """
+    convert = CONVERTING and any(map(is_staged, values))  # the layer above may not have been asked for yet
+    return CONVERTING[0](function, run) if convert else run(function)
