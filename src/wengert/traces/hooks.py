@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
-
-if TYPE_CHECKING:
-    from wengert.traces.nodes import Node
 
 __all__ = ["Hooks", "RemovableHandle", "hand_on", "hooks_of"]
 
@@ -49,6 +46,14 @@ class RemovableHandle:
         self.remove()
 
 
+class Hooked(Protocol):
+    """Be a node, as far as its hooks are concerned; `wengert.traces.nodes` has them."""
+
+    hooks: Hooks | None
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 class Hooks:
     """Hold what is registered on a node, each kind in registration order.
 
@@ -70,7 +75,7 @@ class Hooks:
         self.retains = False
         self.grad: Tensor | None = None
 
-    def replace_ct(self, node: Node, ct: Any) -> Any:
+    def replace_ct(self, node: Hooked, ct: Any) -> Any:
         """Pass a complete cotangent through the tensor hooks."""
         lifted = type(ct) is Tensor
         for hook in list(self.tensor.values()):
@@ -94,7 +99,7 @@ class Hooks:
         return cts
 
 
-def hand_on(earlier: Node, later: Node) -> None:
+def hand_on(earlier: Hooked, later: Hooked) -> None:
     """Let a value that takes the place of another in a Tensor keep the gradient that was to be kept of that.
 
     Other hooks stay with the value that they were registered on.
@@ -170,7 +175,7 @@ def for_sweep(new: Any, lifted: bool) -> Any:
     return read_only(value) if tensor._kept is BORROWED and type(value) is np.ndarray else value
 
 
-def hooks_of(node: Node) -> Hooks:
+def hooks_of(node: Hooked) -> Hooks:
     """Return the hooks of a node, made at the first registration."""
     if node.hooks is None:
         node.hooks = Hooks()
