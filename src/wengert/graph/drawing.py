@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wengert.core.graph.graph import Graph, Variable, require_graph, subgraphs
+from wengert.core.graph.equation import require_graph
+from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.core.graph.printing import literal_text, param_text, variable_names
 from wengert.core.values.aval import aval_text
 

@@ -12,7 +12,8 @@ from wengert.control.effects import Reach
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.core.diagnostics.store_guard import called
-from wengert.core.graph.graph import Graph, evaluate, require_graph
+from wengert.core.graph.equation import require_graph
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.traced_rules import CONVERTING
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result

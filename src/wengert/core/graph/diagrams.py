@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import Origin, Position
+from wengert.core.graph.equation import Equation, EquationList, lists_among
 from wengert.core.graph.formulas import formula
-from wengert.core.graph.graph import Equation, Graph, subgraphs
 from wengert.core.graph.printing import literal_text, variable_names
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_text
@@ -23,7 +23,7 @@ __all__ = ["picture_of", "place_facts"]
 Drawn = list[tuple[Equation, Box]]
 
 
-def picture_of(graph: Graph, title: str) -> Picture:
+def picture_of(graph: EquationList, title: str) -> Picture:
     """Return the picture of a graph; sub-graphs stand inside of the boxes of the equations that they belong to."""
     drawn: Drawn = []
     picture = Drawing(graph, drawn).picture(title)
@@ -34,7 +34,7 @@ def picture_of(graph: Graph, title: str) -> Picture:
 class Drawing:
     """Draw one graph, and enter its equations into a list."""
 
-    def __init__(self, graph: Graph, drawn: Drawn) -> None:
+    def __init__(self, graph: EquationList, drawn: Drawn) -> None:
         self.graph = graph
         self.drawn = drawn
         self.names = variable_names(graph)
@@ -70,7 +70,7 @@ class Drawing:
 
     def box_of(self, equation: Equation) -> Box:
         """Return the box of an equation."""
-        nested = list(subgraphs(equation.params))
+        nested = list(lists_among(equation.params, EquationList))
         hidden = {key.split("[")[0] for key, _ in nested}
         params = {key: value for key, value in equation.params.items() if key not in hidden}
         options = {} if equation.primitive.structured else params

@@ -8,18 +8,17 @@ parameters of an equation. It is evaluated here, printed in `printing` and check
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
-from wengert.core.diagnostics.source_positions import Position, position_of, speaks_for
+from wengert.core.diagnostics.source_positions import speaks_for
+from wengert.core.graph.equation import Equation, EquationList, lists_among
 from wengert.core.graph.graph_executor import Steps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import fixed
-from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, aval_text, united
 from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.tensor import Tensor
@@ -37,62 +36,12 @@ __all__ = [
     "evaluate",
     "literal",
     "malformed",
-    "require_graph",
     "subgraphs",
 ]
 
 
-class Equation:
-    """Bind the results of one primitive.
-
-    Attributes:
-        primitive: the operation.
-        inputs: variables and literals.
-        params: its parameters.
-        outputs: the variables it binds.
-        origin: where in the user's program it was traced, if known: a position, or the code object and offset of one.
-
-    >>> import wengert as wg
-    >>> (equation,) = wg.graph.trace(lambda x: x * 2.0)(1.0).equations
-    >>> equation.primitive.name, equation.inputs[1], equation.outputs[0].dtype
-    ('multiply', 2.0, dtype('float64'))
-    >>> equation
-    <equation multiply: float, float -> float>
-    """
-
-    __slots__ = ("inputs", "origin", "outputs", "params", "primitive")
-
-    def __init__(
-        self,
-        primitive: Primitive,
-        inputs: tuple[Any, ...],
-        params: Mapping[str, Any],
-        outputs: tuple[Variable, ...],
-        origin: Position | tuple[CodeType, int] | None = None,
-    ) -> None:
-        self.primitive = primitive
-        self.inputs = inputs
-        self.params = params
-        self.outputs = outputs
-        self.origin = origin
-
-    @property
-    def position(self) -> Position | None:
-        """The source position; worked out only when it is asked for."""
-        origin = self.origin
-        return origin if origin is None or isinstance(origin, Position) else position_of(*origin)
-
-    def __repr__(self) -> str:
-        given = ", ".join(aval_text(x if type(x) is Variable else aval_of(x)) for x in self.inputs)
-        return f"<equation {self.primitive.name}: {given} -> {', '.join(map(aval_text, self.outputs))}>"
-
-    def using(self, inputs: tuple[Any, ...]) -> Equation:
-        """Return the same equation of other operands."""
-        return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
-
-
 @hint_attributes("save")
-class Graph(Composite):
+class Graph(EquationList, Composite):
     """Hold a function of arrays: inputs, equations in order, outputs.
 
     Attributes:
@@ -109,7 +58,7 @@ class Graph(Composite):
     (True, True)
     """
 
-    __slots__ = ("_key", "_last_uses", "_steps", "equations", "inputs", "outputs", "settled")
+    __slots__ = ("_key", "_last_uses", "_steps", "settled")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
@@ -216,14 +165,8 @@ def types_of(variables: Sequence[Variable]) -> tuple[Hashable, ...]:
 
 
 def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
-    """Yield the graphs among parameters, also those in tuples."""
-    for key, value in params.items():
-        if isinstance(value, Graph):
-            yield key, value
-        elif isinstance(value, tuple):
-            for i, item in enumerate(value):
-                if isinstance(item, Graph):
-                    yield f"{key}[{i}]", item
+    """Return an iterator over the graphs among parameters, also those in tuples, each with its name."""
+    return lists_among(params, Graph)
 
 
 def literal(value: Any) -> Any:
@@ -327,14 +270,6 @@ def fitting(variable: Variable, value: Any) -> Any:
             "Convert the argument with .astype, or trace the function anew for other dtypes",
         )
     )
-
-
-def require_graph(name: str, value: Any) -> None:
-    """Raise a DtypeError unless a value is a graph."""
-    if not isinstance(value, Graph):
-        raise DtypeError(
-            describe(name, f"a {type(value).__name__}", "a graph is needed", "Make one with wengert.graph.trace")
-        )
 
 
 def malformed(given: str, needed: str) -> GraphError:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.abstract_evaluation import abstract
-from wengert.core.graph.graph import Equation, Graph, Variable, malformed, require_graph, subgraphs
+from wengert.core.graph.equation import require_graph
+from wengert.core.graph.graph import Equation, Graph, Variable, malformed, subgraphs
 from wengert.core.graph.identity import registered_name
 from wengert.core.values.aval import aval_of, aval_text
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict, warned
 from wengert.core.diagnostics.source_positions import speaks_for
+from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.evaluation import evaluated
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning
-
-if TYPE_CHECKING:
-    from wengert.core.graph.graph import Equation
 
 __all__ = ["Steps", "last_uses"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.graph import Graph, Variable, require_graph, subgraphs
+from wengert.core.graph.equation import EquationList, lists_among, require_graph
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_full
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_text
@@ -14,7 +15,7 @@ from wengert.core.values.aval import aval_text
 __all__ = ["literal_text", "param_text", "render", "variable_names"]
 
 
-def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
+def render(graph: EquationList, *, positions: bool = False, indent: str = "") -> str:
     """Return a graph as a Wengert list.
 
     Args:
@@ -41,7 +42,7 @@ def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
     for equation in graph.equations:
         bound = ", ".join(names[v] for v in equation.outputs)
         operands = [names[x] if type(x) is Variable else literal_text(x) for x in equation.inputs]
-        nested = list(subgraphs(equation.params))
+        nested = list(lists_among(equation.params, EquationList))
         hidden = {key.split("[")[0] for key, _ in nested}
         operands += [f"{k}={param_text(v)}" for k, v in equation.params.items() if k not in hidden]
         types = ", ".join(aval_text(v) for v in equation.outputs)
@@ -57,7 +58,7 @@ def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
     return "\n".join(lines)
 
 
-def variable_names(graph: Graph) -> dict[Variable, str]:
+def variable_names(graph: EquationList) -> dict[Variable, str]:
     """Return a name for each variable: the user's, else x1, x2, ... for inputs and v1, v2, ... for the others."""
     names: dict[Variable, str] = {}
     taken = {v.name for v in graph.inputs if v.name}
