@@ -1,11 +1,13 @@
-"""Imports point downward: each module imports from its own layer or from layers below it.
+"""Imports point downward: each module imports from its own layer or from layers below it, and no two each other.
 
-An import inside a function counts like any other. `UPWARD` lists the few that are allowed, each with its reason.
+An import inside a function counts like any other, and so does one for type checkers. `UPWARD` lists the few that point
+upward, each with its reason. Circles of modules there are none: what both sides need stands in a module below both.
 """
 
 import ast
 import functools
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.cases import together
@@ -73,17 +75,6 @@ def unit_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "wengert"
 
 
-def type_checking_only(tree: ast.Module) -> set[ast.AST]:
-    """Nodes under `if TYPE_CHECKING:`, which never run."""
-    return {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-
-
 @functools.cache
 def tree_of(module: str) -> ast.Module:
     """The syntax tree of a module."""
@@ -97,12 +88,9 @@ def imports_of(module: str) -> list[tuple[int, str]]:
 
 
 def imported(module: str, tree: ast.Module) -> list[tuple[int, str]]:
-    """Lines and names of the modules of this package that a module imports when it runs."""
-    skipped = type_checking_only(tree)
+    """Lines and names of the modules of this package that a module imports, anywhere and for anybody."""
     found: list[tuple[int, str]] = []
     for node in ast.walk(tree):
-        if node in skipped:
-            continue
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -134,28 +122,22 @@ def test_the_exceptions_are_in_use():
     assert set(UPWARD) <= used
 
 
-def test_module_level_imports_have_no_cycles():
-    """Within a layer, too, modules can be read in some order: what runs at import time has no cycle."""
-    graph = {
-        module: {name for name in top_level_imports(module) if name != module and not module.startswith(name + ".")}
-        for module in MODULES
-    }
-    done: set[str] = set()
-    while ready := {module for module, needs in graph.items() if module not in done and needs <= done}:
-        done |= ready
-    assert done == set(graph), f"modules in a cycle: {sorted(set(graph) - done)}"
+def test_there_are_no_circles_of_modules():
+    """Within a layer and a folder, too, modules can be read in some order, each after what it names."""
+    circles = circles_among(MODULES, lambda module: [name for _, name in imports_of(module)])
+    assert not circles, "\n".join(f"{module} imports {', '.join(names)}" for module, names in circles.items())
 
 
-def top_level_imports(module: str) -> set[str]:
-    tree = tree_of(module)
-    inside = {
-        inner.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Import | ast.ImportFrom)
-    }
-    return {name for line, name in imports_of(module) if line not in inside and name in MODULES}
+def circles_among(modules: Iterable[str], imports: Callable[[str], Iterable[str]]) -> dict[str, list[str]]:
+    """Return the modules in circles, and between them, each with those of them that it imports."""
+    left = {module: set(imports(module)) - {module} for module in modules}
+    while left:
+        named = set().union(*left.values())
+        ends = {module for module, names in left.items() if module not in named or not names & set(left)}
+        if not ends:
+            break
+        left = {module: names for module, names in left.items() if module not in ends}
+    return {module: sorted(names & set(left)) for module, names in left.items()}
 
 
 @together("module", MODULES)
@@ -212,9 +194,14 @@ def test_it_sees_imports_inside_functions():
     ] or imported("wengert.core.example", ast.parse(source)) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
 
 
-def test_it_ignores_imports_for_type_checking():
+def test_it_sees_imports_for_type_checking():
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wengert.cli import main\n"
-    assert imported("wengert.core.example", ast.parse(source)) == []
+    assert imported("wengert.core.example", ast.parse(source)) == [(3, "wengert.cli")]
+
+
+def test_it_sees_circles():
+    imports = {"a": ["b"], "b": ["c", "d"], "c": ["b"], "d": []}
+    assert circles_among(imports, imports.__getitem__) == {"b": ["c"], "c": ["b"]}
 
 
 @together("path", sorted(PACKAGE.rglob("*.py")))

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.passes import inlined
 from wengert.compile.program_steps import Chain, Place, Unchained, bytes_of
+from wengert.compile.programs import Compiler, Kernel
 from wengert.core.graph.graph import Equation, Variable
-from wengert.core.graph.loop_spec import USUAL, is_counted
+from wengert.core.graph.loop_spec import USUAL, LoopSpec, is_counted
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.native.chains import COPY
 from wengert.native.repeating import LINK, MOVE
 
-if TYPE_CHECKING:
-    from wengert.compile.native_loop import NativeLoop
-
-__all__ = ["ENDLESS", "behind", "join", "sequence_of"]
+__all__ = ["ENDLESS", "Link", "behind", "join", "sequence_of"]
 
 ENDLESS = 1 << 62
 """As many at most."""
 
 
-def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
+class Link(NamedTuple):
+    """Say where a carried value comes from: the places of what is read and of what is written, and if they swap."""
+
+    into: int
+    out: int
+    swaps: bool
+
+
+class LoopIteration(Protocol):
+    """Be an iteration of a loop as one program of kernels; see `wengert.compile.native_loop.NativeLoop`."""
+
+    spec: LoopSpec
+    params: Mapping[str, Any]
+    kernel: Kernel
+    compiled: Compiler
+    inputs: tuple[Variable, ...]
+    carried: list[Any]
+    left: list[Any]
+    places: dict[Variable, int]
+    links: list[Link]
+    going: int
+    failing: int
+    is_once: bool
+    often: int
+
+
+def join(loop: LoopIteration, chain: Chain, equation: Equation) -> None:
     """Add a loop to a chain.
 
     Args:
@@ -67,7 +91,7 @@ def join(loop: NativeLoop, chain: Chain, equation: Equation) -> None:
     give_repeated(loop, chain, equation.outputs[spec.carried :])
 
 
-def times_of(loop: NativeLoop, chain: Chain) -> int:
+def times_of(loop: LoopIteration, chain: Chain) -> int:
     """Return how often a loop runs, at most if nobody knows."""
     if loop.params["cond"] is not None and loop.is_once:
         return 1
@@ -83,8 +107,8 @@ def count_of(chain: Chain, limit: Any) -> Place:
     return chain.place(limit, limit if type(limit) is Variable else Variable.of(aval, ""))
 
 
-def arguments(loop: NativeLoop, chain: Chain, equation: Equation) -> tuple[list[Place], list[tuple[int, int]]]:
-    """Return where all is that `NativeLoop.places` counts, and which of it are rows, how many bytes apart."""
+def arguments(loop: LoopIteration, chain: Chain, equation: Equation) -> tuple[list[Place], list[tuple[int, int]]]:
+    """Return where all is that `LoopIteration.places` counts, and which of it are rows, how many bytes apart."""
     spec, first = loop.spec, len(loop.inputs)
     second = spec.constants + spec.carried
     given = equation.inputs[int(is_counted(loop.params)) :]
@@ -122,7 +146,7 @@ def place_of_rows(chain: Chain, x: Any, row: Variable, length: int | None, is_ma
     return chain.place(x, rows_in_order(row, length))
 
 
-def give_repeated(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -> None:
+def give_repeated(loop: LoopIteration, chain: Chain, results: Sequence[Variable]) -> None:
     """Let sequences of the same rows be one, to which nobody writes again, and copies where the chain gives several."""
     first: dict[Variable, Variable] = {}
     for v, x in zip(loop.left, results, strict=True):
@@ -135,13 +159,13 @@ def give_repeated(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -
         chain.sequences[x] = place, row, most
 
 
-def copies(loop: NativeLoop, chain: Chain) -> list[tuple[int, ...]]:
+def copies(loop: LoopIteration, chain: Chain) -> list[tuple[int, ...]]:
     """Return what is copied before the first iteration, since it will be written to: COPYs."""
     sizes = [(link.into, bytes_of(loop.inputs[link.into])) for link in loop.links if link.swaps]
     return [(into, *chain.room(size), size) for into, size in sizes]
 
 
-def ends(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -> list[tuple[int, ...]]:
+def ends(loop: LoopIteration, chain: Chain, results: Sequence[Variable]) -> list[tuple[int, ...]]:
     """Return where carried values are to be in the end: COPYs."""
     found: list[tuple[int, ...]] = []
     for i, (v, x) in enumerate(zip(loop.carried, results, strict=False), loop.spec.constants):
@@ -149,7 +173,7 @@ def ends(loop: NativeLoop, chain: Chain, results: Sequence[Variable]) -> list[tu
     return found
 
 
-def tested(loop: NativeLoop, chain: Chain, places: Sequence[Place]) -> Place:
+def tested(loop: LoopIteration, chain: Chain, places: Sequence[Place]) -> Place:
     """Add the condition before the first iteration to a chain; return where it is told."""
     graph = inlined(loop.params["cond"])
     kernel = loop.compiled(graph) if type(graph.outputs[0]) is Variable else None

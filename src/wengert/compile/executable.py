@@ -14,9 +14,10 @@ import numpy as np
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.lower_control_flow import holds_native, in_a_chain, kernel_of, natively, with_operations
+from wengert.compile.object_code import images
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.programs import ABSENT, images, in_memory
+from wengert.compile.programs import ABSENT, in_memory
 from wengert.compile.segments import without_numbers
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.native.callee import Callee

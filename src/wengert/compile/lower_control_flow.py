@@ -10,8 +10,9 @@ from wengert.compile import program_steps
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.equations import entered
 from wengert.compile.native_loop import native_loop
+from wengert.compile.object_code import images
 from wengert.compile.program_steps import Chain, Joining, Unchained
-from wengert.compile.programs import ABSENT, Compiler, Kernel, images, in_memory
+from wengert.compile.programs import ABSENT, Compiler, Kernel, in_memory
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.compile import chained_loop
-from wengert.compile.chained_loop import ENDLESS, behind, sequence_of
+from wengert.compile.chained_loop import ENDLESS, Link, behind, sequence_of
 from wengert.compile.equations import distinct_variables
 from wengert.compile.inlining import spliced
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
@@ -84,14 +84,6 @@ def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
     rows = range(spec.carried, spec.carried if has_length else len(body.outputs))
     graph = with_own_results(inlined(Graph(inputs, equations, outputs)), rows)
     return Graph(graph.inputs, graph.equations, distinct_variables(graph.outputs)), graph.outputs
-
-
-class Link(NamedTuple):
-    """Say where a carried value comes from: the places of what is read and of what is written, and if they swap."""
-
-    into: int
-    out: int
-    swaps: bool
 
 
 class NativeLoop:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wengert.compile.compilation_cache import Keeper
 from wengert.compile.segments import Segments, with_programs
 from wengert.core.graph.graph import Graph
 from wengert.native.callee import Callee
@@ -14,7 +13,7 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.loader import kept_function
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["ABSENT", "Compiler", "Kernel", "address_of", "images", "in_memory"]
+__all__ = ["ABSENT", "Compiler", "Kernel", "address_of", "in_memory"]
 
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
@@ -41,18 +40,6 @@ Compiler = Callable[[Graph], Kernel | None]
 def in_memory(segments: Segments[Image]) -> Segments[Executable]:
     """Return a graph in segments of machine code as one that can be called."""
     return with_programs(segments, lambda image: Executable(image, address_of))
-
-
-def images(keeper: Keeper) -> Segments[Image]:
-    """Return a graph in segments of machine code, that of an earlier process if it was kept."""
-    kept = keeper.found()
-    if kept is None:
-        with UNSTOPPED:
-            from wengert.compile.codegen import imaged  # lowering and emission, which take as long as all of Wengert
-
-        kept = imaged(keeper.graph, keeper.kind)
-        keeper.keep(kept)
-    return kept
 
 
 def address_of(name: str) -> int:
