@@ -2,8 +2,8 @@
 
 `python -m tools.house` looks at the checkout; `--commit NAME` at another state of the repository, which takes git;
 `--since COMMIT` prints a table of lines and files of each folder at that commit and now, and with `--page` writes it
-into `docs/adr/0045-the-house.md`. Lines and files are those of Python and its stubs; a function's lines are those
-without its docstring; imports count wherever they stand, in functions and for type checkers, too.
+into the decision record about the house. Lines and files are those of Python and its stubs; a function's lines are
+those without its docstring; imports count wherever they stand, in functions and for type checkers, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = ["Function", "circles", "folders", "functions", "imports", "naming", "
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/wengert"
-PAGE = ROOT / "docs" / "adr" / "0045-the-house.md"
+PAGE = "docs/adr/*-the-house.md"
+"""The decision record that has the table."""
 HEAD = "| folder | lines before | files before | lines | files |\n|---|--:|--:|--:|--:|\n"
 Sources = Mapping[str, str]
 """The texts of files by their paths below the package."""
@@ -199,7 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     text = table(sources(options.since), now)
     if options.page:
-        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+        (page,) = ROOT.glob(PAGE)
+        page.write_text(with_table(page.read_text(encoding="utf-8"), text), encoding="utf-8")
     else:
         print(text, end="")
 
