@@ -136,7 +136,7 @@ def code_of(page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"CHANGELOG.md"}))
 def test_files_that_pages_name_are_there(page):
-    files = [name for name in code_of(page) if re.fullmatch(r"[\w./-]+/[\w.-]+\.py|[\w-]+/([\w-]+/)*", name)]
+    files = [name for name in code_of(page) if re.fullmatch(r"[\w./-]+/[\w.-]+\.(pyi?|toml)|[\w-]+/([\w-]+/)*", name)]
     roots = ROOT, ROOT / "src", SOURCE
     assert [name for name in files if not any((root / name).exists() for root in roots)] == []
 
@@ -156,8 +156,8 @@ def named(name: str) -> object:
 def test_names_on_the_page_about_the_architecture_are_there():
     words = {word for path in SOURCE.rglob("*.py") for word in re.findall(r"\w+", path.read_text())}
     for name in code_of("docs/architecture.md"):
-        if not re.fullmatch(r"[\w./]+", name) or name.endswith(("/", ".py")):
-            continue  # an expression, or a file
+        if not re.fullmatch(r"[\w./]+", name) or (SOURCE / name).exists() or (ROOT / name).exists():
+            continue  # an expression, a file or a folder
         if "/" in name or (SOURCE / f"{name.partition('.')[0]}.py").exists():
             assert named(name), name
         else:
