@@ -206,7 +206,7 @@ class Distribution:
         """Return shape parameters with valid ones in place of others."""
         return [either(valid, shape, sample) for shape, sample in zip(shapes, self.sample, strict=True)]
 
-    def moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
+    def scaled_moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
         """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
         *shapes, loc, scale = self.all_parameters(method, args, kwds)
         valid = all_of(self.valid(*shapes), scale > 0)
@@ -219,11 +219,11 @@ class Distribution:
 
     def mean(self, *args: Any, **kwds: Any) -> Any:
         """Return the mean."""
-        return self.moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
+        return self.scaled_moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
 
     def var(self, *args: Any, **kwds: Any) -> Any:
         """Return the variance."""
-        return self.moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
+        return self.scaled_moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
 
     def std(self, *args: Any, **kwds: Any) -> Any:
         """Return the standard deviation."""
@@ -370,7 +370,7 @@ class Continuous(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the differential entropy."""
-        return self.moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
+        return self.scaled_moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
 
 
 def is_infinite(end: Any) -> bool:
@@ -467,4 +467,4 @@ class Discrete(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the entropy."""
-        return self.moment("entropy", args, kwds, lambda found, _loc, _scale: found)
+        return self.scaled_moment("entropy", args, kwds, lambda found, _loc, _scale: found)
