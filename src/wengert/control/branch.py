@@ -1,6 +1,7 @@
-"""The branch primitive: run the graph that an index chooses.
+"""Operations that run one of several graphs: a call has one, a branch an index that chooses.
 
-Operands are the index and what every branch receives. Parameter `branches`: graphs of equal inputs and outputs.
+Operands of a branch are the index and what every graph receives. Parameter `branches`: graphs of equal inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -8,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
-    GuardedHalves,
     batched_graph,
     dependent_outputs,
     fill_inactive,
@@ -41,7 +41,8 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
 
-__all__ = ["Branch", "branch", "choose_lanes"]
+__all__ = ["Alternatives", "Branch", "branch", "choose_lanes"]
+
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
@@ -75,142 +76,93 @@ def pick_lanes(index: Any, size: int, column: Sequence[Any]) -> Any:
     return result
 
 
-class Branch(Structured):
-    """Choose between graphs."""
+class Alternatives(Structured):
+    """Run one of several graphs with equal inputs and outputs.
 
-    def __init__(self) -> None:
-        super().__init__("cond", self.choose, form=Region(self.results), whole_bits=62)
+    Attributes:
+        ahead: how many operands come before those that the graphs receive, and say which one runs.
+    """
 
-    def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
-        """Run the chosen branch on values that have elements."""
-        if is_concrete(index):
-            return evaluate(branches[int(raw(index))], operands)
-        functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
-        return tuple(choose_lanes(functions, index, operands))
+    ahead: ClassVar[int]
 
-    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
-        """Be lowered as graphs of which one is chosen."""
-        return lowering.branch(params["branches"])
+    def graphs(self, params: Params) -> Sequence[Graph]:
+        """Return the graphs among the parameters."""
+        raise NotImplementedError
 
-    def results(self, _inputs: Sequence[Any], params: Params) -> list[Variable]:
-        """Return what is as the results are, which lie in memory as one of the branches leaves them."""
-        columns = zip(*(graph.outputs for graph in params["branches"]), strict=True)
-        return [joint_variable(column) for column in columns]
+    def with_graphs(self, params: Params, graphs: Sequence[Graph]) -> Params:
+        """Return the parameters with other graphs."""
+        raise NotImplementedError
+
+    def gradient_name(self, params: Params) -> str:
+        """Return what errors call the gradient."""
+        return f"the gradient of {self.name}"
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
-        """Return which results depend on the flagged operands in some branch."""
-        graphs = params["branches"]
-        found = [dependent_outputs(graph, flags[1:], smooth=smooth) for graph in graphs]
-        reached = [any(column) for column in zip(*found, strict=True)]
-        if smooth or not flags[0]:
-            return reached
-        # of a sequence there is only one that is not zeros, so nothing has to be selected
-        return [r or UNKNOWN not in aval_of(x).shape for r, x in zip(reached, graphs[0].outputs, strict=True)]
+        """Return which results depend on the flagged operands in some graph."""
+        found = [dependent_outputs(graph, flags[self.ahead :], smooth=smooth) for graph in self.graphs(params)]
+        return [any(column) for column in zip(*found, strict=True)]
 
     def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
-        """Return which operands some branch needs for the used results, and the branches of these alone."""
-        needed = [any(column) for column in zip(*(needed_inputs(g, used) for g in params["branches"]), strict=True)]
+        """Return which operands some graph needs for the used results, and the graphs of these alone."""
+        graphs = self.graphs(params)
+        needed = [any(column) for column in zip(*(needed_inputs(graph, used) for graph in graphs), strict=True)]
         if all(used) and all(needed):
             return None
-        branches = tuple(narrowed(graph, needed, used) for graph in params["branches"])
-        return [True, *needed], used, {**params, "branches": branches}
+        narrow = [narrowed(graph, needed, used) for graph in graphs]
+        return [*[True] * self.ahead, *needed], used, self.with_graphs(params, narrow)
 
     def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
-        """Follow through every branch; the index must be the same whatever moves."""
-        if moves[0] is Moves.LINEAR:
-            raise NotLinear
-        columns = zip(*(followed(graph, moves[1:]) for graph in params["branches"]), strict=True)
+        """Follow through every graph."""
+        columns = zip(*(followed(graph, moves[self.ahead :]) for graph in self.graphs(params)), strict=True)
         return [reduce(joined, column) for column in columns]
 
     def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
-        """Let branches return values and tangents."""
+        """Run graphs of values and what moves with them."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        branches = tuple(forward_graph(graph, flags[1:], results, order) for graph in params["branches"])
-        found = apply(self, *values, *chain(*select_flagged(parts, flags)), branches=branches)
+        graphs = [forward_graph(graph, flags[self.ahead :], results, order) for graph in self.graphs(params)]
+        found = apply(self, *values, *chain(*select_flagged(parts, flags)), **self.with_graphs(params, graphs))
         return found[: len(results)], scatter_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Choose for all lanes at once; where the index differs between them, run every branch and select."""
-        results = self.reach(batched, params, False)
-        inputs = params["branches"][0].inputs
-        functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in params["branches"]]
-        if not batched[0]:
-            branches = tuple(batched_graph(f, size, inputs, batched[1:], results) for f in functions)
-            return apply(self, *values, branches=branches), results
-        return self.selected_lanes(size, values, batched, results, functions, inputs), results
-
-    def selected_lanes(
-        self,
-        size: int,
-        values: Sequence[Any],
-        batched: Flags,
-        results: Flags,
-        functions: Sequence[Callable[..., Sequence[Any]]],
-        inputs: Sequence[Variable],
-    ) -> Sequence[Any]:
-        """Run every branch that some lane takes, for all lanes, and select."""
-        index_aval = Aval((), aval_of(values[0]).dtype)
-        found: list[Any] = []
-        for i, function in enumerate(functions):
-            taken = batched_graph(
-                lambda index, *xs, i=i, function=function: function(*(fill_inactive(x, index == i) for x in xs)),
-                size,
-                [index_aval, *inputs],
-                batched,
-                results,
-            )
-            nothing = trace_closed(
-                lambda *xs, taken=taken: [zeros(aval_of(x), xs[0]) for x in taken.outputs],
-                [v.aval for v in taken.inputs],
-                self.name,
-            )
-            needed = np.any(values[0] == i)
-            found.append(apply(self, needed, *values, branches=(nothing, taken)))
-        index = values[0]
-        return [pick_lanes(index, size, column) for column in zip(*found, strict=True)]
-
-    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
-        """Run the forward half of the chosen branch; the pullback runs its backward half."""
-        results = self.reach(wanted, params, True)
-        graphs = params["branches"]
-        steady, nothing = [True] * len(values[1:]), [False] * len(values[1:])
-        cuts = [
-            split_gradient(
-                graph,
-                wanted[1:],
-                results,
-                at_hand=steady,
-                fixed=nothing,
-                summed=nothing,
-                name=f"the gradient of {self.name}",
+        """Run graphs for all lanes at once."""
+        results, graphs = self.reach(batched, params, False), self.graphs(params)
+        wide = [
+            batched_graph(
+                lambda *xs, graph=graph: evaluate(graph, xs), size, graphs[0].inputs, batched[self.ahead :], results
             )
             for graph in graphs
         ]
+        return apply(self, *values, **self.with_graphs(params, wide)), results
+
+    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+        """Run the forward half of a graph; the pullback runs its backward half."""
+        results, graphs, ahead = self.reach(wanted, params, True), self.graphs(params), self.ahead
+        inputs, outs = graphs[0].inputs, [aval_of(x) for x in graphs[0].outputs]
+        cuts = [split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params)) for x in graphs]
         slots, places = shared_slots([item.residuals for item in cuts])
-        inputs = graphs[0].inputs
-        outs = [aval_of(x) for x in graphs[0].outputs]
-        index, operands = values[0], list(values[1:])
-        found = apply(
-            self,
-            *values,
-            branches=tuple(
-                forward_branch(item, inputs, len(outs), slots, place) for item, place in zip(cuts, places, strict=True)
-            ),
-        )
-        residuals = found[len(outs) :]
-        near = find_staged(values)
-        cts_avals = [a.firm for a in select_flagged(outs, results)]
+        halves = [item.forward for item in cuts]
+        if len(cuts) > 1:
+            pairs = zip(halves, places, strict=True)
+            halves = [forward_half(half, inputs, len(outs), slots, place) for half, place in pairs]
+        found = apply(self, *values, **self.with_graphs(params, halves))
+        near, cts_avals = find_staged(values), [a.firm for a in select_flagged(outs, results)]
+        read = list(dict.fromkeys(i for item in cuts for i in item.read))
 
         def pull(cts: Any, masked: bool) -> list[Any]:
             given = with_zeros(select_flagged(cts, results), cts_avals, near)
-            examples = [*inputs, *slots, *cts_avals]
-            branches = tuple(
-                backward_branch(item, masked, examples, len(inputs), len(slots), place)
-                for item, place in zip(cuts, places, strict=True)
+            examples = [*(inputs[i] for i in read), *slots, *cts_avals]
+            halves = [item.guarded if masked else item.backward for item in cuts]
+            if len(cuts) > 1:
+                pairs = zip(halves, cuts, places, strict=True)
+                halves = [
+                    backward_half(half, item.read, place, examples, read, len(slots)) for half, item, place in pairs
+                ]
+            operands = [values[ahead + i] for i in read]
+            pulled = apply(
+                self, *values[:ahead], *operands, *found[len(outs) :], *given, **self.with_graphs(params, halves)
             )
-            pulled = apply(self, index, *operands, *residuals, *given, branches=branches)
-            return [None, *keep_places(scatter_flagged(pulled, wanted[1:]), reached)]
+            return [*[None] * ahead, *keep_places(scatter_flagged(pulled, wanted[ahead:]), reached)]
 
         reached = frozenset[int]().union(*(item.reached for item in cuts))
         masks = any(item.masks or item.reached != reached for item in cuts)
@@ -240,13 +192,13 @@ def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[
     return slots, places
 
 
-def forward_branch(
-    cuts: GuardedHalves, inputs: Sequence[Any], results: int, slots: Sequence[Aval], places: Sequence[int]
+def forward_half(
+    half: Graph, inputs: Sequence[Any], results: int, slots: Sequence[Aval], places: Sequence[int]
 ) -> Graph:
-    """Return the forward half of a branch with its residuals in their slots, and zeros in the others."""
+    """Return the forward half of one of several graphs with its residuals in their slots, and zeros in the others."""
 
     def run(*xs: Any) -> list[Any]:
-        found = evaluate(cuts.forward, xs)
+        found = evaluate(half, xs)
         filling = dict(zip(places, found[results:], strict=True))
         rest = [filling[i] if i in filling else zeros(aval, xs[0]) for i, aval in enumerate(slots)]
         return [*found[:results], *rest]
@@ -254,17 +206,104 @@ def forward_branch(
     return trace_closed(run, inputs, "cond")
 
 
-def backward_branch(
-    cuts: GuardedHalves, masked: bool, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]
+def backward_half(
+    half: Graph, own: Sequence[int], places: Sequence[int], inputs: Sequence[Any], read: Sequence[int], slots: int
 ) -> Graph:
-    """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
+    """Return the backward half of one of several graphs as a graph of what all of them read, slots and cotangents.
+
+    Args:
+        half: a graph of (what it reads, its residuals, cotangents).
+        own: the positions of the operands that it reads.
+        places: where its residuals are among the slots.
+        inputs: examples of the inputs of the new graph.
+        read: the positions of the operands that any of the graphs reads.
+        slots: how many slots there are.
+    """
+    first = len(read)
 
     def run(*xs: Any) -> Sequence[Any]:
-        residuals = xs[operands : operands + slots]
-        given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
-        return evaluate(cuts.guarded if masked else cuts.backward, given)
+        operands = dict(zip(read, xs, strict=False))
+        return evaluate(half, [*(operands[i] for i in own), *(xs[first + i] for i in places), *xs[first + slots :]])
 
     return trace_closed(run, inputs, "cond")
+
+
+class Branch(Alternatives):
+    """Choose between graphs by an index."""
+
+    ahead = 1
+
+    def __init__(self) -> None:
+        super().__init__("cond", self.choose, form=Region(self.results), whole_bits=62)
+
+    def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
+        """Run the chosen branch on values that have elements."""
+        if is_concrete(index):
+            return evaluate(branches[int(raw(index))], operands)
+        functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
+        return tuple(choose_lanes(functions, index, operands))
+
+    def graphs(self, params: Params) -> Sequence[Graph]:
+        """Return the branches."""
+        return params["branches"]  # type: ignore[no-any-return]  # as declared
+
+    def with_graphs(self, params: Params, graphs: Sequence[Graph]) -> Params:
+        """Return other branches as parameters."""
+        return {**params, "branches": tuple(graphs)}
+
+    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
+        """Be lowered as graphs of which one is chosen."""
+        return lowering.branch(params["branches"])
+
+    def results(self, _inputs: Sequence[Any], params: Params) -> list[Variable]:
+        """Return variables like the results, which lie in memory as one of the branches leaves them."""
+        columns = zip(*(graph.outputs for graph in params["branches"]), strict=True)
+        return [joint_variable(column) for column in columns]
+
+    def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands in some branch, or on the index."""
+        reached = super().reach(flags, params, smooth)
+        if smooth or not flags[0]:
+            return reached
+        # of a sequence there is only one that is not zeros, so nothing has to be selected
+        outputs = params["branches"][0].outputs
+        return [r or UNKNOWN not in aval_of(x).shape for r, x in zip(reached, outputs, strict=True)]
+
+    def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
+        """Follow through every branch; the index must be the same whatever moves."""
+        if moves[0] is Moves.LINEAR:
+            raise NotLinear
+        return super().following(moves, params, followed)
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Choose for all lanes at once; where the index differs between them, run every branch and select."""
+        if not batched[0]:
+            return super().lanes(size, values, batched, params)
+        results = self.reach(batched, params, False)
+        return self.selected_lanes(size, values, batched, results, params["branches"]), results
+
+    def selected_lanes(
+        self, size: int, values: Sequence[Any], batched: Flags, results: Flags, graphs: Sequence[Graph]
+    ) -> Sequence[Any]:
+        """Run every branch that some lane takes, for all lanes, and select."""
+        index = values[0]
+        inputs = [Aval((), aval_of(index).dtype), *graphs[0].inputs]
+        found: list[Any] = []
+        for i, graph in enumerate(graphs):
+            taken = batched_graph(
+                lambda k, *xs, i=i, graph=graph: evaluate(graph, [fill_inactive(x, k == i) for x in xs]),
+                size,
+                inputs,
+                batched,
+                results,
+            )
+            nothing = trace_closed(
+                lambda *xs, taken=taken: [zeros(aval_of(x), xs[0]) for x in taken.outputs],
+                [v.aval for v in taken.inputs],
+                self.name,
+            )
+            found.append(apply(self, np.any(index == i), *values, branches=(nothing, taken)))
+        return [pick_lanes(index, size, column) for column in zip(*found, strict=True)]
 
 
 branch = Branch()

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from wengert.compile.dead_code import narrowed, needed_inputs
+from wengert.control.branch import Alternatives, Params
 from wengert.control.subgraphs import (
-    batched_graph,
-    dependent_outputs,
-    find_staged,
-    forward_graph,
-    keep_places,
-    scatter_flagged,
-    scatter_parts,
     select_flagged,
-    split_gradient,
     trace_subgraph,
-    with_zeros,
 )
 from wengert.control.traced_bodies import FlatFunction
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -31,7 +22,7 @@ from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Equation, Graph, evaluate
 from wengert.core.graph.identity import identity
 from wengert.core.memory.views import base_and_path
-from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
+from wengert.core.primitives.primitive import StructuredLowering, register
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, require_plain
@@ -39,17 +30,15 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
 from wengert.primitives.indexing import rebind
 from wengert.support.attributes import function_name
-from wengert.traces.linearity import Moves
 from wengert.traces.staging import Staging
 
 __all__ = ["CallPrimitive", "call"]
 
-Params = Mapping[str, Any]
-Flags = Sequence[bool]
 
-
-class CallPrimitive(Structured):
+class CallPrimitive(Alternatives):
     """Run a graph. Parameters: `graph`, and the `name` of the function it was traced from."""
+
+    ahead = 0
 
     def __init__(self) -> None:
         super().__init__("call", self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
@@ -58,62 +47,21 @@ class CallPrimitive(Structured):
         """Evaluate the graph."""
         return evaluate(graph, operands)
 
+    def graphs(self, params: Params) -> Sequence[Graph]:
+        """Return the graph, as the only one."""
+        return (params["graph"],)
+
+    def with_graphs(self, params: Params, graphs: Sequence[Graph]) -> Params:
+        """Return the parameters with another graph."""
+        return {**params, "graph": graphs[0]}
+
+    def gradient_name(self, params: Params) -> str:
+        """Return what errors call the gradient."""
+        return f"grad of {params['name']}"
+
     def lower(self, params: Params, lowering: StructuredLowering) -> Any:
         """Be lowered as a graph that runs once."""
         return lowering.call(params["graph"])
-
-    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
-        """Return which operands the used results need, and the graph of these alone."""
-        needed = needed_inputs(params["graph"], used)
-        if all(used) and all(needed):
-            return None
-        return needed, used, {**params, "graph": narrowed(params["graph"], needed, used)}
-
-    def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
-        """Return which results depend on the flagged operands."""
-        return dependent_outputs(params["graph"], flags, smooth=smooth)
-
-    def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
-        """Follow through the graph."""
-        return followed(params["graph"], moves)
-
-    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
-        """Call the graph of values and tangents."""
-        flags = [part is not None for part in parts]
-        results = self.reach(flags, params, True)
-        pushed = forward_graph(params["graph"], flags, results, order)
-        found = apply(self, *values, *chain(*select_flagged(parts, flags)), **{**params, "graph": pushed})
-        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
-
-    def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Call the graph for all lanes."""
-        graph, results = params["graph"], self.reach(batched, params, False)
-        every = batched_graph(lambda *xs: evaluate(graph, xs), size, graph.inputs, batched, results)
-        return apply(self, *values, **{**params, "graph": every}), results
-
-    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
-        """Call the forward half; the pullback calls the backward half."""
-        graph, results = params["graph"], self.reach(wanted, params, True)
-        steady, nothing = [True] * len(values), [False] * len(values)
-        cuts = split_gradient(
-            graph, wanted, results, at_hand=steady, fixed=nothing, summed=nothing, name=f"grad of {params['name']}"
-        )
-        found = apply(self, *values, **{**params, "graph": cuts.forward})
-        count = len(graph.outputs)
-        avals, near = [aval_of(x).firm for x in select_flagged(graph.outputs, results)], find_staged(values)
-
-        def pull(cts: Any, masked: bool) -> list[Any]:
-            given = with_zeros(select_flagged(cts, results), avals, near)
-            graph = cuts.guarded if masked else cuts.backward
-            read = [values[i] for i in cuts.read]
-            pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": graph})
-            return keep_places(scatter_flagged(pulled, wanted), cuts.reached)
-
-        return (
-            found[:count],
-            results,
-            Pullback(self.name, count, pull, cuts.masks, select_flagged(range(count), results)),
-        )
 
 
 primitive = CallPrimitive()
@@ -159,21 +107,19 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):
         return called_with("call (fun)", fun, "*args", args)
-    name = function_name(fun)
-    inputs = select_flagged(leaves, staged)
-    running = (
-        fun,
-        structure,
-        [aval_of(x) for x in inputs],
-        [None if s else x for x, s in zip(leaves, staged, strict=True)],
-    )
-    if any(is_same_call(running, other) for other in TRACING.running):
-        raise GraphError(
-            "call",
-            f"{name} calls itself with arguments that differ only in values that are being traced",
-            "a depth that is known while tracing is needed",
-            "Use wengert.while_loop, or count the depth with a Python number",
-        )
+    return stage_call(fun, leaves, structure, staged)
+
+
+def stage_call(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, staged: Sequence[bool]) -> Any:
+    """Trace a call to one equation, and return its results in their containers.
+
+    Args:
+        fun: the function.
+        leaves: those of its arguments.
+        structure: their containers.
+        staged: which of the leaves have no elements yet.
+    """
+    name, inputs = function_name(fun), select_flagged(leaves, staged)
     flat = FlatFunction("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
     written: list[int] = []
     used: list[Equation] = []
@@ -187,17 +133,37 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
         written[:] = [i for i, x in enumerate(xs) if x._value is not before[i]]
         return [*found, *(xs[i] for i in written)]
 
-    TRACING.running.append(running)
-    try:
+    fixed = [None if s else x for x, s in zip(leaves, staged, strict=True)]
+    with enter_call(name, (fun, structure, list(map(aval_of, inputs)), fixed)):
         graph, captured = trace_subgraph(inner, inputs, f"call({name})")
-    finally:
-        TRACING.running.pop()
     require_unshared(name, inputs, captured, used, written)
     results = apply(primitive, *inputs, *captured, graph=graph, name=name)
     count = len(results) - len(written)
     for i, value in zip(written, results[count:], strict=True):
         rebind(inputs[i], value)
     return unflatten(flat.structure, results[:count])
+
+
+@contextmanager
+def enter_call(name: str, own: tuple[Any, ...]) -> Iterator[None]:
+    """Trace a call; raise if the same one is being traced already, as it would have no end.
+
+    Args:
+        name: of the function.
+        own: function, containers, avals of traced leaves and the other leaves of the call.
+    """
+    if any(is_same_call(own, other) for other in TRACING.running):
+        raise GraphError(
+            "call",
+            f"{name} calls itself with arguments that differ only in values that are being traced",
+            "a depth that is known while tracing is needed",
+            "Use wengert.while_loop, or count the depth with a Python number",
+        )
+    TRACING.running.append(own)
+    try:
+        yield
+    finally:
+        TRACING.running.pop()
 
 
 def owners_of(tensors: Sequence[Any]) -> list[Tensor]:

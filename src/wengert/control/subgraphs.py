@@ -377,7 +377,14 @@ class GuardedHalves(NamedTuple):
 
 
 def split_gradient(
-    graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
+    graph: Graph,
+    wanted: Flags,
+    results: Flags,
+    *,
+    name: str,
+    at_hand: Flags = (),
+    fixed: Flags = (),
+    summed: Flags = (),
 ) -> GuardedHalves:
     """Cut a graph in two for reverse mode.
 
@@ -385,12 +392,13 @@ def split_gradient(
         graph: the graph.
         wanted: the inputs that shall have cotangents.
         results: the outputs whose cotangents are given.
-        at_hand: the inputs that the backward half can read without their being saved.
-        fixed: those among them from which it may compute again what it needs.
-        summed: the inputs whose cotangents are added to sums that are given.
         name: for errors.
+        at_hand: the inputs that the backward half can read without their being saved; all by default.
+        fixed: those among them from which it may compute again what it needs; none by default.
+        summed: the inputs whose cotangents are added to sums that are given; none by default.
     """
     count = len(graph.inputs)
+    at_hand, fixed, summed = at_hand or [True] * count, fixed or [False] * count, summed or [False] * count
     given = sum(results)
 
     def joint(*args: Tensor) -> list[Any]:
