@@ -162,7 +162,7 @@ class Loop(Structured):
         return (*found[:carried], *(sequence_aval(aval, params["spec"].length) for aval in found[carried:]))
 
     def results(self, inputs: Sequence[Any], params: Params) -> list[Variable]:
-        """Return what is as the results are; values lie in memory as at the beginning where no iteration is sure."""
+        """Return variables like the results, which lie in memory as at the beginning where no iteration is sure."""
         count, ends = params["spec"].carried, params["body"].outputs
         olds = parts(inputs, params).carried
         values = [
@@ -476,7 +476,7 @@ class Loop(Structured):
 
 
 def stack_of(aval: Aval, one: Any) -> Variable:
-    """Return what is as a sequence of some aval, of arrays like one."""
+    """Return a variable of some aval, that of a sequence of arrays which lie in memory as one does."""
     known = UNKNOWN not in aval.shape
     return Variable.of(aval, "", strides_of_stack(aval.shape, strides_of(one), aval.dtype.itemsize) if known else None)
 

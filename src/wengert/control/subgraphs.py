@@ -123,14 +123,14 @@ def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
 
 
 def joint_variable(column: Sequence[Any]) -> Variable:
-    """Return what is as the value that is one of several: it lies in memory as any of them may."""
+    """Return a variable for the results of several branches: of their aval, with the memory order of any of them."""
     aval = aval_of(column[0])
     ways = frozenset(way for x in column for way in ways_of(strides_of(x)))
     return Variable.of(aval, "", strides_among(aval.shape, aval.dtype.itemsize, ways))
 
 
 def row_variable(array: Any) -> Variable:
-    """Return what is as one row of an array."""
+    """Return a variable for one row of an array, with the memory order of a view of it."""
     shape, dtype, _ = aval_of(array)
     return Variable(shape[1:], dtype, "", row_strides(shape, strides_of(array), dtype.itemsize))
 

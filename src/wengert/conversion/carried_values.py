@@ -234,7 +234,7 @@ class Slot:
         return news
 
     def example(self, k: int) -> Variable | None:
-        """Return what is as a leaf that is carried; None for others."""
+        """Return a variable like a leaf, as iterations receive it, if it is carried; None for others."""
         aval = self.carried[k]
         if aval is None:
             return None
@@ -244,7 +244,7 @@ class Slot:
 
     @property
     def examples(self) -> list[Variable]:
-        """What is as the leaves that are carried."""
+        """Variables like the leaves that are carried, as iterations receive them."""
         return [x for x in map(self.example, range(len(self.leaves))) if x is not None]
 
     def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:

@@ -97,6 +97,12 @@ def explain(fun: Callable[..., Any], *args: Any, mode: str = "reverse", **kwargs
     if mode != "forward":
         raise UsageError("explain", f"mode={mode!r:.40}", "a mode is needed", 'Pass mode="forward" or mode="reverse"')
     explanation(fun, args, kwargs, names, title)  # what reverse mode refuses is refused
+    require_plain_arguments(names, args)
+    return forward_explanation(functools.partial(fun, **kwargs), list(map(raw, args)), names, title)
+
+
+def require_plain_arguments(names: Sequence[str], args: Sequence[Any]) -> None:
+    """Raise a UsageError if an argument is a container, whose parts forward mode has no columns for."""
     for name, arg in zip(names, args, strict=True):
         if flatten(arg)[1] is not None:
             raise UsageError(
@@ -105,7 +111,6 @@ def explain(fun: Callable[..., Any], *args: Any, mode: str = "reverse", **kwargs
                 "numbers and arrays are needed",
                 "Pass what is in them as arguments of their own",
             )
-    return forward_explanation(functools.partial(fun, **kwargs), list(map(raw, args)), names, title)
 
 
 def explanation(
