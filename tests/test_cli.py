@@ -9,7 +9,7 @@ import pytest
 
 import wengert
 import wengert.numpy as wnp
-from wengert.cli import formulas, main
+from wengert.cli import formula_parser, main
 from wengert.support import config
 
 EXAMPLE = """\
@@ -245,7 +245,7 @@ def test_files_with_any_byte_damaged_give_no_traceback(capsys, tmp_path):
 
 
 def test_formulas_may_call_functions_that_mean_something_for_tensors_only():
-    names = formulas.function_names()
+    names = formula_parser.function_names()
     assert set(names) <= set(wnp.__all__)
     assert {"sin", "sum", "where", "matmul"} <= set(names)
     assert not {"fromfile", "fromstring", "frombuffer", "load", "save", "savetxt", "genfromtxt", "memmap"} & set(names)

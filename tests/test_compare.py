@@ -7,10 +7,10 @@ import pytest
 
 import wengert as wg
 from wengert.cli import main
-from wengert.cli.comparison import compare
+from wengert.cli.derivative_comparison import compare
 from wengert.cli.derivatives import compare_formula
-from wengert.cli.expressions import expressions
-from wengert.cli.formulas import Formula
+from wengert.cli.formula_parser import Formula
+from wengert.cli.graph_expressions import expressions
 from wengert.explanation.forward import forward_explanation
 from wengert.graph import trace
 

@@ -16,7 +16,7 @@ import wengert.numpy as wnp
 from tests.cases import together
 from wengert.compile import passes
 from wengert.compile.equations import everywhere
-from wengert.conversion import branches, regions, staged_loop
+from wengert.conversion import branch_statements, staged_loop, traced_regions
 from wengert.conversion.operations import convert
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
@@ -1301,9 +1301,9 @@ def test_each_operand_of_a_chain_is_traced_once(program, x, monkeypatch):
     def counted(*args, **options):
         nonlocal count
         count += 1
-        return regions.trace_region(*args, **options)
+        return traced_regions.trace_region(*args, **options)
 
-    monkeypatch.setattr(branches, "trace_region", counted)
+    monkeypatch.setattr(branch_statements, "trace_region", counted)
     assert_alike(jit(program)(x), program(x))
     assert count <= 2 * 12  # what follows an operand, and the operand itself
 

@@ -156,7 +156,7 @@ READERS = {
     "wengert.core.values.protocols",
     "wengert.core.values.dispatch",
     "wengert.numpy._namespace",
-    "wengert.cli.formulas",
+    "wengert.cli.formula_parser",
 }
 """NumPy's protocols, what enters functions for them, and what asks which there are to make public names of them."""
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from wengert.control.scan import scan
     from wengert.control.while_loop import fori_loop, while_loop
     from wengert.explanation import explain
-    from wengert.transforms.batching import vmap
     from wengert.transforms.checkpointing import checkpoint
     from wengert.transforms.custom_rule import custom_rule
     from wengert.transforms.forward import jvp
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from wengert.transforms.jit import jit
     from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
     from wengert.transforms.taylor import taylor
+    from wengert.transforms.vmap import vmap
     from wengert.visualization import visualize
 
 _memory_allocator.tune()
@@ -98,7 +98,7 @@ _ON_FIRST_USE = {
     "jvp": "wengert.transforms.forward",
     "scan": "wengert.control.scan",
     "taylor": "wengert.transforms.taylor",
-    "vmap": "wengert.transforms.batching",
+    "vmap": "wengert.transforms.vmap",
 }
 _MODULES = (
     "autograd",

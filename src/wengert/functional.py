@@ -17,10 +17,10 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
-from wengert.transforms.captured import Substitution, listed_tensors
+from wengert.transforms.captured_gradients import Substitution, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
-from wengert.transforms.transformed import make_transformed
+from wengert.transforms.transformed_function import make_transformed
 
 __all__ = ["GradOperation", "Jvp"]
 

@@ -204,7 +204,7 @@ def print_help(parser: Parser) -> int:
 def run_grad(options: Any) -> int:
     """Explain a formula."""
     from wengert.cli.derivatives import explain_formula, graph_of_derivative
-    from wengert.cli.formulas import Formula
+    from wengert.cli.formula_parser import Formula
     from wengert.cli.graphs import write
 
     formula = Formula(options.formula, options.variables)
@@ -219,7 +219,7 @@ def run_compare(options: Any) -> int:
     """Compare the ways to a derivative."""
     from wengert.cli.commands import errors_begin_with
     from wengert.cli.derivatives import compare_formula
-    from wengert.cli.formulas import Formula
+    from wengert.cli.formula_parser import Formula
 
     with errors_begin_with("compare"):
         show(compare_formula(Formula(options.formula, options.variables)))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.cli.commands import unusable
-from wengert.cli.comparison import Comparison, compare
-from wengert.cli.formulas import Formula
+from wengert.cli.derivative_comparison import Comparison, compare
+from wengert.cli.formula_parser import Formula
 from wengert.core.graph.graph import Graph
 from wengert.core.values.tensor import raw
 from wengert.explanation import Explanation, explanation

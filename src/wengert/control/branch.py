@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.compile.dead_code import narrowed, needed_inputs
-from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -33,6 +32,7 @@ from wengert.control.subgraphs import (
     trace_closed,
     with_zeros,
 )
+from wengert.control.zero_sequence import zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register

@@ -23,7 +23,6 @@ import numpy as np
 from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control import loop_invariants
 from wengert.control.loop_operands import backward_body, interleave
-from wengert.control.sequence import collect_rows, zeros
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -43,6 +42,7 @@ from wengert.control.subgraphs import (
     with_extra_inputs,
     with_zeros,
 )
+from wengert.control.zero_sequence import collect_rows, zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
 from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts

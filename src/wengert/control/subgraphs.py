@@ -15,8 +15,8 @@ import numpy as np
 from wengert.compile.dead_code import eliminate_dead
 from wengert.compile.gradient_split import cut
 from wengert.compile.passes import simplified
-from wengert.control.effects import Reach, require_unwritten
-from wengert.control.sequence import lane_shape, zeros
+from wengert.control.side_effects import Reach, require_unwritten
+from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from wengert.conversion.regions import TracedRegion, enter_memory
+from wengert.conversion.traced_regions import TracedRegion, enter_memory
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.memory.views import base_and_path

@@ -11,13 +11,16 @@ import numpy as np
 
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import require_defined
-from wengert.conversion.attributes import change_target, read_attribute
-from wengert.conversion.branches import and_, decide, or_
-from wengert.conversion.calls import callee, make_passing
-from wengert.conversion.integers import as_integer, raise_here
-from wengert.conversion.iterables import SIZED
-from wengert.conversion.loops import decide_items as decided_by
-from wengert.conversion.operators import (
+from wengert.conversion.branch_statements import and_, decide, or_
+from wengert.conversion.called_functions import callee, make_passing
+from wengert.conversion.loop_iterators import SIZED
+from wengert.conversion.loop_statements import decide_items as decided_by
+from wengert.conversion.traced_integers import as_integer, raise_here
+from wengert.conversion.traced_lookups import MOST, item_of
+from wengert.conversion.traced_ranges import StagedRange
+from wengert.conversion.traced_regions import as_truth, is_array, one_element
+from wengert.conversion.user_attributes import change_target, read_attribute
+from wengert.conversion.user_operators import (
     OPERATORS,
     UNARY,
     apply_unary,
@@ -27,9 +30,6 @@ from wengert.conversion.operators import (
     right_operand,
     sum_items,
 )
-from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, is_array, one_element
-from wengert.conversion.traced_lookups import MOST, item_of
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import Aval, aval_of, is_number

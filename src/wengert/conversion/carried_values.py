@@ -14,7 +14,6 @@ import numpy as np
 
 from wengert.control.ambiguous_identity import holders_in
 from wengert.control.mutable_state import AttributesHolder, holder_of
-from wengert.control.sequence import zeros_like
 from wengert.control.variable_places import (
     UNBOUND,
     Contents,
@@ -25,8 +24,17 @@ from wengert.control.variable_places import (
     suggest_instead,
     value_text,
 )
+from wengert.control.zero_sequence import zeros_like
 from wengert.conversion.array_aliases import CarriedLeaf
-from wengert.conversion.regions import Note, TracedRegion, give_strides, is_array, is_unchanged, operand_of, take_alike
+from wengert.conversion.traced_regions import (
+    Note,
+    TracedRegion,
+    give_strides,
+    is_array,
+    is_unchanged,
+    operand_of,
+    take_alike,
+)
 from wengert.core.containers.container_classes import is_container, open_class
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.variable import Variable

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from wengert.conversion.attributes import augment_target, change_target, manage, read_attribute
-from wengert.conversion.branches import and_, if_exp, if_stmt, none_set, not_, or_
+from wengert.conversion.branch_statements import and_, if_exp, if_stmt, none_set, not_, or_
 from wengert.conversion.builtin_functions import FUNCTIONS
-from wengert.conversion.calls import BUILTINS, RUNTIME, callee, callee_in_for, convert
-from wengert.conversion.loops import decide_items, for_stmt, while_stmt
-from wengert.conversion.operators import (
+from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, callee_in_for, convert
+from wengert.conversion.deferred_errors import handle_errors
+from wengert.conversion.loop_statements import decide_items, for_stmt, while_stmt
+from wengert.conversion.traced_lookups import index_target
+from wengert.conversion.user_attributes import augment_target, change_target, manage, read_attribute
+from wengert.conversion.user_operators import (
     addend,
     ask_truth,
     augment,
@@ -18,8 +20,6 @@ from wengert.conversion.operators import (
     left_operand,
     right_operand,
 )
-from wengert.conversion.raising import handle_errors
-from wengert.conversion.traced_lookups import index_target
 
 __all__ = [
     "addend",

@@ -16,9 +16,9 @@ from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import UNBOUND, Holder, StatementSite
 from wengert.conversion.array_aliases import Aliases, CarriedLeaf
-from wengert.conversion.branches import and_, choose
+from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Slot
-from wengert.conversion.regions import (
+from wengert.conversion.traced_regions import (
     TracedRegion,
     as_truth,
     is_unchanged,

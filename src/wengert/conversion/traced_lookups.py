@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from wengert.control.reachable_state import ReachableState
-from wengert.conversion.branches import decide
-from wengert.conversion.calls import convert_method, find_in_class
-from wengert.conversion.integers import has_index, raise_here
+from wengert.conversion.branch_statements import decide
+from wengert.conversion.called_functions import convert_method, find_in_class
+from wengert.conversion.traced_integers import has_index, raise_here
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weakened

@@ -19,7 +19,7 @@ from wengert.explanation.listing import Listing, Reference, elements_now, parent
 from wengert.explanation.steps import Adjoint, Explanation, Step, gradient_text, name_results, steps_of
 from wengert.support.attributes import attribute, signature
 from wengert.traces.nodes import Node
-from wengert.transforms.recording import Recording, ones_for, scalar_output
+from wengert.transforms.recorded_call import Recording, ones_for, scalar_output
 
 __all__ = [
     "Adjoint",

@@ -9,7 +9,7 @@ from wengert.core.graph.graph import Equation, Graph, Variable
 from wengert.core.graph.graph_checker import check
 from wengert.core.graph.printing import render
 from wengert.graph.drawing import to_dot, to_html, to_svg
-from wengert.graph.files import load, save
+from wengert.graph.graph_files import load, save
 from wengert.graph.static import Executor, gradients, placeholder
 from wengert.transforms.tracing import gradient, trace
 

@@ -27,7 +27,7 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives.conversion import copy
-from wengert.transforms.recording import Recording, ones_for
+from wengert.transforms.recorded_call import Recording, ones_for
 
 __all__ = ["Executor", "gradients", "placeholder"]
 

@@ -7,8 +7,8 @@ with each other too.
 from typing import TYPE_CHECKING
 
 from wengert.support.hints import names_on_demand
-from wengert.testing.grads import check_grads
-from wengert.testing.rules import check_rule
+from wengert.testing.gradient_check import check_grads
+from wengert.testing.rule_check import check_rule
 
 __all__ = ["check_grads", "check_rule"]
 

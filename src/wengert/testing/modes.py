@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.aval import aval_of
-from wengert.testing.comparison import Check
+from wengert.testing.difference_check import Check
 from wengert.testing.differences import Array, pair_product
 from wengert.testing.problem import Leaves, Problem, smooth_outputs
 from wengert.transforms.boundary import as_given

@@ -27,9 +27,9 @@ from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
-from wengert.transforms.likeness import Likeness, name_variables
-from wengert.transforms.transformed import make_transformed
-from wengert.transforms.typing import Derived
+from wengert.transforms.derivative_types import Derived
+from wengert.transforms.trace_comparison import Likeness, name_variables
+from wengert.transforms.transformed_function import make_transformed
 
 __all__ = ["checkpoint"]
 

@@ -35,8 +35,8 @@ from wengert.traces.calls import (
 )
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
-from wengert.transforms.closures import Closures, OfFunctions, close_rule
 from wengert.transforms.reverse import pull_back
+from wengert.transforms.rule_closures import Closures, OfFunctions, close_rule
 
 __all__ = ["CustomRule", "custom_rule"]
 

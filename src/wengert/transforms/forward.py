@@ -31,7 +31,7 @@ from wengert.transforms.boundary import (
     selected_leaves,
     split_aux,
 )
-from wengert.transforms.results import require_differentiable_results
+from wengert.transforms.result_checks import require_differentiable_results
 
 __all__ = ["jvp", "push_forward"]
 

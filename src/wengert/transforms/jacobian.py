@@ -13,7 +13,6 @@ from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
-from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
     Narrowed,
     as_given,
@@ -23,10 +22,11 @@ from wengert.transforms.boundary import (
     result_example,
     selected_arguments,
 )
+from wengert.transforms.derivative_types import ArrayDerivative, Derived
 from wengert.transforms.forward import push_forward
 from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
-from wengert.transforms.typing import ArrayDerivative, Derived
+from wengert.transforms.vmap import vmap
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 

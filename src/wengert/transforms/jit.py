@@ -12,7 +12,7 @@ import numpy as np
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import simplified
 from wengert.control.argument_aliasing import find_writes, require_apart
-from wengert.control.effects import Reach
+from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
@@ -42,7 +42,7 @@ from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, place_error
-from wengert.transforms.results import require_arrays
+from wengert.transforms.result_checks import require_arrays
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
 from wengert.transforms.traced_form import TracedForm, call_form, raise_in_order
 from wengert.transforms.tracing import trace_converting

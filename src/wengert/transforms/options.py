@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.transforms.boundary import require_positions
-from wengert.transforms.transformed import make_transformed
+from wengert.transforms.transformed_function import make_transformed
 
 if TYPE_CHECKING:
     from wengert.core.values.tensor import Tensor
-    from wengert.transforms.typing import Derived
+    from wengert.transforms.derivative_types import Derived
 
 __all__ = ["Options", "make_derivative"]
 

@@ -15,11 +15,11 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.barriers import barrier
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
-from wengert.transforms.captured import Substitution, captured_tensors
+from wengert.transforms.captured_gradients import Substitution, captured_tensors
+from wengert.transforms.derivative_types import Derived, Gradient, GradientAndAux, ValueAndGradient
 from wengert.transforms.options import Options, make_derivative
-from wengert.transforms.recording import Recording, ones_for, require_kind, scalar_output, single_output
-from wengert.transforms.results import require_differentiable_results
-from wengert.transforms.typing import Derived, Gradient, GradientAndAux, ValueAndGradient
+from wengert.transforms.recorded_call import Recording, ones_for, require_kind, scalar_output, single_output
+from wengert.transforms.result_checks import require_differentiable_results
 
 __all__ = [
     "elementwise_grad",

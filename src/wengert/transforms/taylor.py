@@ -27,7 +27,7 @@ from wengert.transforms.boundary import (
     result_example,
     selected_arguments,
 )
-from wengert.transforms.results import require_differentiable_results
+from wengert.transforms.result_checks import require_differentiable_results
 
 __all__ = ["taylor"]
 

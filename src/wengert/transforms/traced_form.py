@@ -34,7 +34,7 @@ from wengert.traces.nodes import new_record
 from wengert.traces.staging import Staging
 from wengert.traces.tape import Tape
 from wengert.transforms.boundary import Narrowed
-from wengert.transforms.recording import Recording
+from wengert.transforms.recorded_call import Recording
 from wengert.transforms.tracing import as_function, trace_function
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from wengert.compile.passes import simplified
-from wengert.control.effects import Reach
+from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.core.diagnostics.store_guard import called
@@ -23,8 +23,8 @@ from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusals_noted
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
-from wengert.transforms.recording import Recording, ones_for
-from wengert.transforms.results import require_arrays
+from wengert.transforms.recorded_call import Recording, ones_for
+from wengert.transforms.result_checks import require_arrays
 
 __all__ = ["Traced", "as_function", "gradient", "trace", "trace_converting", "trace_function"]
 

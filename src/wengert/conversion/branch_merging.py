@@ -15,7 +15,6 @@ from wengert.control.ambiguous_identity import is_unchangeable, keep_apart
 from wengert.control.cond import cond
 from wengert.control.mutable_state import AttributesHolder, BytesHolder, holder_of
 from wengert.control.reachable_state import ReachableState, is_numeric_array
-from wengert.control.sequence import zeros_like
 from wengert.control.variable_places import (
     RETURNED,
     UNBOUND,
@@ -27,8 +26,9 @@ from wengert.control.variable_places import (
     suggest_instead,
     value_text,
 )
+from wengert.control.zero_sequence import zeros_like
 from wengert.conversion.integer_alternatives import Alternatives, alternatives_of, enter_alternatives, has_alternatives
-from wengert.conversion.regions import (
+from wengert.conversion.traced_regions import (
     Note,
     TracedRegion,
     common_strides,

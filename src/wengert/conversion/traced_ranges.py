@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.control.variable_places import value_text
-from wengert.conversion.integers import has_index, raise_here
+from wengert.conversion.traced_integers import has_index, raise_here
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import as_index

@@ -23,9 +23,9 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, place_error, result_example
-from wengert.transforms.results import require_arrays
-from wengert.transforms.transformed import make_transformed
-from wengert.transforms.typing import Derived
+from wengert.transforms.derivative_types import Derived
+from wengert.transforms.result_checks import require_arrays
+from wengert.transforms.transformed_function import make_transformed
 
 __all__ = ["vmap"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from wengert.control.branch import branch
 from wengert.control.call import primitive as call
 from wengert.control.loop import scan_loop, while_loop
-from wengert.control.sequence import zero_sequence
+from wengert.control.zero_sequence import zero_sequence
 from wengert.core.graph.graph import Graph, malformed
 from wengert.core.graph.graph_checker import FURTHER_CHECKS
 from wengert.core.graph.loop_spec import LoopSpec, is_counted, parts

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
-from wengert.conversion.expressions import ITEM, Expressions
-from wengert.conversion.names import changes, exits_always
-from wengert.conversion.syntax import (
+from wengert.conversion.bound_names import changes, exits_always
+from wengert.conversion.expression_rewriting import ITEM, Expressions
+from wengert.conversion.syntax_nodes import (
     DEFINITIONS,
     constant,
     function_of_statements,

@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble
-from wengert.transforms.typing import Derived
+from wengert.transforms.derivative_types import Derived
 
 __all__ = ["Transformed", "make_transformed"]
 

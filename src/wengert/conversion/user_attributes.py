@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.conversion.calls import convert_method, find_in_class
-from wengert.conversion.operators import AUGMENTED, Left, augment, is_plain
+from wengert.conversion.called_functions import convert_method, find_in_class
 from wengert.conversion.traced_lookups import index_target
+from wengert.conversion.user_operators import AUGMENTED, Left, augment, is_plain
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes

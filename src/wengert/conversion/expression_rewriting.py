@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from wengert.control.variable_places import HIDDEN
-from wengert.conversion.loading import OPERATIONS
-from wengert.conversion.names import MUTATORS
-from wengert.conversion.syntax import SUSPENDING, constant, locate, name_node, parameters
+from wengert.conversion.bound_names import MUTATORS
+from wengert.conversion.function_code import OPERATIONS
+from wengert.conversion.syntax_nodes import SUSPENDING, constant, locate, name_node, parameters
 
 __all__ = ["ITEM", "Expressions"]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
 from wengert.control.mutable_state import content_of
-from wengert.conversion.iterables import ITERATORS, make_iterating
-from wengert.conversion.loading import bind_code, compile_definition, is_converted
-from wengert.conversion.rewriting import rewrite
-from wengert.conversion.source import conversion_error, definition_of
-from wengert.conversion.syntax import stays_unconverted
+from wengert.conversion.function_code import bind_code, compile_definition, is_converted
+from wengert.conversion.function_source import conversion_error, definition_of
+from wengert.conversion.loop_iterators import ITERATORS, make_iterating
+from wengert.conversion.statement_rewriting import rewrite
+from wengert.conversion.syntax_nodes import stays_unconverted
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
 from wengert.support.attributes import unwrapped, with_closure

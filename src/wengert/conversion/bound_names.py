@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN
-from wengert.conversion.loading import OPERATIONS
-from wengert.conversion.syntax import loop_exits
+from wengert.conversion.function_code import OPERATIONS
+from wengert.conversion.syntax_nodes import loop_exits
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["Changes", "changes", "dotted_name", "exits_always"]

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.compile.dead_code import must_run
 from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
 from wengert.control.variable_places import UNBOUND, Contents, Holder
-from wengert.conversion.raising import Ending, may_wait
+from wengert.conversion.deferred_errors import Ending, may_wait
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.graph import Graph, Variable, evaluate

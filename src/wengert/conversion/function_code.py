@@ -14,7 +14,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN
-from wengert.conversion.syntax import function_of_statements, parameters
+from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.support.attributes import with_closure
 from wengert.support.weak_identity_map import WeakIdentityMap
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
-from wengert.conversion.merging import Merge
-from wengert.conversion.raising import Ending, may_wait, raise_where
-from wengert.conversion.regions import (
+from wengert.conversion.branch_merging import Merge
+from wengert.conversion.deferred_errors import Ending, may_wait, raise_where
+from wengert.conversion.traced_regions import (
     Note,
     TracedRegion,
     as_truth,

@@ -8,13 +8,13 @@ from typing import Any
 
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
-from wengert.conversion.branches import and_, choose, none_set, not_
-from wengert.conversion.calls import callee
-from wengert.conversion.iterables import LoopIterator
-from wengert.conversion.operators import ask_truth
-from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth
+from wengert.conversion.branch_statements import and_, choose, none_set, not_
+from wengert.conversion.called_functions import callee
+from wengert.conversion.loop_iterators import LoopIterator
 from wengert.conversion.staged_loop import Counted, staged_loop
+from wengert.conversion.traced_ranges import StagedRange
+from wengert.conversion.traced_regions import as_truth
+from wengert.conversion.user_operators import ask_truth
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weakened
 from wengert.core.values.tensor import Tensor, is_staged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wengert.conversion.raising import raise_where
+from wengert.conversion.deferred_errors import raise_where
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import apply, weakened
 from wengert.core.values.tensor import Tensor

@@ -20,7 +20,7 @@ from wengert.core.values.aval import aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import raw
 from wengert.errors import describe
-from wengert.transforms.batching import vmap
+from wengert.transforms.vmap import vmap
 
 __all__ = ["check_form"]
 

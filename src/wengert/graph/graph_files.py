@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
+import wengert.control.structured_checks  # noqa: F401 - it declares what files may name, and how it is checked
 from wengert.core.diagnostics.argument_checks import shown as shown_argument
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Equation, Graph, Variable
@@ -23,7 +23,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
 from wengert.errors import DtypeError, FileFormatError, GraphError
 from wengert.graph.bounds import count_claimed
-from wengert.graph.values import (
+from wengert.graph.value_forms import (
     JSON,
     Decoder,
     Encoder,

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.support.hints import hint_parameters
-from wengert.testing.comparison import Check
+from wengert.testing.difference_check import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES
 from wengert.testing.problem import Problem, arguments_of, default_tolerance, problem_of, usage_error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.cli.expressions import Expression, expressions, operations
+from wengert.cli.graph_expressions import Expression, expressions, operations
 from wengert.core.graph.formulas import exact_text, value_text
 from wengert.core.graph.graph import Graph
 from wengert.core.values.tensor import raw
