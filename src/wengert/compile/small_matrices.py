@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wengert.compile.equations import unknown_parameters
 from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kernels
+from wengert.compile.pointwise import parameters_of
 from wengert.compile.programs import address_of
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.graph import Equation, Variable
-from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
 from wengert.native.kinds import ArrayKind
 from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.processor import LINE
-from wengert.primitives import counterparts, linear_algebra, triangular
 from wengert.support.cached import cached
 
 if TYPE_CHECKING:
@@ -37,72 +36,6 @@ LARGEST = 32
 12.3."""
 CYCLE, CALL = 1.5, 100.0
 """Cycles for an element of a row that is subtracted, and for each problem."""
-
-
-class Call(NamedTuple):
-    """Say how a routine is called.
-
-    Attributes:
-        routine: what the kernel computes.
-        turned: the places of operands and results of which it takes rows as columns.
-        fields: further ones of MATRICES.
-    """
-
-    routine: str
-    turned: Sequence[int] = ()
-    fields: Mapping[str, int] = {}
-
-
-def finite_in(params: Params) -> dict[str, int]:
-    """Return the field that says whether operands must be finite, as only SciPy asks."""
-    return {"finite": int(params.get("check_finite", False))}
-
-
-def plain(routine: str) -> Callable[[Params], Call]:
-    """Return how a routine without options is called."""
-    return lambda params: Call(routine, (), finite_in(params))
-
-
-def call_of_solve_triangular(params: Params) -> Call:
-    """Return how `solve_triangular` is called: rows are columns of the transpose, whose other half is read."""
-    transposed, unit = bool(params["trans"]), int(params["unit_diagonal"])
-    backward = int(bool(params["lower"]) == transposed)
-    fields = {**finite_in(params), "unit": unit, "backward": backward}
-    return Call("solve_triangular", (0,) if transposed else (), fields)
-
-
-def call_of_cho_solve(params: Params) -> Call:
-    """Return how `cho_solve` is called, with the lower factor."""
-    return Call("cho_solve", (0,) if params["upper"] else (), finite_in(params))
-
-
-def call_of_cholesky(params: Params) -> Call:
-    """Return how `cholesky` is called: the upper factor is the transpose of that of the transpose."""
-    return Call("cholesky", (0, 1) if params["upper"] else (), finite_in(params))
-
-
-def call_of_scipy_solve(params: Params) -> Call | None:
-    """Return how SciPy's `solve` is called, which reads one triangle of what is said to be positive definite."""
-    structure = params.get("assume_a")
-    if structure in ("pos", "positive definite"):
-        return Call("solve_positive", () if params.get("lower") else (0,), finite_in(params))
-    return Call("solve_conditioned", (), finite_in(params)) if structure in (None, "gen", "general") else None
-
-
-CALLS: dict[Primitive, tuple[Callable[[Params], Call | None], tuple[str, ...]]] = {
-    linear_algebra.solve: (plain("solve"), ()),
-    linear_algebra.inv: (plain("inv"), ()),
-    linear_algebra.det: (plain("det"), ()),
-    linear_algebra.slogdet: (plain("slogdet"), ()),
-    triangular.solve_triangular: (call_of_solve_triangular, ("trans", "lower", "unit_diagonal", "check_finite")),
-    triangular.cho_solve: (call_of_cho_solve, ("upper", "check_finite")),
-    triangular.cholesky: (call_of_cholesky, ("upper",)),
-    triangular.scipy_cholesky: (call_of_cholesky, ("upper", "check_finite")),
-    counterparts.solve: (call_of_scipy_solve, ("assume_a", "lower", "check_finite")),
-    counterparts.inv: (plain("inv_conditioned"), ("check_finite",)),
-    counterparts.det: (plain("det"), ("check_finite",)),
-}
-"""How routines are called, and the parameters that this knows; those with others are NumPy's or SciPy's."""
 
 
 class SmallMatrices:
@@ -151,12 +84,13 @@ class SmallMatrices:
 
 def small_matrices(equation: Equation) -> SmallMatrices | None:
     """Return the routine of an equation as a step of a chain; None if it is another, or of large matrices."""
-    described, known = CALLS.get(equation.primitive, (None, ()))
-    if described is None or unknown_parameters(equation.params, known):
+    routine, params = equation.primitive.routine, equation.params
+    if routine is None or unknown_parameters(params, known := parameters_of(routine)):
         return None
     if not all(type(x) is Variable for x in equation.outputs):
         return None
-    call, arrays = described(equation.params), [*map(as_variable, equation.inputs), *equation.outputs]
+    call = routine(**{name: value for name, value in params.items() if name in known})
+    arrays = [*map(as_variable, equation.inputs), *equation.outputs]
     if call is None:
         return None
     dtype, size = arrays[0].dtype, arrays[0].shape[-1]
@@ -187,7 +121,7 @@ def ranks_of(equation: Equation) -> list[int]:
     assert isinstance(form, Routine)
     operands, results = cores(form.signature, len(equation.inputs))
     ranks = [*map(len, operands), *map(len, results)]
-    is_vector = equation.primitive is linear_algebra.solve and len(aval_of(equation.inputs[1]).shape) == 1
+    is_vector = len(equation.inputs) == 2 and len(aval_of(equation.inputs[1]).shape) == 1  # of `numpy.linalg.solve`
     return [2, 1, 1] if is_vector else ranks
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import Reduction
-from wengert.core.forms.routine import Routine
-from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.declare import opaque, variant
+from wengert.core.primitives.primitive import RoutineCall
 from wengert.primitives import least_squares, linear_algebra, spectra
 from wengert.primitives import square_eigenvalues as square
-from wengert.primitives.matrices import over_stacks
+from wengert.primitives.matrices import over_stacks, plain_routine
 
 
 def evaluate_svd(a: Any, *, full_matrices: bool, driver: str, check_finite: bool) -> Any:
@@ -117,72 +117,27 @@ def evaluate_lstsq(a: Any, b: Any, *, rcond: float, check_finite: bool) -> Any:
     return over_stacks(solve, (2, 2), a, b)
 
 
-svd = opaque(
-    "scipy_svd",
-    evaluate_svd,
-    vjp=spectra.vjp_svd,
-    jvp=spectra.jvp_svd,
-    outputs=3,
-    form=Routine("(m,n)->(m,k),(k),(k,n)"),
-)
-svdvals = opaque(
-    "scipy_svdvals",
-    evaluate_svdvals,
-    vjp=spectra.vjp_svdvals,
-    jvp=spectra.jvp_svdvals,
-    form=Routine("(m,n)->(k)"),
-)
-eigh = opaque(
-    "scipy_eigh", evaluate_eigh, vjp=spectra.vjp_eigh, jvp=spectra.jvp_eigh, outputs=2, form=Routine("(n,n)->(n),(n,n)")
-)
-eigvalsh = opaque(
-    "scipy_eigvalsh",
-    evaluate_eigvalsh,
-    vjp=spectra.vjp_eigvalsh,
-    jvp=spectra.jvp_eigvalsh,
-    form=Routine("(n,n)->(n)"),
-)
-inv = opaque(
-    "scipy_inv", evaluate_inv, vjp=linear_algebra.vjp_inv, jvp=linear_algebra.jvp_inv, form=Routine("(n,n)->(n,n)")
-)
-det = opaque("scipy_det", evaluate_det, vjp=linear_algebra.vjp_det, form=Routine("(n,n)->()"))
-solve = opaque(
-    "scipy_solve",
-    evaluate_solve,
-    vjp=linear_algebra.vjp_solve,
-    jvp=linear_algebra.jvp_solve,
-    form=Routine("(n,n),(n,m)->(n,m)"),
-)
-eig = opaque(
-    "scipy_eig",
-    evaluate_eig,
-    vjp=square.vjp_eig,
-    jvp=square.jvp_eig,
-    outputs=2,
-    form=Routine("(n,n)->(n),(n,n)"),
-)
-eigvals = opaque(
-    "scipy_eigvals",
-    evaluate_eigvals,
-    vjp=square.vjp_eigvals,
-    jvp=square.jvp_eigvals,
-    form=Routine("(n,n)->(n)"),
-)
-pinv = opaque(
-    "scipy_pinv",
-    evaluate_pinv,
-    vjp=least_squares.vjp_pinv,
-    jvp=least_squares.jvp_pinv,
-    form=Routine("(m,n)->(n,m)"),
-)
-lstsq = opaque(
-    "scipy_lstsq",
-    evaluate_lstsq,
-    vjp=least_squares.vjp_lstsq,
-    jvp=least_squares.jvp_lstsq,
-    outputs=4,
-    form=Routine("(m,n),(m,k)->(n,k),(r),(),(s)"),
-)
+def routine_of_solve(
+    *, assume_a: str | None = None, lower: bool = False, check_finite: bool = False
+) -> RoutineCall | None:
+    """Return how native code is called, which reads one triangle of what is said to be positive definite."""
+    fields = {"finite": int(check_finite)}
+    if assume_a in ("pos", "positive definite"):
+        return RoutineCall("solve_positive", () if lower else (0,), fields)
+    return RoutineCall("solve_conditioned", (), fields) if assume_a in (None, "gen", "general") else None
+
+
+svd = variant(spectra.svd, "scipy_svd", evaluate_svd)
+svdvals = variant(spectra.svdvals, "scipy_svdvals", evaluate_svdvals)
+eigh = variant(spectra.eigh, "scipy_eigh", evaluate_eigh)
+eigvalsh = variant(spectra.eigvalsh, "scipy_eigvalsh", evaluate_eigvalsh)
+inv = variant(linear_algebra.inv, "scipy_inv", evaluate_inv, routine=plain_routine("inv_conditioned"))
+det = variant(linear_algebra.det, "scipy_det", evaluate_det)
+solve = variant(linear_algebra.solve, "scipy_solve", evaluate_solve, batch=None, routine=routine_of_solve)
+eig = variant(square.eig, "scipy_eig", evaluate_eig)
+eigvals = variant(square.eigvals, "scipy_eigvals", evaluate_eigvals)
+pinv = variant(least_squares.pinv, "scipy_pinv", evaluate_pinv)
+lstsq = variant(least_squares.lstsq, "scipy_lstsq", evaluate_lstsq)
 norm = opaque(
     "scipy_norm",
     evaluate_norm,

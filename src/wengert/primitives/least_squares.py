@@ -10,6 +10,7 @@ import numpy as np
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
@@ -49,7 +50,7 @@ def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, *
     return -(out @ t @ out) + out @ rows + (columns - out @ (a @ columns))
 
 
-pinv: Primitive = opaque("pinv", evaluate_pinv, vjp=vjp_pinv, jvp=jvp_pinv, form=Routine("(m,n)->(n,m)"))
+pinv: Opaque = opaque("pinv", evaluate_pinv, vjp=vjp_pinv, jvp=jvp_pinv, form=Routine("(m,n)->(n,m)"))
 
 
 # Least squares

@@ -22,6 +22,7 @@ from wengert.core.values.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
+from wengert.primitives.matrices import plain_routine
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -152,7 +153,7 @@ def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any
     return found[..., 0] if b.ndim == 1 else found
 
 
-inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, jvp=jvp_inv, form=Routine("(n,n)->(n,n)"))
+inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, jvp=jvp_inv, form=Routine("(n,n)->(n,n)"), routine=plain_routine("inv"))
 
 
 def evaluate_solve(a: Any, b: Any) -> Any:
@@ -181,6 +182,7 @@ solve = opaque(
     jvp=jvp_solve,
     form=Routine("(n,n),(n,m)->(n,m)"),
     batch=batch_solve,
+    routine=plain_routine("solve"),
 )
 
 
@@ -270,7 +272,7 @@ def vjp_det(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
     return ct[..., None, None] * apply(cofactors, a)
 
 
-det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"))
+det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"), routine=plain_routine("det"))
 
 
 def regular(a: Any, singular: Any) -> Any:
@@ -331,4 +333,5 @@ slogdet = opaque(
     jvp=jvp_slogdet,
     outputs=2,
     form=Routine("(n,n)->(),()"),
+    routine=plain_routine("slogdet"),
 )

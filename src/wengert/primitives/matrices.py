@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.primitives.primitive import RoutineCall
 from wengert.primitives.contractions import conj
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "mask_of",
     "on_diagonal",
     "over_stacks",
+    "plain_routine",
     "product",
     "upper_triangle",
 ]
@@ -175,3 +177,11 @@ def folded(g: Any, uplo: str) -> Any:
     """Return the gradient by the triangle that is read, from a Hermitian one by all elements."""
     half = half_lower(g + adjoint(g))
     return half if uplo == "L" else adjoint(half)
+
+
+# Native code
+
+
+def plain_routine(routine: str) -> Callable[..., RoutineCall]:
+    """Return how a routine without options is called; only SciPy asks whether operands must be finite."""
+    return lambda *, check_finite=False: RoutineCall(routine, (), {"finite": int(check_finite)})

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from wengert.core.forms.routine import Routine
-from wengert.core.primitives.declare import constant, opaque
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.declare import constant, opaque, variant
+from wengert.core.primitives.kinds import Opaque
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.errors import describe
@@ -225,7 +225,7 @@ def evaluate_qr(a: Any, *, mode: Literal["reduced", "complete"]) -> Any:
     return (q, r) if dtype == own else (q.astype(own), r.astype(own))
 
 
-qr: Primitive = opaque(
+qr: Opaque = opaque(
     "qr", evaluate_qr, vjp=vjp_qr, jvp=jvp_qr, outputs=2, form=Routine("(m,n)->(m,k),(k,n)"), fresh=True
 )
 
@@ -258,4 +258,4 @@ def evaluate_scipy_qr(a: Any, *, mode: str, check_finite: bool) -> Any:
     return over_stacks(factors, [2], a)
 
 
-scipy_qr = opaque("scipy_qr", evaluate_scipy_qr, vjp=vjp_qr, jvp=jvp_qr, outputs=2, form=Routine("(m,n)->(m,k),(k,n)"))
+scipy_qr = variant(qr, "scipy_qr", evaluate_scipy_qr)

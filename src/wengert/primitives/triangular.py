@@ -10,8 +10,8 @@ import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import opaque
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.declare import opaque, variant
+from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
 
@@ -90,12 +90,22 @@ def jvp_solve_triangular(
     return triangular_solution(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
+def routine_of_solve_triangular(
+    *, trans: bool, lower: bool, unit_diagonal: bool, check_finite: bool = False
+) -> RoutineCall:
+    """Return how native code is called: rows are columns of the transpose, whose other half is read."""
+    transposed = bool(trans)
+    fields = {"finite": int(check_finite), "unit": int(unit_diagonal), "backward": int(bool(lower) == transposed)}
+    return RoutineCall("solve_triangular", (0,) if transposed else (), fields)
+
+
 solve_triangular: Primitive = opaque(
     "solve_triangular",
     evaluate_solve_triangular,
     vjp=vjp_solve_triangular,
     jvp=jvp_solve_triangular,
     form=Routine("(n,n),(n,m)->(n,m)"),
+    routine=routine_of_solve_triangular,
 )
 
 
@@ -135,7 +145,22 @@ def evaluate_cholesky(a: Any, *, upper: bool) -> Any:
 
 
 SQUARE = Routine("(n,n)->(n,n)")
-cholesky = opaque("cholesky", evaluate_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=SQUARE, fresh=True)
+
+
+def routine_of_cholesky(*, upper: bool, check_finite: bool = False) -> RoutineCall:
+    """Return how native code is called: the upper factor is the transpose of that of the transpose."""
+    return RoutineCall("cholesky", (0, 1) if upper else (), {"finite": int(check_finite)})
+
+
+cholesky = opaque(
+    "cholesky",
+    evaluate_cholesky,
+    vjp=vjp_cholesky,
+    jvp=jvp_cholesky,
+    form=SQUARE,
+    fresh=True,
+    routine=routine_of_cholesky,
+)
 
 
 def evaluate_scipy_cholesky(a: Any, *, upper: bool, check_finite: bool) -> Any:
@@ -145,9 +170,7 @@ def evaluate_scipy_cholesky(a: Any, *, upper: bool, check_finite: bool) -> Any:
     return over_stacks(lambda x: linalg.cholesky(x, lower=not upper, check_finite=check_finite), [2], a)
 
 
-scipy_cholesky = opaque(
-    "scipy_cholesky", evaluate_scipy_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=Routine("(n,n)->(n,n)")
-)
+scipy_cholesky = variant(cholesky, "scipy_cholesky", evaluate_scipy_cholesky)
 
 
 # Systems whose matrix is given by its Cholesky factor
@@ -189,6 +212,16 @@ def jvp_cho_solve(tangents: Tangents, out: Any, c: Any, _b: Any, *, upper: bool,
     return cholesky_solution(c, -change if db is None else db - change, upper)
 
 
+def routine_of_cho_solve(*, upper: bool, check_finite: bool = False) -> RoutineCall:
+    """Return how native code is called, with the lower factor."""
+    return RoutineCall("cho_solve", (0,) if upper else (), {"finite": int(check_finite)})
+
+
 cho_solve: Primitive = opaque(
-    "cho_solve", evaluate_cho_solve, vjp=vjp_cho_solve, jvp=jvp_cho_solve, form=Routine("(n,n),(n,m)->(n,m)")
+    "cho_solve",
+    evaluate_cho_solve,
+    vjp=vjp_cho_solve,
+    jvp=jvp_cho_solve,
+    form=Routine("(n,n),(n,m)->(n,m)"),
+    routine=routine_of_cho_solve,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from wengert.core.diagnostics.source_positions import caller, is_own
 from wengert.core.forms.form import View, form_of
 from wengert.core.primitives.declaration_checks import Claim, Evaluation
 from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
-from wengert.core.primitives.primitive import PRIMITIVES, Occasion, Primitive, register
+from wengert.core.primitives.primitive import MOST_SAVINGS, PRIMITIVES, Occasion, Primitive, register
+from wengert.core.values.bounded_cache import Cache
+from wengert.support.cached import cached
 
-__all__ = ["constant", "elementwise", "linear", "multilinear", "opaque"]
+__all__ = ["constant", "elementwise", "linear", "multilinear", "opaque", "variant"]
 
 P = TypeVar("P", Constant, Elementwise, Linear, Multilinear, Opaque)
 Arguments = ParamSpec("Arguments")
@@ -135,3 +138,20 @@ constant = declaration(
 >>> apply(parity, 5.0)
 np.float64(1.0)""",
 )
+
+
+def variant(original: Opaque, name: str, evaluate: Callable[..., Any], **changes: Any) -> Opaque:
+    """Declare a primitive with the statement of another one: the same operation, as another library evaluates it.
+
+    Args:
+        original: the other one.
+        name: its own name.
+        evaluate: its own evaluation.
+        **changes: attributes that differ, too.
+    """
+    twin = copy.copy(original)
+    for computed in [key for key in vars(twin) if isinstance(getattr(type(twin), key, None), cached)]:
+        delattr(twin, computed)
+    vars(twin).update(name=name, evaluate=evaluate, savings=Cache(most=MOST_SAVINGS), **changes)
+    register(twin)
+    return twin

@@ -24,6 +24,7 @@ __all__ = [
     "PointRules",
     "Primitive",
     "Pullback",
+    "RoutineCall",
     "ShapeRules",
     "Structured",
     "StructuredLowering",
@@ -54,6 +55,20 @@ class DeclaredForm(Protocol):
         """Return the steps that are one view after another, in the usual order, or None; see `Form.composed`."""
 
 
+class RoutineCall(NamedTuple):
+    """Say how a routine of native code is called.
+
+    Attributes:
+        routine: what the kernel computes, one of `wengert.emission.small_matrices`.
+        turned: the places of operands and results of which it takes rows as columns.
+        fields: further ones of `wengert.native.matrices.MATRICES`.
+    """
+
+    routine: str
+    turned: Sequence[int] = ()
+    fields: Mapping[str, int] = {}
+
+
 class PointRules(TypedDict, total=False):
     """Hold what a primitive of any kind may say of what it computes at a point, from which its kernels follow.
 
@@ -72,6 +87,8 @@ class PointRules(TypedDict, total=False):
         counts: whether this takes Python's truths for 0 and 1: `True + True` is 2, where NumPy's is true.
         whole_bits: how many bits Python's whole numbers may have if its result is to have 64; 0 if that is not known.
         kink: a sentence on derivatives where there is none, or more than one to choose from, for docstrings.
+        routine: of matrices, from the parameters, which it names, how native code is called for small ones: a
+            `RoutineCall`, or None.
         rewrites: what may be in its place in a graph, each a function of the equation and of the equations that bind
             its operands; see `wengert.primitives.rewrites`.
     """
@@ -86,6 +103,7 @@ class PointRules(TypedDict, total=False):
     counts: bool
     whole_bits: int
     kink: str
+    routine: Callable[..., RoutineCall | None] | None
     rewrites: tuple[Callable[..., Any], ...]
 
 
@@ -134,7 +152,8 @@ class Primitive:
         scales: the operands of which the result is a multiple each, or a part.
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         form, batch: see `ShapeRules`.
-        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, kink, rewrites: see `PointRules`.
+        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, kink, routine, rewrites: see
+            `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -174,6 +193,7 @@ class Primitive:
     counts = False
     whole_bits = 0
     kink = ""
+    routine: Callable[..., RoutineCall | None] | None = None
     rewrites: tuple[Callable[..., Any], ...] = ()
 
     def __init__(
