@@ -122,26 +122,12 @@ def own_as_tensors(made: Any) -> Any:
     return constant_tensor(checked("creation", made))
 
 
-for _function in (
-    np.zeros,
-    np.ones,
-    np.eye,
-    np.identity,
-    np.tri,
-    np.indices,
-    np.diag_indices,
-    np.tril_indices,
-    np.triu_indices,
-    np.mask_indices,
-    np.frombuffer,
-    np.fromiter,
-    np.fromstring,
-    np.from_dlpack,
-    np.hanning,
-    np.hamming,
-    np.blackman,
-    np.bartlett,
-):
+_MAKING: tuple[Callable[..., Any], ...] = (
+    *(np.zeros, np.ones, np.eye, np.identity, np.tri, np.indices, np.diag_indices, np.tril_indices, np.triu_indices),
+    *(np.mask_indices, np.frombuffer, np.fromiter, np.fromstring, np.from_dlpack),
+    *(np.hanning, np.hamming, np.blackman, np.bartlett),
+)
+for _function in _MAKING:
     enter_creation(_function)
 
 

@@ -15,35 +15,19 @@ from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.numpy._out import replace
 
+ALIKE = (
+    *("ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "nan_to_num"),
+    *("reciprocal", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
+)
+"""Methods with the names of NumPy's functions."""
 UNARY: dict[str, Any] = {
     "abs": np.absolute,
     "acos": np.arccos,
     "asin": np.arcsin,
     "atan": np.arctan,
-    "ceil": np.ceil,
     "conj": np.conjugate,
-    "cos": np.cos,
-    "cosh": np.cosh,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "log": np.log,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "nan_to_num": np.nan_to_num,
     "neg": np.negative,
-    "reciprocal": np.reciprocal,
-    "round": np.round,
-    "sign": np.sign,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
+    **{name: getattr(np, name) for name in ALIKE},
 }
 BINARY: dict[str, Any] = {
     "div": np.divide,
