@@ -22,7 +22,7 @@ from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._order import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
@@ -140,7 +140,7 @@ def known_of_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
         given = "the elements in the order in which they lie in memory, which traced values decide"
         needed = "it must be known which order that is"
         action = "Read them in order='C' or 'F', or copy the array so before"
-        raise GraphError(describe(name, given, needed, action) + f"\n  {position_of(*caller())}")
+        raise GraphError(name, given, needed, action, place=position_of(*caller()))
     return found.pop()
 
 
