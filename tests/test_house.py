@@ -24,6 +24,11 @@ def test_functions_are_measured_without_their_docstrings():
     assert house.functions(FILES) == [house.Function(3, "core/values/tensor.py", "shape")]
 
 
+def test_participles_alone_are_found_among_names():
+    names = [house.Function(1, "a.py", name) for name in ("given", "_scaled", "seed_of", "find_given", "red_box")]
+    assert [function.name for function in house.participles(names)] == ["given", "_scaled"]
+
+
 def test_late_imports_make_circles():
     graph = house.imports(FILES)
     assert graph["wengert"] == {"wengert.core.values.tensor"}

@@ -18,13 +18,30 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Function", "circles", "folders", "functions", "imports", "naming", "repeated_classes", "sources", "table"]
+__all__ = [
+    "Function",
+    "circles",
+    "folders",
+    "functions",
+    "imports",
+    "naming",
+    "participles",
+    "repeated_classes",
+    "sources",
+    "table",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/wengert"
 PAGE = "docs/adr/*-the-house.md"
 """The decision record that has the table."""
 HEAD = "| folder | lines before | files before | lines | files |\n|---|--:|--:|--:|--:|\n"
+IRREGULAR = re.compile(
+    "begun|bound|built|done|drawn|found|given|gone|held|kept|known|laid|left|made|met|seen|told|written"
+)
+"""Participles that do not end in -ed, and are no verbs either."""
+VERBS = re.compile("embed|feed|need|seed|speed")
+"""Words that end in -ed and are none."""
 Sources = Mapping[str, str]
 """The texts of files by their paths below the package."""
 
@@ -74,6 +91,18 @@ def functions(files: Sources) -> list[Function]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.append(Function(length(node), path, node.name))
     return sorted(found, reverse=True)
+
+
+def participles(found: Sequence[Function]) -> list[Function]:
+    """Return the functions that are named by a participle alone, which does not say what they do."""
+    return [function for function in found if is_participle(function.name.strip("_"))]
+
+
+def is_participle(word: str) -> bool:
+    """Tell whether a name is a participle, and nothing besides."""
+    if IRREGULAR.fullmatch(word) is not None:
+        return True
+    return word.endswith("ed") and "_" not in word and VERBS.fullmatch(word) is None
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -170,13 +199,15 @@ def summary(files: Sources, most: int) -> str:
     rows = [f"{lines:7,} lines {count:4} files  {name}" for name, (lines, count) in sizes.items()]
     rows.append(f"{sum(x for x, _ in sizes.values()):7,} lines {len(files):4} files")
     rows += ["", "longest functions:"]
-    rows += [f"{lines:5}  {path}: {name}" for lines, path, name in functions(files)[:most]]
+    found = functions(files)
+    rows += [f"{lines:5}  {path}: {name}" for lines, path, name in found[:most]]
     rows += ["", "circles of imports:"]
     rows += [
         f"{len(circle):5}  {', '.join(x.removeprefix('wengert.') for x in circle[:8])}{' ...' * (len(circle) > 8)}"
         for circle in circles(imports(files))
     ]
-    rows += ["", f"names of several classes: {repeated_classes(files)}"]
+    rows += ["", f"functions named by a participle alone: {len(participles(found))}"]
+    rows += [f"names of several classes: {repeated_classes(files)}"]
     return "\n".join(rows)
 
 
