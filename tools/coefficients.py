@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,6 +341,13 @@ def hexadecimal(number: Number, dtype: str) -> str:
     return float(np.dtype(dtype).type(str(number)) if dtype == SINGLE else number).hex()
 
 
+def items(numbers: Sequence[str]) -> list[str]:
+    """Return lines with the items of a tuple."""
+    return textwrap.wrap(
+        " ".join(f"{number}," for number in numbers), 120, initial_indent=" " * 8, subsequent_indent=" " * 8
+    )
+
+
 def module() -> str:
     """Return the text of the module of coefficients."""
     lines = [
@@ -351,19 +359,16 @@ def module() -> str:
         lines += ["", f"{fit.name} = {{  # {fit.says}"]
         for dtype in fit.goals:
             coefficients = [hexadecimal(c, dtype) for c in solved(fit, dtype)]
-            lines += [f'    "{dtype}": (']
-            lines += [f'        "{c}",' for c in coefficients]
-            lines += ["    ),"]
+            lines += [f'    "{dtype}": (', *items([f'"{c}"' for c in coefficients]), "    ),"]
         lines += ["}"]
     for name, (value, widths) in PARTS.items():
         lines += ["", f"{name} = {{"]
         for key, bits in widths.items():
-            lines += [f'    "{key}": (']
-            lines += [f'        "{float(part).hex()}",' for part in parts(value(), bits)]
-            lines += ["    ),"]
+            numbers = [f'"{float(part).hex()}"' for part in parts(value(), bits)]
+            lines += [f'    "{key}": (', *items(numbers), "    ),"]
         lines += ["}"]
     lines += ["", "TABLES = {", '    "two_over_pi": (  # 48 bits from each 24th on, from two zeros on']
-    lines += [f"        {chunk}," for chunk in two_over_pi()]
+    lines += items([str(chunk) for chunk in two_over_pi()])
     return "\n".join([*lines, "    ),", "}"]) + "\n"
 
 
