@@ -8,8 +8,6 @@ from contextvars import ContextVar
 
 from wengert.errors import UsageError
 
-__all__ = ["errors_begin_with", "unusable"]
-
 COMMAND = ContextVar("COMMAND", default="wengert grad")
 
 

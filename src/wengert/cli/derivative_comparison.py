@@ -22,8 +22,6 @@ from wengert.transforms.tracing import trace_function
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Comparison", "Difference", "compare"]
-
 STEPS = tuple(10.0**-k for k in range(1, 13))
 
 Function = Callable[..., Any]

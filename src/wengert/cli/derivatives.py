@@ -18,8 +18,6 @@ from wengert.explanation.forward import forward_explanation
 from wengert.transforms.jacobian import jacfwd, jacrev
 from wengert.transforms.tracing import trace_function
 
-__all__ = ["compare_formula", "explain_formula", "graph_of_derivative"]
-
 MODES: dict[str, Callable[..., Any]] = {"reverse": jacrev, "forward": jacfwd}
 MOST = 10_000
 """Elements of a derivative that are computed."""

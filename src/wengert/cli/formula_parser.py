@@ -24,8 +24,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import WengertError
 
-__all__ = ["Formula", "evaluate", "parse"]
-
 LONGEST = 2000  # characters of a formula
 DEEPEST = 200  # nested operations: the walk below calls itself twice for each
 SHOWN = 60  # characters of a part of a formula in an error

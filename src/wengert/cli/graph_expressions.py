@@ -11,8 +11,6 @@ from wengert.core.graph.formulas import INFIX, PREFIX, constant_text, formula
 from wengert.core.graph.graph import Equation, Graph, Variable
 from wengert.core.graph.printing import variable_names
 
-__all__ = ["Expression", "expressions", "operations"]
-
 CONVERSIONS = ("astype", "copy", "guarded", "number")
 """Primitives that give their first operand, for derivatives in exact arithmetic."""
 LONGEST = 400

@@ -30,8 +30,6 @@ from wengert.transforms.tracing import trace
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile
 
-__all__ = ["example", "function_of", "graph_of", "profile_of", "write"]
-
 SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
 FAILURES = (
     ArithmeticError,

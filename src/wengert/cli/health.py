@@ -19,8 +19,6 @@ from wengert.transforms.jit import jit
 from wengert.transforms.reverse import value_and_grad
 from wengert.transforms.tracing import trace
 
-__all__ = ["Finding", "findings"]
-
 PACKAGES = ("numpy", "scipy", "llvmlite", "optree", "rich", "matplotlib")
 OPTIONAL = {"matplotlib": "the pictures of the examples need it"}
 T = TypeVar("T")

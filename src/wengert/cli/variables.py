@@ -15,8 +15,6 @@ import numpy as np
 from wengert.cli.commands import unusable
 from wengert.errors import WengertError
 
-__all__ = ["read_variables"]
-
 UNREADABLE = (ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError)
 
 

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Array", "Digits", "load"]
-
 Array = np.ndarray[Any, Any]
 WHITE = 16  # the value of a pixel that ink covers wholly
 TESTED = 360  # images that are kept for the test

@@ -9,8 +9,6 @@ import numpy as np
 import wengert as wg
 from wengert.demo.digits import Array
 
-__all__ = ["Adam", "Network", "cross_entropy"]
-
 PIXELS, HIDDEN, CLASSES = 64, 128, 10
 
 

@@ -12,8 +12,6 @@ from rich.text import Text
 
 from wengert.demo.digits import Array
 
-__all__ = ["confusion", "confusion_table", "mistakes_picture", "png"]
-
 SCALE = 8  # screen pixels for each pixel of an image
 GAP = 12  # screen pixels between images
 COLUMNS = 6

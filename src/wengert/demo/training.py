@@ -11,8 +11,6 @@ import wengert as wg
 from wengert.demo.digits import Array, Digits
 from wengert.demo.network import Adam, Network, cross_entropy
 
-__all__ = ["epoch_losses"]
-
 BATCH = 64
 MICRO_BATCH = 32
 NOISE = 0.15  # standard deviation of what is added to pixels, so that images are not learned by heart

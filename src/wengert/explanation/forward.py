@@ -12,8 +12,6 @@ from wengert.explanation.listing import ForwardListing, Reference, elements_now
 from wengert.explanation.steps import Explanation, Step, name_results, steps_of
 from wengert.transforms.forward import push_forward
 
-__all__ = ["forward_explanation", "stack_tangents", "unit_vectors"]
-
 
 def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Sequence[str], title: str) -> Explanation:
     """Explain a function of numbers and arrays, and how forward mode computes its derivatives.

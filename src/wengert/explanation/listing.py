@@ -20,8 +20,6 @@ from wengert.traces.nodes import Node, Output
 from wengert.traces.tape import Tape
 from wengert.traces.transient import Transient
 
-__all__ = ["ForwardListing", "Lister", "Listing", "Operation", "Reference", "elements_now", "parents_of"]
-
 
 class Unrecorded:
     """Stand for a result that has no derivative and therefore no node."""

@@ -12,8 +12,6 @@ from wengert.core.diagnostics.source_positions import Position
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Row", "Section", "as_html", "as_rich", "as_text"]
-
 SHOWN = 200  # steps of a section that are shown before its middle is left out
 
 

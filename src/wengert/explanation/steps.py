@@ -18,8 +18,6 @@ from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Adjoint", "Explanation", "Step", "gradient_text", "name_results", "steps_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

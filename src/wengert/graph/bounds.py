@@ -16,8 +16,6 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, shape_of
 
-__all__ = ["count_claimed"]
-
 Shapes = Sequence[tuple[int, ...]]
 Params = Mapping[str, Any]
 

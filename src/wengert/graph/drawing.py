@@ -7,8 +7,6 @@ from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.core.graph.printing import literal_text, param_text, variable_names
 from wengert.core.values.aval import aval_text
 
-__all__ = ["to_dot", "to_html", "to_svg"]
-
 
 def to_dot(graph: Graph) -> str:
     """Return a graph in the DOT language: boxes for inputs, ellipses for equations, edges for arrays.

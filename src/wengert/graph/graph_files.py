@@ -38,8 +38,6 @@ from wengert.graph.value_forms import (
     too_large,
 )
 
-__all__ = ["decode", "encode", "load", "save"]
-
 VERSION = 3
 HEADER = re.compile(rb"wengert graph ([0-9]{1,9}) sha256:([0-9a-f]{64})\n")
 LONGEST_HEADER = 100

@@ -29,8 +29,6 @@ from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.primitives.conversion import copy
 from wengert.transforms.recorded_call import Recording, ones_for
 
-__all__ = ["Executor", "gradients", "placeholder"]
-
 CREATED = count()
 
 

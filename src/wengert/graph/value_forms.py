@@ -28,22 +28,6 @@ from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError
 from wengert.primitives.index_layout import OPERAND
 
-__all__ = [
-    "JSON",
-    "Decoder",
-    "Encoder",
-    "aval_form",
-    "dtype_text",
-    "entries",
-    "form_text",
-    "invalid",
-    "items",
-    "primitive_name",
-    "primitive_of",
-    "string",
-    "too_large",
-]
-
 JSON = Any
 DEEPEST = 32
 MOST_AXES = 64

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Box", "Diagram", "Wire"]
-
 
 class Wire(NamedTuple):
     """Lead from a result of a box to an operand of a later one; boxes are counted as the picture lists them."""

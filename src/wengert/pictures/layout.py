@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 from wengert.pictures.boxes import Wire
 
-__all__ = ["Layout", "Segment", "lay_out"]
-
 GAP = 18.0
 """Between boxes that are beside each other."""
 LANE = 10.0

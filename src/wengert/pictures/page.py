@@ -10,8 +10,6 @@ from typing import Any
 from wengert.pictures.boxes import Diagram
 from wengert.pictures.svg import as_svg, number_boxes
 
-__all__ = ["as_page"]
-
 FOLDER = Path(__file__).parent
 
 

@@ -9,9 +9,6 @@ from wengert.errors import UsageError
 from wengert.pictures.boxes import Diagram
 from wengert.support.hints import hint_attributes
 
-__all__ = ["Picture"]
-
-
 LARGEST = 500
 """Boxes that a notebook shows by itself: their picture takes 0.2 s and 300 kB."""
 

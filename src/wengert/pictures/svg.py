@@ -9,8 +9,6 @@ from typing import NamedTuple
 from wengert.pictures.boxes import Box, Diagram
 from wengert.pictures.layout import Layout, Segment, lay_out
 
-__all__ = ["as_svg", "number_boxes"]
-
 SIZE = 11
 LETTER = 0.602 * SIZE
 LINE = 14

@@ -15,18 +15,6 @@ from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar, cast
 from weakref import ProxyTypes
 
-__all__ = [
-    "attribute",
-    "class_attribute",
-    "function_name",
-    "has_class_attribute",
-    "own_attributes",
-    "resemble",
-    "signature",
-    "unwrapped",
-    "with_closure",
-]
-
 NOTHING = object()
 Made = TypeVar("Made")
 

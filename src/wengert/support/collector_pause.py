@@ -6,8 +6,6 @@ import gc
 import os
 from _thread import get_ident
 
-__all__ = ["Loading"]
-
 INTERPRETERS = 1_000
 """Objects that are frozen up to which they are the interpreter's own: Python 3.12 begins with 375; users freeze all."""
 

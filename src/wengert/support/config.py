@@ -17,20 +17,6 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = [
-    "AT_ONCE",
-    "CACHE",
-    "DEBUG",
-    "LOGGED",
-    "MOST_TOLD",
-    "NATIVE",
-    "OWN_FUNCTIONS",
-    "SETTINGS",
-    "THREADS",
-    "cache_folder",
-    "switch",
-]
-
 MOST_THREADS = 16  # memory feeds no more than this
 MOST_TOLD = 256  # which may be asked for all the same
 SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys(("0", "off", "no", "false"), False)}

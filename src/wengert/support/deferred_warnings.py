@@ -14,8 +14,6 @@ from itertools import repeat
 from operator import setitem
 from typing import Any
 
-__all__ = ["UNREGISTERED", "require_warning", "unregister"]
-
 
 def text_of_stop() -> str:
     """Return what Python says when it is to warn of a line in such a module; nothing where it does so all the same."""

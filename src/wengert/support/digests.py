@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DIGEST", "digest_of"]
-
 DIGEST = 32
 """Bytes of a digest."""
 

@@ -17,8 +17,6 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["UNSTOPPED", "WALKING", "held_in_forks"]
-
 UNSTOPPED = threading.RLock()
 """Held while LLVM works, and while libraries in C++ and modules of native code are loaded.
 

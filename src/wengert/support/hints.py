@@ -16,19 +16,6 @@ from typing import Any, TypeVar
 
 from wengert.support.attributes import attribute, function_name, unwrapped
 
-__all__ = [
-    "MissingAttribute",
-    "hint_attributes",
-    "hint_parameters",
-    "hints",
-    "missing_name",
-    "names_left_out",
-    "names_on_demand",
-    "public_module",
-    "public_names",
-    "unexpected_parameter",
-]
-
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 

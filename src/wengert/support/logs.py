@@ -9,8 +9,6 @@ import functools
 import logging
 import sys
 
-__all__ = ["say"]
-
 
 def say(topic: str, line: str) -> None:
     """Say something about a topic, for which somebody has asked."""

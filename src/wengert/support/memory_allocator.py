@@ -13,8 +13,6 @@ from typing import Any
 
 from wengert.support.config import switch
 
-__all__ = ["tune"]
-
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 LARGEST = 1 << 30

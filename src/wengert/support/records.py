@@ -6,8 +6,6 @@ from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["FieldRecord", "Record"]
-
 
 class Record:
     """Be equal to others of the class whose fields are equal. Fields are set when it is made, and never again.

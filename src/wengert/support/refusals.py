@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from typing import TypeVar
 
-__all__ = ["REFUSALS", "forgive", "refusal", "refusals_noted"]
-
 E = TypeVar("E", bound=Exception)
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-__all__ = ["WeakIdentityMap"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

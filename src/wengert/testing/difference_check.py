@@ -15,8 +15,6 @@ from wengert.errors import describe
 from wengert.testing.differences import Array, complex_step, difference_quotient, extrapolate
 from wengert.testing.problem import Leaves, Problem
 
-__all__ = ["Check"]
-
 LARGEST_SEARCH = 64
 
 

@@ -14,8 +14,6 @@ from wengert.core.values.tensor import raw
 from wengert.testing.problem import Leaves, Problem
 from wengert.transforms.boundary import as_given
 
-__all__ = ["STEP", "Array", "complex_step", "difference_quotient", "extrapolate", "pair_product", "widen"]
-
 Array = np.ndarray[Any, Any]
 
 STEP = 0.02

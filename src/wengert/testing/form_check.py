@@ -22,8 +22,6 @@ from wengert.core.values.tensor import raw
 from wengert.errors import describe
 from wengert.transforms.vmap import vmap
 
-__all__ = ["check_form"]
-
 
 def check_form(
     primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], generator: np.random.Generator

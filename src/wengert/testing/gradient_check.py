@@ -16,8 +16,6 @@ from wengert.testing.modes import MODES
 from wengert.testing.problem import Problem, arguments_of, default_tolerance, problem_of, usage_error
 from wengert.transforms.boundary import name_of
 
-__all__ = ["check_grads"]
-
 
 @hint_parameters("check_grads")
 def check_grads(

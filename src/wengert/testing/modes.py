@@ -15,8 +15,6 @@ from wengert.transforms.boundary import as_given
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
 
-__all__ = ["MODES", "pull_back", "push_forward"]
-
 
 def check_reverse(problem: Problem, check: Check) -> Problem:
     """Check the vjp of a problem; return the vjp as a function of point and cotangents."""

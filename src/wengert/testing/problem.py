@@ -14,17 +14,6 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, UsageError
 
-__all__ = [
-    "Leaves",
-    "Problem",
-    "arguments_of",
-    "default_tolerance",
-    "names_of",
-    "problem_of",
-    "smooth_outputs",
-    "usage_error",
-]
-
 Leaves = list[Any]
 
 

@@ -26,8 +26,6 @@ from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
 
-__all__ = ["check_rule"]
-
 
 def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0, **params: Any) -> None:
     """Check the derivative rules given to a `custom_rule`, an `autograd.Function` or a primitive at a point.

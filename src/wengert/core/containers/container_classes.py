@@ -18,24 +18,6 @@ from wengert.support.attributes import has_class_attribute, own_attributes
 from wengert.support.collector_pause import Loading
 from wengert.support.fork_safety import UNSTOPPED, WALKING
 
-__all__ = [
-    "IN_ORDER",
-    "NAMESPACE",
-    "OPENED",
-    "REGISTERED",
-    "STATIC",
-    "is_container",
-    "is_dataclass",
-    "is_opened",
-    "keep_order",
-    "library",
-    "open_class",
-    "register",
-    "register_attributes",
-    "register_on_sight",
-    "slots_of",
-]
-
 NAMESPACE = "wengert"
 IN_ORDER = "wengert, dictionaries in order"
 OPENED = "wengert, more of them opened"

@@ -12,8 +12,6 @@ from typing import Any
 
 from wengert.support.records import Record
 
-__all__ = ["Nested", "taken_apart"]
-
 DEPTH, FEW = 3, 8
 """How deep others may lie in a tuple or list, and among how many items; beyond that optree is faster, too."""
 SEQUENCES = frozenset({tuple, list})

@@ -24,20 +24,6 @@ from wengert.core.containers.nested_sequences import Nested, taken_apart
 from wengert.errors import UsageError, describe
 from wengert.support.fork_safety import WALKING
 
-__all__ = [
-    "accessors_of",
-    "flatten",
-    "flatten_prefix",
-    "leaves_up_to",
-    "map_leaves",
-    "nested_too_deeply",
-    "place_in",
-    "place_of",
-    "structure_text",
-    "unflatten",
-    "unflatten_each",
-]
-
 
 def structure_text(structure: Any) -> str:
     """Return how errors show containers: those of `flatten`, which are None for one array."""
