@@ -15,11 +15,12 @@ from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.numpy._out import replace
 
-ALIKE = (
-    *("ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "nan_to_num"),
-    *("reciprocal", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
-)
-"""Methods with the names of NumPy's functions."""
+
+def of_numpy(names: str) -> dict[str, Any]:
+    """Return functions of NumPy's by their names, which methods have too."""
+    return {name: getattr(np, name) for name in names.split()}
+
+
 UNARY: dict[str, Any] = {
     "abs": np.absolute,
     "acos": np.arccos,
@@ -27,7 +28,8 @@ UNARY: dict[str, Any] = {
     "atan": np.arctan,
     "conj": np.conjugate,
     "neg": np.negative,
-    **{name: getattr(np, name) for name in ALIKE},
+    **of_numpy("ceil cos cosh exp exp2 expm1 floor log log10 log1p log2 nan_to_num reciprocal round"),
+    **of_numpy("sign sin sinh sqrt square tan tanh trunc"),
 }
 BINARY: dict[str, Any] = {
     "div": np.divide,

@@ -14,8 +14,6 @@ from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError
 from wengert.support.hints import MissingAttribute
 
-__all__: list[str] = []
-
 OF_MEMORY = "base byteswap ctypes dump dumps getfield resize setfield setflags strides tofile"
 OF_OPERATORS = "matvec"
 """What `scipy.sparse.linalg` looks for in what is no ndarray, when it is given a matrix."""

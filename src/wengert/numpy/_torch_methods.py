@@ -15,49 +15,28 @@ import numpy as np
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
 from wengert.numpy import _contractions, _conversion
-from wengert.numpy._in_place import BINARY, UNARY, scale_operand
+from wengert.numpy._in_place import BINARY, UNARY, of_numpy, scale_operand
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.support.hints import MissingAttribute
 
-__all__: list[str] = []
-
 MORE_UNARY: dict[str, Any] = {
-    "absolute": np.absolute,
     "acosh": np.arccosh,
     "asinh": np.arcsinh,
     "atanh": np.arctanh,
-    "isfinite": np.isfinite,
-    "isinf": np.isinf,
-    "isnan": np.isnan,
-    "logical_not": np.logical_not,
-    "negative": np.negative,
-    "positive": np.positive,
+    **of_numpy("absolute isfinite isinf isnan logical_not negative positive"),
 }
 MORE_BINARY: dict[str, Any] = {
     "atan2": np.arctan2,
-    "divide": np.divide,
     "eq": np.equal,
-    "fmax": np.fmax,
-    "fmin": np.fmin,
-    "fmod": np.fmod,
     "ge": np.greater_equal,
     "gt": np.greater,
-    "hypot": np.hypot,
-    "inner": np.inner,
-    "kron": np.kron,
     "le": np.less_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
     "lt": np.less,
-    "matmul": np.matmul,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
     "mm": np.matmul,
-    "multiply": np.multiply,
     "mv": np.matmul,
     "ne": np.not_equal,
-    "outer": np.outer,
-    "subtract": np.subtract,
+    **of_numpy("divide fmax fmin fmod hypot inner kron logical_and logical_or matmul maximum minimum multiply outer"),
+    **of_numpy("subtract"),
 }
 MISSING = """
 addcdiv addcmul addmm allclose amax amin angle arccos arcsin arctan argwhere assign assign_add at baddbmm bernoulli
