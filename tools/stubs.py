@@ -50,7 +50,7 @@ MEMBERS_HEAD = '''"""The members that modules set on `Tensor`; `python -m tools.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Never, Self, TypeAlias, TypeVar
 
-__all__ = ["ArrayLike", "Members"]
+__all__ = ["ArrayLike", "Axis", "Members"]
 
 T = TypeVar("T")
 ArrayLike: TypeAlias = Any

@@ -43,13 +43,13 @@ def accumulate_by_name(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any
 
 
 @implements(np.cumsum)
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumsum`."""
     return accumulate_by_name("cumsum", np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running products along an axis; see `numpy.cumprod`."""
     return accumulate_by_name("cumprod", np.multiply, a, axis, dtype, out)
 

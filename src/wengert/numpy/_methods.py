@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Never, TypeAlias
+from typing import Any, Never
 
 import numpy as np
 
+from wengert.core.values.members import ArrayLike, Axis
 from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
@@ -32,14 +34,10 @@ from wengert.numpy import (
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.support.hints import unexpected_parameter
 
-if TYPE_CHECKING:
-    from wengert.core.values.members import ArrayLike
-
 __all__ = ["ArrayMethods"]
 
 STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The versions of the array API standard that `wengert.numpy` conforms to."""
-Axis: TypeAlias = "int | Sequence[int] | None"
 conjugate = OF_UFUNCS[np.conjugate]
 
 
@@ -56,6 +54,38 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tensor:
 def not_numpys(name: str, elsewhere: Mapping[str, Any]) -> TypeError:
     """Return the error about parameters that methods of ndarrays have not; PyTorch's say what to write."""
     return unexpected_parameter(f"Tensor.{name}", next(iter(elsewhere)), "numpy")
+
+
+def method_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method that calls a function with the Tensor first, and takes the parameters behind that."""
+    name = function.__name__
+
+    def method(self: Tensor, *args: Any, **options: Any) -> Any:
+        try:
+            return function(self, *args, **options)
+        except RAISED:
+            carry_out(function, self, *args, **options)
+            raise
+        except TypeError:
+            require_arguments(name, function, (self, *args), options)
+            raise
+
+    first, *others = (parameters := inspect.signature(function)).parameters.values()
+    gives = "Tensor" if parameters.return_annotation == "Any" else parameters.return_annotation
+    vars(method)["__signature__"] = inspect.Signature([first.replace(name="self"), *others], return_annotation=gives)
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def require_arguments(name: str, function: Callable[..., Any], args: Any, options: Mapping[str, Any]) -> None:
+    """Raise a TypeError that names the method if a function has not the parameters for some arguments."""
+    parameters = inspect.signature(function)
+    if unknown := {key: value for key, value in options.items() if key not in parameters.parameters}:
+        raise not_numpys(name, unknown)
+    try:
+        parameters.bind(*args, **options)
+    except TypeError as error:
+        raise TypeError(f"Tensor.{name}() {error}") from None
 
 
 class FlatElements:
@@ -169,34 +199,6 @@ class ArrayMethods:
         """Set every element to a number; nothing of a scalar, which is no array, as in NumPy."""
         call(_indexing.fill_method, self, value)
 
-    def all(
-        self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True, **elsewhere: Never
-    ) -> Tensor:
-        """Tell whether all elements along the axes are true."""
-        if elsewhere:
-            raise not_numpys("all", elsewhere)
-        return call(_reductions.all, self, axis, out, keepdims, where=where)
-
-    def any(
-        self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True, **elsewhere: Never
-    ) -> Tensor:
-        """Tell whether any element along the axes is true."""
-        if elsewhere:
-            raise not_numpys("any", elsewhere)
-        return call(_reductions.any, self, axis, out, keepdims, where=where)
-
-    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False, **elsewhere: Never) -> Tensor:
-        """Return the index of the greatest element."""
-        if elsewhere:
-            raise not_numpys("argmax", elsewhere)
-        return call(_sorting.argmax, self, axis, out, keepdims=keepdims)
-
-    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False, **elsewhere: Never) -> Tensor:
-        """Return the index of the least element."""
-        if elsewhere:
-            raise not_numpys("argmin", elsewhere)
-        return call(_sorting.argmin, self, axis, out, keepdims=keepdims)
-
     def argsort(
         self,
         axis: int | None = -1,
@@ -228,18 +230,6 @@ class ArrayMethods:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
         return self.conj()
 
-    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None, **elsewhere: Never) -> Tensor:
-        """Return the cumulative products."""
-        if elsewhere:
-            raise not_numpys("cumprod", elsewhere)
-        return call(_accumulations.cumprod, self, axis, dtype, out)
-
-    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None, **elsewhere: Never) -> Tensor:
-        """Return the cumulative sums."""
-        if elsewhere:
-            raise not_numpys("cumsum", elsewhere)
-        return call(_accumulations.cumsum, self, axis, dtype, out)
-
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal."""
         return _diagonals.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
@@ -247,20 +237,6 @@ class ArrayMethods:
     def dot(self, other: ArrayLike, out: Any = None) -> Tensor:
         """Return the dot product with another array."""
         return call(_contractions.dot, self, other, out)
-
-    def max(
-        self,
-        axis: Axis = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: ArrayLike | None = None,
-        where: ArrayLike = True,
-        **elsewhere: Never,
-    ) -> Tensor:
-        """Return the greatest element along the axes."""
-        if elsewhere:
-            raise not_numpys("max", elsewhere)
-        return call(_reductions.max, self, axis, out, keepdims, initial, where)
 
     def mean(
         self,
@@ -279,35 +255,6 @@ class ArrayMethods:
             return _reductions.mean(self, axis, dtype, None, keepdims, where=where)
         return call(_reductions.mean, self, axis, dtype, out, keepdims, where=where)
 
-    def min(
-        self,
-        axis: Axis = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: ArrayLike | None = None,
-        where: ArrayLike = True,
-        **elsewhere: Never,
-    ) -> Tensor:
-        """Return the least element along the axes."""
-        if elsewhere:
-            raise not_numpys("min", elsewhere)
-        return call(_reductions.min, self, axis, out, keepdims, initial, where)
-
-    def prod(
-        self,
-        axis: Axis = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: ArrayLike | None = None,
-        where: ArrayLike = True,
-        **elsewhere: Never,
-    ) -> Tensor:
-        """Return the product along the axes."""
-        if elsewhere:
-            raise not_numpys("prod", elsewhere)
-        return call(_reductions.prod, self, axis, dtype, out, keepdims, initial, where)
-
     def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, as a view where possible."""
         return _shapes.ravel(self, order=order)
@@ -317,10 +264,6 @@ class ArrayMethods:
         if elsewhere:
             raise not_numpys("repeat", elsewhere)
         return _joining.repeat(self, repeats, axis=axis)
-
-    def round(self, decimals: int = 0, out: Any = None) -> Tensor:
-        """Return the elements rounded."""
-        return call(_conversion.round, self, decimals, out)
 
     def squeeze(self, axis: Axis = None, **elsewhere: Never) -> Tensor:
         """Return the Tensor without axes of length one."""
@@ -367,18 +310,6 @@ class ArrayMethods:
         """Return the Tensor with two axes exchanged."""
         return _axes.swapaxes(self, axis1, axis2)
 
-    def take(
-        self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise", **elsewhere: Never
-    ) -> Tensor:
-        """Return the elements at indices along an axis."""
-        if elsewhere:
-            raise not_numpys("take", elsewhere)
-        return call(_indexing.take, self, indices, axis, out, mode)
-
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
-        """Return the sum of a diagonal."""
-        return call(_diagonals.trace, self, offset, axis1, axis2, dtype, out)
-
     def var(
         self,
         axis: Axis = None,
@@ -396,12 +327,6 @@ class ArrayMethods:
             raise not_numpys("var", elsewhere)
         options = {} if mean is None else {"mean": mean}
         return call(_statistics.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
-
-    def nonzero(self, **elsewhere: Never) -> tuple[Tensor, ...]:
-        """Return the indices of the elements that are not zero."""
-        if elsewhere:
-            raise not_numpys("nonzero", elsewhere)
-        return _selection.nonzero(self)
 
     def flatten(self, order: str = "C", **elsewhere: Never) -> Tensor:
         """Return a copy of the elements along one axis."""
@@ -428,27 +353,11 @@ class ArrayMethods:
             raise not_numpys("sort", elsewhere)
         self[...] = _sorting.sort(self, axis, kind, order, stable=stable, descending=descending)
 
-    def argpartition(
-        self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None, **elsewhere: Never
-    ) -> Tensor:
-        """Return the indices that partition along an axis."""
-        if elsewhere:
-            raise not_numpys("argpartition", elsewhere)
-        return call(_sorting.argpartition, self, kth, axis, kind, order)
-
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
-        """Return elements of the choices, picked by the elements of this Tensor."""
-        return call(_selection.choose, self, choices, out, mode)
-
     def compress(self, condition: ArrayLike, axis: int | None = None, out: Any = None, **elsewhere: Never) -> Tensor:
         """Return the elements along an axis where a condition holds."""
         if elsewhere:
             raise not_numpys("compress", elsewhere)
         return call(_selection.compress, condition, self, axis, out)
-
-    def searchsorted(self, v: ArrayLike, side: Any = "left", sorter: Any = None) -> Tensor:
-        """Return where values belong in this sorted Tensor."""
-        return call(_sorting.searchsorted, self, v, side, sorter)
 
     def partition(
         self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None, **elsewhere: Never
@@ -463,6 +372,27 @@ class ArrayMethods:
         call(_indexing.put, self, indices, values, mode)
 
 
+ALIKE: tuple[Callable[..., Any], ...] = (
+    _accumulations.cumprod,
+    _accumulations.cumsum,
+    _conversion.round,
+    _diagonals.trace,
+    _indexing.take,
+    _reductions.all,
+    _reductions.any,
+    _reductions.max,
+    _reductions.min,
+    _reductions.prod,
+    _selection.choose,
+    _selection.nonzero,
+    _sorting.argmax,
+    _sorting.argmin,
+    _sorting.argpartition,
+    _sorting.searchsorted,
+)
+"""The functions whose methods take what they take."""
+for _function in ALIKE:
+    setattr(ArrayMethods, _function.__name__, method_of(_function))
 for _name, _member in vars(ArrayMethods).items():
     if isinstance(_member, FunctionType):
         _member.__qualname__ = f"Tensor.{_name}"  # what Python's errors about arguments call it

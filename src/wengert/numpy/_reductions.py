@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements
+from wengert.core.values.members import Axis
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError, describe
@@ -182,10 +183,10 @@ compact_extrema = {primitive: single_function(primitive) for primitive in (reduc
 @implements(np.prod)
 def prod(
     a: Any,
-    axis: Any = None,
+    axis: Axis = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: Any = False,
+    keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
 ) -> Tensor:
@@ -215,7 +216,7 @@ def extremum(
 
 @implements(np.max, np.amax)
 def max(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Tensor:
     """Return the greatest element over axes; tied elements share the gradient. See `numpy.max`."""
     return extremum("max", reductions.max_, a, axis, out, keepdims, initial, where)
@@ -223,7 +224,7 @@ def max(
 
 @implements(np.min, np.amin)
 def min(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Tensor:
     """Return the least element over axes; tied elements share the gradient. See `numpy.min`."""
     return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)
@@ -279,13 +280,13 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
 
 
 @implements(np.all)
-def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
+def all(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
     """Tell whether all elements over axes are true; see `numpy.all`."""
     return truth("all", np.logical_and, a, axis, out, keepdims, where)
 
 
 @implements(np.any)
-def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
+def any(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
     """Tell whether any element over axes is true; see `numpy.any`."""
     return truth("any", np.logical_or, a, axis, out, keepdims, where)
 

@@ -6,11 +6,13 @@ At run time the class here is empty; type checkers read of its members in the st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["ArrayLike", "Members"]
+__all__ = ["ArrayLike", "Axis", "Members"]
 
 ArrayLike: TypeAlias = Any
+Axis: TypeAlias = "int | Sequence[int] | None"
 
 
 class Members:
