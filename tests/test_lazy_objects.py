@@ -19,7 +19,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from wengert.errors import DtypeError, UsageError
-from wengert.support.attributes import attribute, has_class_attribute, own_attributes, resemble, signature, unwrapped
+from wengert.support.attributes import attribute, has_class_attribute, own_attributes, resemble, signature, unwrap
 
 
 def answering(answer: Callable[[Any, str], Any], **more: Any) -> Any:
@@ -194,7 +194,7 @@ def test_nobody_is_asked() -> None:
     assert attribute(lazy, "shape", 7) == 7
     assert own_attributes(lazy) == {}
     assert not has_class_attribute(type(lazy), "shape")
-    assert unwrapped(lazy) is lazy
+    assert unwrap(lazy) is lazy
     assert resemble(lambda: None, lazy).__name__ == "<lambda>"
     called = type("Called", (type(lazy),), {"__call__": lambda self, x, y=2: None})()
     assert list(signature(called).parameters) == ["x", "y"]

@@ -226,7 +226,7 @@ begun.wait()
 @pytest.mark.parametrize(
     ("library", "use"),
     [
-        ("optree", "wengert.core.containers.container_classes.library()"),
+        ("optree", "wengert.core.containers.container_classes.load_optree()"),
         ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))"),
     ],
 )

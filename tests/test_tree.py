@@ -401,7 +401,7 @@ def test_classes_are_registered_by_position_as_elsewhere() -> None:
 
 @given(SEQUENCES)
 def test_tuples_and_lists_are_taken_apart_as_others_are(container: Any) -> None:
-    optree, whole = container_classes.library(), {"": container, "none": None}
+    optree, whole = container_classes.load_optree(), {"": container, "none": None}
     leaves, structure = tree_leaves.flatten(container)
     assert leaves == optree.tree_leaves(container) == tree_leaves.flatten(whole)[0]
     assert tree_leaves.unflatten(structure, leaves) == container

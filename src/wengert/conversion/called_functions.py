@@ -19,8 +19,8 @@ from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import stays_unconverted
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
-from wengert.support.attributes import unwrapped, with_closure
-from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.attributes import unwrap, with_closure
+from wengert.support.refusals import forgive, refusal_count
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = [
@@ -133,7 +133,7 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
 def passes_user(function: functools.partial[Any], depth: int) -> bool:
     """Tell whether among the arguments of a partial is a function that reaches the user, or an object that it calls."""
     calls = parameters_called(function.func)
-    names = unwrapped(function.func).__code__.co_varnames if calls else ()
+    names = unwrap(function.func).__code__.co_varnames if calls else ()
     given = [*zip(names, function.args, strict=False), *function.keywords.items()] if calls else []
     inside = (*function.args, *function.keywords.values())
     return any(reaches_user(x, depth) for x in inside) or any(name in calls and is_of_user(x) for name, x in given)
@@ -244,7 +244,7 @@ def convert_called(function: FunctionType) -> Callable[..., Any]:
         return make_passing(convert_transformed(function))
     if is_library(code):
         return function
-    before = refusals_noted()
+    before = refusal_count()
     try:
         return convert(function)
     except UsageError:  # its source is not there: it may not need to be converted
@@ -271,7 +271,7 @@ def convert_arguments(
     Objects that can be called may be data as well; they are converted where the function says that it calls them.
     """
     calls = parameters_called(function)
-    names = unwrapped(function).__code__.co_varnames[: len(args)] if calls else ()
+    names = unwrap(function).__code__.co_varnames[: len(args)] if calls else ()
 
     def passed(name: str | None, value: Any) -> Any:
         return callee(value) if name in calls and is_of_user(value) else convert_argument(value)
@@ -282,7 +282,7 @@ def convert_arguments(
 
 def parameters_called(function: Any) -> frozenset[str]:
     """Return the names of the parameters of a function of the library that it calls, as their annotations say."""
-    function = unwrapped(function)
+    function = unwrap(function)
     code = getattr(function, "__code__", None)
     if code is None or not is_wengerts(code):
         return frozenset()

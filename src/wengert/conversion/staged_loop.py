@@ -38,7 +38,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing import rebind
-from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 
 __all__ = ["Counted", "staged_loop"]
@@ -160,7 +160,7 @@ class StagedLoop:
 
     def traced_once(self) -> bool:
         """Trace the body; tell whether that counts: not if it refuses what is only expected to be no constant."""
-        count = refusals_noted()
+        count = refusal_count()
         error = None
         try:
             self.region = self.iteration()
@@ -168,7 +168,7 @@ class StagedLoop:
                 slot.look(self.region)
         except WengertError as raised:
             error = raised
-        if error is None and refusals_noted() == count:
+        if error is None and refusal_count() == count:
             return True
         unexpected = [slot.unexpect() for slot in self.slots.values()]
         if any(unexpected):

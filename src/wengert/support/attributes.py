@@ -81,7 +81,7 @@ def function_name(function: Any, field: str = "__qualname__") -> str:
     return found if type(found) is str else repr(function)
 
 
-def unwrapped(function: Any) -> Any:
+def unwrap(function: Any) -> Any:
     """Return what is inside of all that decorators have put around a function, as `inspect.unwrap` does."""
     seen = set()
     while (inner := attribute(function, "__wrapped__")) is not None and id(function) not in seen:

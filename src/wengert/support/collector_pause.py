@@ -14,12 +14,12 @@ STOPPING: set[int] = set()
 """The threads that have stopped the collector and are to start it again."""
 
 
-class Loading:
+class CollectorPause:
     """Load modules: what they make stays, and therefore counts as old at once, with all that there was before.
 
     To let the collector go through it takes a tenth of the time of loading.
 
-    >>> with Loading():
+    >>> with CollectorPause():
     ...     import wengert.optim
     >>> gc.isenabled()
     True

@@ -15,7 +15,7 @@ from operator import setitem
 from typing import Any
 
 
-def text_of_stop() -> str:
+def stop_text() -> str:
     """Return what Python says when it is to warn of a line in such a module; nothing where it does so all the same."""
     try:
         warnings.warn_explicit("a registry that is no dictionary", Warning, "", 1, "wengert", ())  # type: ignore[call-overload]  # on purpose
@@ -24,7 +24,7 @@ def text_of_stop() -> str:
     return ""
 
 
-STOPPED = text_of_stop()
+STOPPED = stop_text()
 UNREGISTERED: Any = () if STOPPED else {}
 """What their `__warningregistry__` is; false, since unittest empties those that are not."""
 REGISTRY = "__warningregistry__"

@@ -45,7 +45,7 @@ HOOKED = {"logging": ("_lock", "getLogger"), "concurrent.futures.thread": ("_glo
 """Modules of Python's that acquire a lock before a fork and release it after, and what they have once they do that."""
 
 
-def held_in_forks(lock: Any) -> None:
+def hold_in_forks(lock: Any) -> None:
     """Hold a lock while a process is forked: in that process nobody would ever release what another thread holds."""
     HELD.append(lock)
 
@@ -64,14 +64,14 @@ def is_importing() -> bool:
     )
 
 
-def hooked() -> set[str]:
+def loaded_hooks() -> set[str]:
     """Return which of HOOKED have been imported."""
     return {name for name, (_, last) in HOOKED.items() if hasattr(sys.modules.get(name), last)}
 
 
 def hold() -> None:
     """Hold what other threads must not be in the middle of, and let none begin to import, before a fork."""
-    end, known = time.monotonic() + IMPORTING, hooked()
+    end, known = time.monotonic() + IMPORTING, loaded_hooks()
     while True:
         for lock in reversed(HELD):
             lock.acquire()
@@ -80,7 +80,7 @@ def hold() -> None:
             break
         release()
         time.sleep(LOOKING)
-    for name in hooked() - known:  # imported meanwhile: they have done nothing before this fork, and will do it after
+    for name in loaded_hooks() - known:  # since: they did nothing before this fork, and will after
         getattr(sys.modules[name], HOOKED[name][0]).acquire()
 
 
@@ -94,6 +94,6 @@ def release() -> None:
 atexit.register(UNSTOPPED.acquire)
 atexit.register(WALKING.acquire, timeout=PATIENCE)
 for each in (UNSTOPPED, WALKING):
-    held_in_forks(each)
+    hold_in_forks(each)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release)

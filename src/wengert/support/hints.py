@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import CodeType
 from typing import Any, TypeVar
 
-from wengert.support.attributes import attribute, function_name, unwrapped
+from wengert.support.attributes import attribute, function_name, unwrap
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,7 +170,7 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
     """Return the code of what decorators have wrapped; None where it is in C."""
-    found: CodeType | None = attribute(unwrapped(function), "__code__")
+    found: CodeType | None = attribute(unwrap(function), "__code__")
     return found
 
 

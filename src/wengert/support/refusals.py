@@ -29,7 +29,7 @@ def refusal(error: E) -> E:
     return error
 
 
-def refusals_noted() -> int:
+def refusal_count() -> int:
     """Return how many refusals have been noted: what to give to `forgive`."""
     return len(REFUSALS.noted or ())
 

@@ -25,7 +25,7 @@ from wengert.core.values.dispatch import apply, as_tensor, innermost
 from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
 from wengert.errors import DtypeError, GraphError, WengertError, describe
-from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown_derivatives import unknown_like
@@ -166,7 +166,7 @@ class UserCall(Primitive):
 
     def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
         """Return what a rule gives; where the values are lanes at which it cannot look, lane by lane."""
-        before = refusals_noted()
+        before = refusal_count()
         try:
             return rule(values)
         except (WengertError, TypeError, ValueError) as error:
@@ -333,7 +333,7 @@ class InLanes(UserCall):
             flags: which of them have lanes, in front.
         """
         trace = Batch(next_level(), self.size, "vmap")
-        before = refusals_noted()
+        before = refusal_count()
         try:
             found = rule([in_lanes(x, trace) if flag else x for x, flag in zip(values, flags, strict=True)])
             return [None if x is None else in_front(x, trace) for x in found]

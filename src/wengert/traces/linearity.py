@@ -22,7 +22,7 @@ from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import stand_in
 from wengert.primitives.selection import guarded
-from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import staged
 
 __all__ = ["Moves", "NotLinear", "joined", "require_linear"]
@@ -75,7 +75,7 @@ def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -
         TracedTruthError: the rule looks at values; it may be called with numbers instead.
     """
     label = f"the {kind} rule of {primitive.name}"
-    before = refusals_noted()
+    before = refusal_count()
     try:
         return staged(lambda xs: [x for x in called(rule, (xs,), {}) if x is not None], avals, label)
     except TracedTruthError:

@@ -23,7 +23,7 @@ from wengert.core.values.dispatch import is_weak, plain_array, weakened
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor, Trace, check_dtype, constant_tensor, make_tensor
 from wengert.errors import DtypeError, UsageError, WengertError, placed
-from wengert.support.attributes import attribute, function_name, signature, unwrapped
+from wengert.support.attributes import attribute, function_name, signature, unwrap
 from wengert.traces.transient import Transient
 
 __all__ = [
@@ -57,7 +57,7 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
     if isinstance(owner, type):  # the class that the user wrote, which may inherit the method: `Function.apply`
         return f"{transformation}({owner.__qualname__}.{function.__name__})"
     name = function_name(function)
-    code = attribute(unwrapped(function), "__code__")
+    code = attribute(unwrap(function), "__code__")
     if code is None:
         return f"{transformation}({name})"
     return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'

@@ -20,7 +20,7 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
 from wengert.support.attributes import attribute, signature
-from wengert.support.refusals import forgive, refusals_noted
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
@@ -86,7 +86,7 @@ def trace_converting(
     Returns:
         What `run` gave, and the form that it was given.
     """
-    before = refusals_noted()
+    before = refusal_count()
     reach = Reach(name, function, more)
     try:
         return run(function, reach), function
@@ -101,7 +101,7 @@ def trace_converting(
 
 def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:
     """Return what `run` makes of a user's derivative rule, or of its converted form if it asks a traced value."""
-    before = refusals_noted()
+    before = refusal_count()
     reach = Reach("a rule", function)
     try:
         return run(function)

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.errors import UsageError, describe
 from wengert.support.attributes import has_class_attribute, own_attributes
-from wengert.support.collector_pause import Loading
+from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED, WALKING
 
 NAMESPACE = "wengert"
@@ -33,9 +33,9 @@ OBJECTS: set[type[Any]] = set()
 
 
 @functools.cache
-def library() -> types.ModuleType:
+def load_optree() -> types.ModuleType:
     """Return optree, loaded on first use: that takes longer than the rest of the import."""
-    with UNSTOPPED, Loading():
+    with UNSTOPPED, CollectorPause():
         import optree
     return optree
 
@@ -43,7 +43,7 @@ def library() -> types.ModuleType:
 @functools.cache
 def keep_order() -> None:
     """Let the order of a dictionary's keys be part of its structure in a namespace, until the program ends."""
-    mode = library().dict_insertion_ordered(True, namespace=IN_ORDER)
+    mode = load_optree().dict_insertion_ordered(True, namespace=IN_ORDER)
     with WALKING:
         mode.__enter__()
     atexit.register(mode.__exit__, None, None, None)
@@ -114,7 +114,7 @@ def register(
         children, static = take_apart(instance)
         return (children, static) if entries is None else (children, static, entries(instance))
 
-    optree = library()
+    optree = load_optree()
     way = getattr(optree, entry)
     with WALKING:
         if NAMESPACE in namespaces:

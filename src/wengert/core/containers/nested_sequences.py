@@ -25,7 +25,7 @@ class Nested(Record):
         parts: the structure of each item; None for leaves.
         num_leaves: how many leaves there are.
 
-    >>> leaves, structure = taken_apart((1.0, [2.0, 3.0]), {tuple, list}.__contains__)
+    >>> leaves, structure = take_apart((1.0, [2.0, 3.0]), {tuple, list}.__contains__)
     >>> leaves, structure, structure.around([4.0, 5.0, 6.0])
     ([1.0, 2.0, 3.0], PyTreeSpec((*, [*, *])), (4.0, [5.0, 6.0]))
     """
@@ -60,7 +60,7 @@ class Nested(Record):
         return f"PyTreeSpec({self.text()})"
 
 
-def taken_apart(
+def take_apart(
     tree: Any,
     is_container: Callable[[type], bool],
     is_leaf: Callable[[Any], bool] | None = None,
@@ -88,7 +88,7 @@ def taken_apart(
             leaves.append(item)
             parts.append(None)
             continue
-        found = taken_apart(item, is_container, is_leaf, depth - 1) if holds and type(item) in SEQUENCES else None
+        found = take_apart(item, is_container, is_leaf, depth - 1) if holds and type(item) in SEQUENCES else None
         if found is None:
             return None
         leaves += found[0]

@@ -17,10 +17,10 @@ from wengert.core.containers.container_classes import (
     is_container,
     is_opened,
     keep_order,
-    library,
+    load_optree,
     register_on_sight,
 )
-from wengert.core.containers.nested_sequences import Nested, taken_apart
+from wengert.core.containers.nested_sequences import Nested, take_apart
 from wengert.errors import UsageError, describe
 from wengert.support.fork_safety import WALKING
 
@@ -57,10 +57,10 @@ def flatten(
     if tree is not None and not known(kind):
         return [tree], None
     if (kind is tuple or kind is list) and (is_leaf is None or not is_leaf(tree)):
-        found = taken_apart(tree, known, is_leaf)
+        found = take_apart(tree, known, is_leaf)
         if found is not None:
             return found
-    optree = library()
+    optree = load_optree()
     if in_order:
         keep_order()
     namespace = OPENED if opened else IN_ORDER if in_order else NAMESPACE
@@ -69,7 +69,7 @@ def flatten(
             with WALKING:
                 leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=namespace)
         except RecursionError:
-            raise nested_too_deeply("containers", tree) from None
+            raise nesting_error("containers", tree) from None
         unknown = {kind for kind in set(map(type, leaves)) if known(kind)}
         if is_leaf is not None and unknown:
             unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
@@ -79,12 +79,12 @@ def flatten(
             register_on_sight(container)
 
 
-def nested_too_deeply(name: str, tree: Any) -> UsageError:
+def nesting_error(name: str, tree: Any) -> UsageError:
     """Return the error about containers that cannot be walked.
 
     >>> inside = []
     >>> inside.append(inside)
-    >>> print(nested_too_deeply("array", inside))
+    >>> print(nesting_error("array", inside))
     array: a list that contains itself, or is nested very deeply; containers that end are needed. Build it anew.
     """
     return UsageError(
@@ -103,7 +103,7 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
         return leaves[0]
     if type(structure) is Nested:
         return structure.around(leaves)
-    optree = library()
+    optree = load_optree()
     with WALKING:
         return optree.tree_unflatten(structure, leaves)
 
@@ -150,7 +150,7 @@ def flatten_prefix(prefix: Any, structure: Any, tree: Any) -> list[Any]:
         return [prefix]
     if prefix is None or isinstance(prefix, int):
         return [prefix] * structure.num_leaves
-    optree = library()
+    optree = load_optree()
     with WALKING:
         found = optree.broadcast_prefix(
             prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
@@ -166,7 +166,7 @@ def accessors_of(structure: Any) -> Sequence[Any]:
     ['x[0]', 'x[1][0]']
     """
     with WALKING:
-        return list(in_full(structure).accessors())
+        return list(full_structure(structure).accessors())
 
 
 def leaves_up_to(structure: Any, tree: Any) -> list[Any]:
@@ -181,14 +181,14 @@ def leaves_up_to(structure: Any, tree: Any) -> list[Any]:
     if structure is None:
         return [tree]
     with WALKING:
-        return list(in_full(structure).flatten_up_to(tree))
+        return list(full_structure(structure).flatten_up_to(tree))
 
 
-def in_full(structure: Any) -> Any:
+def full_structure(structure: Any) -> Any:
     """Return a structure as optree knows it."""
     if type(structure) is not Nested:
         return structure
-    return library().tree_structure(structure.around([0.0] * structure.num_leaves), namespace=NAMESPACE)
+    return load_optree().tree_structure(structure.around([0.0] * structure.num_leaves), namespace=NAMESPACE)
 
 
 def place_of(tree: Any, index: int, name: str) -> str:

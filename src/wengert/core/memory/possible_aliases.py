@@ -24,7 +24,7 @@ from wengert.core.memory.memory_layout import may_be_scalar
 from wengert.core.memory.write_watches import Lost, Undo, is_over, lose, rebound, snapshot
 from wengert.core.values.tensor import WATCHING, Tensor, Trace
 from wengert.errors import GraphError, describe
-from wengert.support.fork_safety import held_in_forks
+from wengert.support.fork_safety import hold_in_forks
 
 __all__ = [
     "HOLDING",
@@ -135,7 +135,7 @@ The dictionary of a handle is replaced, and never changed: what goes through one
 HOLDING = threading.RLock()
 """Held while a handle gets a memory."""
 
-held_in_forks(HOLDING)
+hold_in_forks(HOLDING)
 
 
 def hold(handle: Tensor, memory: Memory, share: Share) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import flatten, nested_too_deeply
+from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError, describe
 
@@ -55,7 +55,7 @@ def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
     try:
         return build(data)
     except RecursionError:
-        raise nested_too_deeply(name, data) from None
+        raise nesting_error(name, data) from None
     except WengertError:
         raise
     except ValueError as error:
