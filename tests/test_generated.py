@@ -34,7 +34,7 @@ from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply
 from wengert.testing import check_grads
-from wengert.traces.nodes import Leaf, Node, Output
+from wengert.traces.nodes import RESULT, Node
 
 ORDINARY = (Elementwise, Linear, Multilinear, Opaque, Constant)  # the others run graphs: see test_control
 NAMES = sorted(n for n, p in PRIMITIVES.items() if type(p) in ORDINARY)  # before any test declares another
@@ -79,7 +79,7 @@ def test_samples_differentiate_every_operand_that_has_a_rule(name: str) -> None:
     primitive = PRIMITIVES[name]
     nodes = [n for s in SAMPLES if s.primitive == name for n in recorded_nodes(s) if n.primitive is primitive]
     assert nodes, "no sample records this primitive"
-    seen = {i for node in nodes for i, parent in enumerate(node.parents) if parent is not None}
+    seen = {i for node in nodes for i, parent in enumerate(node.inputs) if parent is not None}
     assert ruled_operands(primitive) <= seen
 
 
@@ -242,13 +242,13 @@ def test_empty_arguments_do_as_numpy_does(sample: Sample) -> None:
 @over(DIFFERENTIATED)
 def test_fresh_cotangents_share_memory_with_nothing(sample: Sample) -> None:
     for node in recorded_nodes(sample):
-        if isinstance(node, Leaf | Output) or not node.primitive.fresh:
+        if node.primitive in (None, RESULT) or not node.primitive.fresh:
             continue
         out, operands = node.residuals()
         outs = out if type(out) is tuple else (np.empty(node.shape, node.dtype),)
         cts = [np.array(np.random.default_rng(1).normal(size=x.shape), dtype=x.dtype) for x in outs]
         ct = cts if type(out) is tuple else cts[0]
-        avals = [None if p is None else Aval(p.shape, p.dtype) for p in node.parents]
+        avals = [None if p is None else Aval(p.shape, p.dtype) for p in node.inputs]
         for found in node.primitive.vjp(ct, out, operands, avals, node.params):
             if found is None or (found is ct and node.primitive.kind == "elementwise"):
                 continue
@@ -391,6 +391,8 @@ def test_samples_would_notice_a_wrong_factor(
     for shortcut in ("accumulate", "consume", "overwrite"):
         if hasattr(primitive, shortcut):
             monkeypatch.setattr(primitive, shortcut, None)
+    if primitive.kind == "linear":
+        monkeypatch.setattr(primitive, "sweeps_as", "linear")
     assert any(notices(s) for s in DIFFERENTIATED if s.primitive == name and s.order)
 
 

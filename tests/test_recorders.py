@@ -232,9 +232,9 @@ def test_what_is_added_to_a_part_is_one_assignment():
     x, y = np.arange(24.0).reshape(2, 4, 3), np.ones((2, 2, 3))
     np.testing.assert_array_equal(wg.vmap(added)(x, y), np.stack([added(*lane) for lane in zip(x, y, strict=True)]))
     node, names = added(leaf(x[0]), y[0])._node, []
-    while node.parents:
+    while node.inputs:
         names.append(node.name)
-        node = node.parents[0]
+        node = node.inputs[0]
     assert names == ["assign", "assign", "multiply"]
 
 

@@ -17,7 +17,7 @@ from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.pictures.boxes import Box, Wire
 from wengert.pictures.picture import Picture
-from wengert.traces.nodes import Leaf, Node, Output
+from wengert.traces.nodes import RESULT, Leaf, Node, source_of
 from wengert.traces.tape import Tape
 
 __all__ = ["visualize"]
@@ -81,11 +81,6 @@ def node_of(leaf: Any) -> Node:
     return node
 
 
-def source_of(node: Node) -> Node:
-    """Return the node of the operation that gave a value."""
-    return node.source if type(node) is Output else node
-
-
 def recorded(outputs: list[Node]) -> list[Node]:
     """Return all operations that nodes depend on, in the order of their creation."""
     found: set[Node] = set()
@@ -94,7 +89,7 @@ def recorded(outputs: list[Node]) -> list[Node]:
         node = stack.pop()
         if node not in found:
             found.add(node)
-            stack += [source_of(parent) for parent in node.parents if parent is not None]
+            stack += [source_of(parent) for parent in node.inputs if parent is not None]
     return sorted(found, key=attrgetter("number"))
 
 
@@ -115,21 +110,21 @@ class Drawing:
         name = self.names[node] = f"{'x' if kind == 'input' else 'v'}{self.counts[kind]}"
         kept = kept_operands(node)
         operands = [
-            kept.get(i, UNKNOWN) if parent is None else self.name_of(parent) for i, parent in enumerate(node.parents)
+            kept.get(i, UNKNOWN) if parent is None else self.name_of(parent) for i, parent in enumerate(node.inputs)
         ]
-        shapes = [() if parent is None else parent.shape for parent in node.parents]
+        shapes = [() if parent is None else parent.shape for parent in node.inputs]
         text = name if kind == "input" else f"{name} = {formula(node.name, operands, shapes, node.params)}"
         facts = {"operation": node.name} | place_facts(node.position)
         self.places[node] = len(self.boxes)
         self.boxes.append(Box(kind, [text, type_of(node)], facts, len(operands)))
-        self.wire(node.parents)
+        self.wire(node.inputs)
 
     def wire(self, parents: Sequence[Node | None]) -> None:
         """Lead wires from parents to the last box."""
         for operand, parent in enumerate(parents):
             if parent is not None:
                 source = self.places[source_of(parent)]
-                result = parent.index if isinstance(parent, Output) else 0
+                result = parent.params["index"] if parent.primitive is RESULT else 0
                 self.boxes[source].results = max(self.boxes[source].results, result + 1)
                 self.wires.append(Wire(source, result, len(self.boxes) - 1, operand))
 
@@ -141,7 +136,7 @@ class Drawing:
     def name_of(self, node: Node) -> str:
         """Return what a value is called: one of several results by its index."""
         name = self.names[source_of(node)]
-        return f"{name}[{node.index}]" if isinstance(node, Output) else name
+        return f"{name}[{node.params['index']}]" if node.primitive is RESULT else name
 
 
 def type_of(node: Node) -> str:
@@ -151,7 +146,7 @@ def type_of(node: Node) -> str:
 
 def kept_operands(node: Node) -> Mapping[int, str]:
     """Return the texts of operands that a node keeps for the sweep, unless they have to be computed first."""
-    if node.released or getattr(node, "unpack", None) is not None:
+    if not isinstance(node.saved, tuple):
         return {}
     _, operands = node.residuals()
     return {i: constant_text(raw(x)) for i, x in enumerate(operands) if x is not None}

@@ -152,5 +152,5 @@ def nodes_of(results: Any) -> list[Node]:
         node = stack.pop()
         if node is not None and node not in found:
             found[node] = None
-            stack.extend(node.parents)
+            stack.extend(node.inputs)
     return list(found)

@@ -16,7 +16,7 @@ from wengert.core.values.dispatch import is_weak
 from wengert.core.values.tensor import Tensor, raw
 from wengert.primitives.conversion import astype
 from wengert.traces.dual import Dual, Moving
-from wengert.traces.nodes import Node, Output
+from wengert.traces.nodes import Node, source_of
 from wengert.traces.tape import Tape
 from wengert.traces.transient import Transient
 
@@ -156,5 +156,4 @@ def elements_now(value: Any) -> Any:
 
 def parents_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that an operation's cotangent flows on to, each once."""
-    source = node.source if type(node) is Output else node
-    return tuple(dict.fromkeys(parent for parent in source.parents if parent is not None))
+    return tuple(dict.fromkeys(parent for parent in source_of(node).inputs if parent is not None))

@@ -31,7 +31,6 @@ from wengert.traces.operators import (
     number_beside,
     operand,
     operator_operand,
-    reflected_operator,
     steps_back,
     ufunc_pair,
     unary_function,
@@ -50,7 +49,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     of_two: Callable[[Any, Any], Any] | None = None
     if isinstance(primitive, Elementwise) and count == 2:
         of_two = binary_operator(primitive, ufunc)
-        direct = ufunc_pair(ufunc, of_two, reflected_operator(primitive, ufunc))
+        direct = ufunc_pair(ufunc, of_two, binary_operator(primitive, ufunc, reflected=True))
     elif isinstance(primitive, Elementwise) and count == 1:
         direct = compact = unary_function(primitive, ufunc)
     elif isinstance(primitive, Constant) and count == 1:
@@ -262,7 +261,7 @@ for _name, (_primitive, _compute) in COMPACT.items():
     _of_complex = elementwise.complex_product if _name == "mul" else None
     _operate = binary_operator(_primitive, _compute, _of_complex)
     install(_name, _operate)
-    install(f"r{_name}", reflected_operator(_primitive, _compute, _of_complex))
+    install(f"r{_name}", binary_operator(_primitive, _compute, _of_complex, reflected=True))
     install(f"i{_name}", overwriting(getattr(operator, f"i{_name}"), in_place(_primitive.name, _operate)))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function, OF_UFUNCS[_function]))

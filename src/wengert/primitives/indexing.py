@@ -20,7 +20,7 @@ from wengert.core.memory.possible_aliases import SHARES, PartPlace, found_again,
 from wengert.core.memory.view_paths import Step, extended
 from wengert.core.memory.views import base_and_path, current, resolved, share
 from wengert.core.memory.write_watches import WATCHES, Lost, note_write
-from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitives.declare import linear
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
@@ -28,6 +28,7 @@ from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor
 from wengert.core.values.object_arrays import holds_objects
 from wengert.core.values.tensor import Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.native.elementwise import LARGE
 from wengert.primitives import rewrites
 from wengert.primitives.added_places import add_at_places
 from wengert.primitives.conversion import fitted
@@ -83,7 +84,17 @@ def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Entries) -> Any:
 
 def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Entries) -> None:
     """Add a cotangent into the part of a buffer that it belongs to."""
-    put_into(buffer, ct, arrays, (), index, add=True)
+    if type(buffer) is Tensor:
+        put_into(buffer, ct, arrays, (), index, add=True)
+    elif not {"b"}.issuperset([array.dtype.kind for array in arrays]):  # which may name an element twice
+        add_at_places(buffer, join_index(index, arrays), ct)
+    else:
+        key = join_index(index, arrays)
+        if ct.size >= LARGE and not arrays:
+            part = buffer[key]
+            add_shared(part, ct, part)
+        else:
+            buffer[key] += ct
 
 
 getitem = linear(
@@ -205,6 +216,7 @@ assign = linear(
     form=Update(),
     parts="each",
 )
+assign.usual = {"path": (), "add": False}
 
 
 def read_index(x: Any, index: Any) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from wengert.core.diagnostics.source_positions import Position
 from wengert.traces.hooks import RemovableHandle, hooks_of
-from wengert.traces.nodes import Node, Output
+from wengert.traces.nodes import Node, source_of
 
 __all__ = ["GradFunction"]
 
@@ -25,7 +25,7 @@ class GradFunction:
 
     def __init__(self, node: Node) -> None:
         self._value_node = node
-        self._node = node.source if type(node) is Output else node
+        self._node = source_of(node)
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class GradFunction:
     @property
     def next_functions(self) -> tuple[GradFunction | None, ...]:
         """What the operands were computed by, leaves included; None for constants."""
-        return tuple(None if parent is None else GradFunction(parent) for parent in self._node.parents)
+        return tuple(None if parent is None else GradFunction(parent) for parent in self._node.inputs)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -34,6 +34,6 @@ def lifted_part(value: Any, index: int, node: Node, tape: Tape) -> Any:
     """Return one of several saved outputs as the Tensor it was."""
     if not isinstance(value, np.ndarray | np.generic) and not is_number(value):
         return value
-    tensor = tape.output(node, index, value, True)  # type: ignore[arg-type]  # several outputs are of a Record
+    tensor = tape.output(node, index, value, True)
     tensor._kept = True
     return tensor

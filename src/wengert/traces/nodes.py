@@ -1,12 +1,13 @@
 """The nodes of tapes: recorded operations, and leaves.
 
 Nodes refer to what they were made from, never the other way, so a graph that nobody holds is freed by reference
-counting (CPython's deallocator for such chains does not recurse). Small operations are most of what eager programs do;
-nodes are therefore flat, and the ones for one and two operands keep everything in slots of their own.
+counting (CPython's deallocator for such chains does not recurse). What a node sends back in a sweep belongs to the kind
+of its primitive; the node itself is one record, whatever recorded it.
 """
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -17,32 +18,61 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import Origin, Position, caller, position_of
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.aval import strong
+from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
 
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks
 
 __all__ = [
     "CREATED",
+    "NOTHING",
     "RELEASED",
-    "Binary",
-    "General",
-    "LargeBinary",
-    "LargeUnary",
+    "RESULT",
+    "GeneralResiduals",
+    "LargeResiduals",
     "Leaf",
     "Node",
-    "Output",
-    "Raised",
-    "Single",
-    "Squared",
-    "Steep",
-    "Unary",
+    "PackedResiduals",
     "new_leaf",
-    "new_record",
+    "new_node",
+    "new_result",
+    "record_result",
+    "source_of",
 ]
 
 CREATED = count(1)
 """Gives nodes their creation numbers."""
+DOUBLE = np.dtype(np.float64)
+NOTHING: tuple[tuple[None, ...], ...] = tuple((None,) * count for count in range(9))
+"""The residuals of operations, by the number of operands, that need none of these."""
+
+
+class GeneralResiduals(tuple[Any, ...]):
+    """Be residuals that were recorded in the general way, so that some may be Tensors, of other traces."""
+
+    __slots__ = ()
+
+
+class LargeResiduals(tuple[Any, ...]):
+    """Be residuals of an elementwise operation on so many elements that several threads share them."""
+
+    __slots__ = ()
+
+
+class PackedResiduals:
+    """Be residuals as saved-tensor hooks packed them, as is the output of their node.
+
+    Attributes:
+        operands: the residuals, packed.
+        unpack: turns one back.
+    """
+
+    __slots__ = ("operands", "unpack")
+
+    def __init__(self, operands: Sequence[Any], unpack: Callable[[Any], Any]) -> None:
+        self.operands = operands
+        self.unpack = unpack
 
 
 class _Released:
@@ -55,21 +85,51 @@ class _Released:
 RELEASED: Any = _Released()
 
 
+class Result(Primitive):
+    """Be the choice of one of several results: its node hands the cotangent to that of the operation."""
+
+    kind = sweeps_as = "result"
+
+
+RESULT = Result("result", operator.getitem)
+
+
 class Node:
     """Be one recorded operation, or a leaf.
 
     Attributes:
         number: creation number; consumers have greater ones.
-        primitive: the operation.
+        primitive: the operation; `RESULT` for one of several results of the only input, by the parameter `index`.
+        inputs: the nodes of the operands, which stand for their avals, too; None for constants.
+        given: the parameters of the operation; of parts and writes the index alone, as a tuple.
+        saved: the residuals, None for operands that were not needed; `PackedResiduals`, or `RELEASED` after a sweep.
+        out: the saved output, None if it was not needed.
         shape, dtype: of the value that the node stands for.
         code, offset: where in the user's program it was recorded.
         hooks: what users registered on it, or None.
     """
 
-    __slots__ = ("__weakref__", "code", "dtype", "hooks", "number", "offset", "primitive", "shape")
+    __slots__ = (
+        "__weakref__",
+        "code",
+        "dtype",
+        "given",
+        "hooks",
+        "inputs",
+        "number",
+        "offset",
+        "out",
+        "primitive",
+        "saved",
+        "shape",
+    )
 
     number: int
     primitive: Any
+    inputs: tuple[Node | None, ...]
+    given: Any
+    saved: Any
+    out: Any
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     code: CodeType
@@ -79,7 +139,13 @@ class Node:
     @property
     def name(self) -> str:
         """The name of the operation."""
-        return str(self.primitive.name)
+        return str(source_of(self).primitive.name)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the operation."""
+        given = self.given
+        return {**self.primitive.usual, "index": given} if type(given) is tuple else given
 
     @property
     def origin(self) -> Origin:
@@ -94,26 +160,21 @@ class Node:
         return position_of(self.code, self.offset)
 
     @property
-    def parents(self) -> Sequence[Node | None]:
-        """The nodes of the operands; None for constants."""
-        return ()
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters of the operation."""
-        return {}
-
-    @property
     def released(self) -> bool:
         """Whether a sweep has used the residuals up."""
-        return False
+        return self.saved is RELEASED
 
     def residuals(self) -> tuple[Any, Sequence[Any]]:
         """Return the saved output and operands, None where they were not needed."""
-        return None, ()
+        saved = self.saved
+        if type(saved) is PackedResiduals:
+            return saved.unpack(self.out), [saved.unpack(x) for x in saved.operands]
+        return self.out, saved
 
     def release(self) -> None:
         """Let the residuals go."""
+        self.saved = RELEASED
+        self.out = None
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.number}>"
@@ -133,179 +194,85 @@ class Leaf(Node):
         return "leaf"
 
 
-class Unary(Node):
-    """Be an operation on one operand, elementwise if it is none of the subclasses that say otherwise."""
-
-    __slots__ = ("out", "parent", "x")
-
-    parent: Node
-    x: Any
-    out: Any
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The node of the operand."""
-        return (self.parent,)
-
-    @property
-    def released(self) -> bool:
-        """Whether a sweep has used the residuals up."""
-        return self.x is RELEASED
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return the saved output and operand."""
-        return self.out, (self.x,)
-
-    def release(self) -> None:
-        """Let the residuals go."""
-        self.x = self.out = RELEASED
+def source_of(node: Node) -> Node:
+    """Return the node of the operation that gave a value."""
+    found = node.inputs[0] if node.primitive is RESULT else node
+    assert found is not None
+    return found
 
 
-class Single(Unary):
-    """Be an operation with parameters on one operand, of any kind but elementwise."""
-
-    __slots__ = ("keywords",)
-
-    keywords: Mapping[str, Any]
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters of the operation."""
-        return self.keywords
-
-
-class Binary(Node):
-    """Be an elementwise operation on two operands."""
-
-    __slots__ = ("left", "out", "right", "x", "y")
-
-    left: Node | None
-    right: Node | None
-    x: Any
-    y: Any
-    out: Any
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The nodes of the operands."""
-        return (self.left, self.right)
-
-    @property
-    def released(self) -> bool:
-        """Whether a sweep has used the residuals up."""
-        return self.x is RELEASED
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return the saved output and operands."""
-        return self.out, (self.x, self.y)
-
-    def release(self) -> None:
-        """Let the residuals go."""
-        self.x = self.y = self.out = RELEASED
-
-
-class Steep(Unary):
-    """Be an operation whose partial can be infinite where its value is finite, as that of a root at 0 is."""
-
-    __slots__ = ()
-
-
-class Squared(Unary):
-    """Be a square, which may be that of a root."""
-
-    __slots__ = ()
-
-
-class Raised(Binary):
-    """Be a power, which may be that of a root."""
-
-    __slots__ = ()
-
-
-class LargeUnary(Unary):
-    """Be one on so many elements that several threads share them."""
-
-    __slots__ = ()
-
-
-class LargeBinary(Binary):
-    """Be one on so many elements that several threads share them."""
-
-    __slots__ = ()
-
-
-class General(Node):
-    """Be an operation of any form; `unpack` turns each residual back where saved-tensor hooks packed it."""
-
-    __slots__ = ("inputs", "keywords", "operands", "out", "unpack")
-
-    inputs: tuple[Node | None, ...]
-    operands: tuple[Any, ...]
-    out: Any
-    keywords: Mapping[str, Any]
-    unpack: Callable[[Any], Any] | None
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The nodes of the operands; None for constants."""
-        return self.inputs
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters of the operation."""
-        return self.keywords
-
-    @property
-    def released(self) -> bool:
-        """Whether a sweep has used the residuals up."""
-        return self.operands is RELEASED
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return the saved output and operands, None where they were not needed."""
-        unpack = self.unpack
-        if unpack is None:
-            return self.out, self.operands
-        return unpack(self.out), [unpack(x) for x in self.operands]
-
-    def release(self) -> None:
-        """Let the residuals go."""
-        self.operands = self.out = RELEASED
-        self.unpack = None  # it may hold much: a checkpoint's arguments, for instance
-
-
-class Output(Node):
-    """Be one of several outputs of an operation: it hands its cotangent to the operation's node."""
-
-    __slots__ = ("index", "source")
-
-    source: General
-    index: int
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The node of the operation."""
-        return (self.source,)
-
-
-NO_DTYPE = np.dtype(float)
-NOTHING = tuple((None,) * count for count in range(9))
-
-
-def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> General:
-    """Return the node of an operation, without residuals; shape and dtype mean nothing until they are set."""
-    node = General()
+def new_node(
+    primitive: Primitive,
+    inputs: tuple[Node | None, ...],
+    given: Any,
+    saved: Sequence[Any],
+    place: tuple[CodeType, int],
+    like: Any = None,
+) -> Node:
+    """Return the node of an operation; shape and dtype, if not those of a value, mean nothing until they are set."""
+    node = Node()
     node.number = next(CREATED)
     node.primitive = primitive
-    node.shape = ()
-    node.dtype = NO_DTYPE
-    node.code, node.offset = caller(3)
-    node.hooks = None
     node.inputs = inputs
-    node.keywords = params
-    node.operands = NOTHING[len(inputs)] if len(inputs) < len(NOTHING) else (None,) * len(inputs)
+    node.given = given
+    node.saved = saved
     node.out = None
-    node.unpack = None
+    node.shape, node.dtype = ((), DOUBLE) if like is None else (like.shape, like.dtype)
+    node.code, node.offset = place
+    node.hooks = None
     return node
+
+
+def record_result(
+    value: Any,
+    trace: Any,
+    primitive: Primitive,
+    inputs: tuple[Node | None, ...],
+    given: Any,
+    saved: tuple[Any, ...],
+    keeps_out: bool,
+    place: tuple[CodeType, int],
+) -> Tensor:
+    """Return the Tensor of a value on a live tape, with the node of the operation that gave it.
+
+    Args:
+        value: the result, which is not a Tensor.
+        trace: the tape.
+        primitive: the operation.
+        inputs: the nodes of its operands.
+        given: its parameters, as in a node.
+        saved: the residuals.
+        keeps_out: whether the result is a residual, too.
+        place: code and instruction offset of the line that asked for it.
+    """
+    node = Node()
+    node.number = next(CREATED)
+    node.primitive = primitive
+    node.inputs = inputs
+    node.given = given
+    node.saved = saved
+    node.out = value if keeps_out else None
+    if type(value) is float:
+        node.shape, node.dtype = (), DOUBLE
+    else:
+        node.shape = value.shape
+        node.dtype = value.dtype
+    node.hooks = None
+    node.code, node.offset = place
+    result = new_tensor()
+    result._value = value
+    result._trace = trace
+    result._node = node
+    result._kept = keeps_out
+    return result
+
+
+def new_result(source: Node, index: int, value: Any, trace: Any, kept: bool) -> Tensor:
+    """Return the Tensor of one of the results of what was recorded; `kept` if that keeps it, too."""
+    place = source.code, source.offset
+    result = make_tensor(value, trace, new_node(RESULT, (source,), {"index": index}, NOTHING[1], place, strong(value)))
+    result._kept = kept
+    return result
 
 
 def new_leaf(
@@ -315,6 +282,10 @@ def new_leaf(
     node = Leaf()
     node.number = next(CREATED)
     node.primitive = None
+    node.inputs = ()
+    node.given = {}
+    node.saved = ()
+    node.out = None
     node.shape, node.dtype = shape, dtype
     node.code, node.offset = place or caller(2)
     node.hooks = None

@@ -1,8 +1,7 @@
 """The compact paths of operators: two type tests, the operation, one node, one Tensor.
 
 The functions are made by factories from a primitive's rules. Whatever is not a plain or tape-recorded Tensor (or a
-Python number), and whatever happens while a thread records in a special way, goes the general way of `apply`. The
-lines that the functions share are written out: a call costs 70 nanoseconds, a tenth of an operation's bookkeeping.
+Python number), and whatever happens while a thread records in a special way, goes the general way of `apply`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy import ndarray
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import RECENT, caller, is_operator
-from wengert.core.memory.buffers import BORROWED, fixed
+from wengert.core.memory.buffers import BORROWED, fixed, lend
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.memory.views import ALIAS, resolved
 from wengert.core.memory.write_watches import WATCHES
@@ -45,15 +44,14 @@ from wengert.support.attributes import attribute, has_class_attribute
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.support.refusals import refusal
 from wengert.traces.batch import Batch
-from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Raised, Squared, Steep, Unary
-from wengert.traces.recorders import REAL
+from wengert.traces.nodes import CREATED, NOTHING, LargeResiduals, Node, record_result
+from wengert.traces.recorders import NO_PARAMS, REAL, plain_result
 
 __all__ = [
     "binary_operator",
     "number_beside",
     "operand",
     "operator_operand",
-    "reflected_operator",
     "steps_back",
     "ufunc_pair",
     "unary_function",
@@ -75,154 +73,147 @@ LEAST_PRIORITY: float = np.float64(0.0).__array_priority__
 """That of NumPy's scalars, and of what says none."""
 
 
-def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None) -> Operator:
-    """Return `a (op) b` for a Tensor `a` and anything `b`.
+def binary_operator(
+    primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None, *, reflected: bool = False
+) -> Operator:
+    """Return `a (op) b` for a Tensor `a` and anything `b`; reflected, `b (op) a` for a `b` that is no Tensor.
 
     Args:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
         of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
+        reflected: whether the Tensor is the second operand.
     """
     compute_large = strict(primitive.evaluate_large or compute)
     converts = compute in ARITHMETIC
-    function = isinstance(compute, np.ufunc)
-    record = Raised if primitive.raises else Binary
-    left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
-    left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
-    right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
-    any_out = left_out or right_out
-    ufunc: np.ufunc = compute if isinstance(compute, np.ufunc) else getattr(np, primitive.name)
+    any_out = primitive.needs_out(1) or (not reflected and primitive.needs_out(0))
+    left_own, left_other = primitive.needs(0, 0), primitive.needs(0, 1)
+    right_own, right_other = primitive.needs(1, int(reflected)), primitive.needs(1, int(not reflected))
+    general = (reflected_in_general if reflected else binary_in_general)(primitive, compute, of_complex)
 
     def operate(a: Any, b: Any) -> Any:
-        node: Binary
         trace = a._trace
         kind = type(b)
+        right = None
         if kind is Tensor:
-            other = b._trace
-            y = b._value
-            right = b._node
-            if other is not trace:
-                if trace is None:
-                    if a._kept is BORROWED:
-                        return general(a, b)
-                    trace = other
-                elif other is not None or b._kept is BORROWED:
-                    return general(a, b)
-                else:
-                    right = None
+            other, beside = b._value, b._trace
+            if beside is trace:
+                right = b._node
+            elif trace is None:
+                trace, right = beside, b._node
+            elif beside is not None:
+                return general(operate, a, b)
         elif (
             kind is float
             or kind is int
             or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
         ):
-            y = b
-            right = None
+            other = b
         else:
-            return general(a, b)
+            return general(operate, a, b)
+        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+            return general(operate, a, b)
+        own = a._value
+        large = False
+        try:
+            if type(own) is ndarray:
+                if own.size >= LARGE:
+                    large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
+                elif kind is not Tensor and converts and kind is not ndarray and trace and own.dtype is DOUBLE:
+                    other = array(other, DOUBLE)
+            if large:
+                out = compute_large(other, own) if reflected else compute_large(own, other)
+            else:
+                out = compute(other, own) if reflected else compute(own, other)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            return general(operate, a, b, error)
+        result = new_tensor()
+        result._value = out
         if trace is None:
-            if WATCHES:
-                return general(a, b)
-            result = new_tensor()
-            try:
-                x = a._value
-                result._value = compute_large(x, y) if type(x) is ndarray and x.size >= LARGE else compute(x, y)
-            except ValueError:
-                check_broadcast(primitive.name, (a._value, y))
-                raise
-            except ArithmeticError:
-                return general(a, b)
-            except TypeError as error:
-                require_warning(error)
-                return general(a, b)
             result._trace = result._node = None
             result._kept = False
             return result
-        if SPECIAL or WATCHES or not trace.fast:
-            if (
-                type(trace) is Batch
-                and (of_complex is None or is_double(a, b))
-                and (not function or type(a._value) is ndarray)
-            ):
-                return trace.process(primitive, (a, b), {})
-            return resolved(operate, a, b) if trace is ALIAS else general(a, b)
-        x = a._value
+        if type(out) is complex:
+            return general(operate, a, b)
         left = None if a._trace is None else a._node
-        try:
-            if type(x) is not ndarray:
-                out = compute(x, y)
-                node = record()
-                if type(out) is float64 or type(out) is float:
-                    node.shape, node.dtype = (), DOUBLE
-                elif type(out) is complex:
-                    return general(a, b)
-                else:
-                    node.shape, node.dtype = out.shape, out.dtype
-            elif x.size >= LARGE and type(y) is not Tensor:
-                out = compute_large(x, y)
-                node = LargeBinary()
-                node.shape, node.dtype = out.shape, out.dtype
-            else:
-                if kind is not Tensor and converts and x.dtype is DOUBLE and kind is not ndarray:
-                    y = array(y, DOUBLE)
-                out = compute(x, y)
-                node = record()
-                node.shape, node.dtype = out.shape, out.dtype
-        except ValueError:
-            check_broadcast(primitive.name, (x, y))
-            raise
-        except ArithmeticError:  # Python numbers raise where NumPy's are infinite
-            return general(a, b)
-        except TypeError as error:
-            require_warning(error)
-            return general(a, b)
-        node.number = next(CREATED)
-        node.primitive = primitive
-        node.hooks = None
-        node.left = left
-        node.right = right
-        if (left_x and left is not None) or (right_x and right is not None):
-            node.x = x
+        if reflected:
+            left, right = None, left
+        x = y = None
+        if (left_own and left is not None) or (right_own and right is not None):
+            x = own if a._kept is not BORROWED else lend(a)
             a._kept = True
-        else:
-            node.x = None
-        if (left_y and left is not None) or (right_y and right is not None):
+        if (left_other and left is not None) or (right_other and right is not None):
+            y = other
             if kind is Tensor:
+                y = other if b._kept is not BORROWED else lend(b)
                 b._kept = True
             elif kind is ndarray:  # whose owner may write to it
                 y = b.copy() if b.flags.writeable else fixed(b)
-            node.y = y
+        node = result._node = Node()
+        node.number = next(CREATED)
+        node.primitive = primitive
+        node.inputs = left, right
+        node.given = NO_PARAMS
+        node.saved = NOTHING[2] if x is None and y is None else (y, x) if reflected else (x, y)
+        if type(out) is float:
+            node.shape, node.dtype = (), DOUBLE
         else:
-            node.y = None
-        node.out = out if any_out else None
+            node.shape = out.shape
+            node.dtype = out.dtype
+        node.hooks = None
         code = (frame := _getframe(1)).f_code
         if code is RECENT[0]:
             node.code = code
             node.offset = frame.f_lasti
         else:
             node.code, node.offset = caller(2)
-        result = new_tensor()
-        result._value = out
+        if large:
+            node.saved = LargeResiduals(node.saved)
+        node.out = out if any_out else None
         result._trace = trace
-        result._node = node
         result._kept = any_out
         return result
 
-    def general(a: Any, b: Any) -> Any:
-        if a._trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
-            return resolved(operate, a, b)
+    return operate
+
+
+def binary_in_general(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None) -> Callable[..., Any]:
+    """Return `a (op) b` for a Tensor `a` and whatever the compact path does not know, or raised for."""
+    function = isinstance(compute, np.ufunc)
+    ufunc: np.ufunc = compute if isinstance(compute, np.ufunc) else getattr(np, primitive.name)
+
+    def operate(compact: Operator, a: Any, b: Any, error: Exception | None = None) -> Any:
+        kind = type(b)
+        beside = b._trace if kind is Tensor else None
+        if isinstance(error, ValueError):
+            check_broadcast(primitive.name, (a._value, b._value if kind is Tensor else b))
+            raise error
+        if isinstance(error, TypeError):
+            require_warning(error)
+        if a._trace is ALIAS or beside is ALIAS:
+            return resolved(compact, a, b)
+        trace = beside if a._trace is None else a._trace
+        if (
+            type(trace) is Batch
+            and is_familiar(b)
+            and (a._trace is None or beside is None or a._trace is beside)
+            and (of_complex is None or is_double(a, b))
+            and (not function or type(a._value) is ndarray)
+        ):
+            return trace.process(primitive, (a, b), {})
         if function and is_weak(b):
             a = strengthened(a)
         trace = a._trace
         if of_complex is not None and are_complex(a, b):
             return apply(of_complex, a, b)
-        if trace is not None and (type(b) is float or type(b) is int or (type(b) is Tensor and b._trace is trace)):
+        if trace is not None and (kind is float or kind is int or (kind is Tensor and beside is trace)):
             return trace.process(primitive, (a, b), {})
-        if type(b) is Tensor or type(b) is float or type(b) is int:
+        if kind is Tensor or kind is float or kind is int:
             return dispatch(primitive, (a, b), {})
-        if type(b) is ndarray and b.dtype.kind in NUMERIC:
+        if kind is ndarray and b.dtype.kind in NUMERIC:
             return apply(primitive, a, b)
-        if foreign(type(b)):
-            return deferred(ufunc, type(b), a, b)
+        if foreign(kind):
+            return deferred(ufunc, kind, a, b)
         if repeats(primitive, a, b):
             return b * operator.index(a)
         if not function and steps_back(primitive.name, a, b):
@@ -235,96 +226,20 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
     return operate
 
 
-def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None) -> Operator:
-    """Return `b (op) a` for a Tensor `a` and a `b` that is none.
-
-    Args:
-        primitive: an elementwise primitive with rules for both operands.
-        compute: the operation on values one level below.
-        of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
-    """
-    compute_large = strict(primitive.evaluate_large or compute)
-    converts = compute in ARITHMETIC
-    needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
+def reflected_in_general(
+    primitive: Elementwise, compute: Operator, of_complex: Elementwise | None
+) -> Callable[..., Any]:
+    """Return `b (op) a` for a Tensor `a` and whatever the compact path does not know, or raised for."""
     ufunc: np.ufunc = compute if isinstance(compute, np.ufunc) else getattr(np, primitive.name)
 
-    def operate(a: Any, b: Any) -> Any:
-        node: Binary
-        trace = a._trace
-        kind = type(b)
-        if not (
-            kind is float
-            or kind is int
-            or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
-        ):
-            return general(a, b)
-        y = a._value
-        if trace is None:
-            if WATCHES:
-                return general(a, b)
-            result = new_tensor()
-            large = type(y) is ndarray and y.size >= LARGE and (kind is not ndarray or b.shape == y.shape)
-            try:
-                result._value = compute_large(b, y) if large else compute(b, y)
-            except (ArithmeticError, ValueError):
-                return general(a, b)
-            except TypeError as error:
-                require_warning(error)
-                return general(a, b)
-            result._trace = result._node = None
-            result._kept = False
-            return result
-        if SPECIAL or WATCHES or not trace.fast:
-            if type(trace) is Batch and (of_complex is None or is_double(a, b)):
-                return trace.process(primitive, (b, a), {})
-            return resolved(operate, a, b) if trace is ALIAS else general(a, b)
-        try:
-            if type(y) is not ndarray:
-                out = compute(b, y)
-                node = Binary()
-                if type(out) is complex:
-                    return general(a, b)
-            elif y.size >= LARGE and (kind is not ndarray or b.shape == y.shape):
-                out = compute_large(b, y)
-                node = LargeBinary()
-            else:
-                if converts and y.dtype is DOUBLE and kind is not ndarray:
-                    b = array(b, DOUBLE)
-                out = compute(b, y)
-                node = Binary()
-        except (ArithmeticError, ValueError):
-            return general(a, b)
-        except TypeError as error:
+    def operate(compact: Operator, a: Any, b: Any, error: Exception | None = None) -> Any:
+        if isinstance(error, TypeError):
             require_warning(error)
-            return general(a, b)
-        node.number = next(CREATED)
-        node.primitive = primitive
-        if type(out) is float:
-            node.shape, node.dtype = (), DOUBLE
-        else:
-            node.shape, node.dtype = out.shape, out.dtype
-        node.hooks = None
-        node.left = None
-        node.right = a._node
-        node.x = (b if kind is not ndarray else b.copy() if b.flags.writeable else fixed(b)) if needs_x else None
-        node.y = y if needs_y else None
-        node.out = out if needs_out else None
-        code = (frame := _getframe(1)).f_code
-        if code is RECENT[0]:
-            node.code = code
-            node.offset = frame.f_lasti
-        else:
-            node.code, node.offset = caller(2)
-        if needs_y:
-            a._kept = True
-        result = new_tensor()
-        result._value = out
-        result._trace = trace
-        result._node = node
-        result._kept = needs_out
-        return result
-
-    def general(a: Any, b: Any) -> Any:
+        if error is None and is_familiar(b):
+            if type(a._trace) is Batch and (of_complex is None or is_double(a)):
+                return a._trace.process(primitive, (b, a), {})
+            if a._trace is ALIAS:
+                return resolved(compact, a, b)
         if type(b) is ndarray and b.dtype.kind in NUMERIC and (b.ndim or a.ndim):
             return apply(primitive, b, a)
         if foreign(type(b)):
@@ -358,7 +273,6 @@ def unary_function(
     compute_large = strict(primitive.evaluate_large or compute)
     function = isinstance(compute, np.ufunc)
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
-    record = Squared if primitive.raises else Steep if primitive.steep else Unary
 
     def operate(a: Any) -> Any:
         if type(a) is not Tensor:
@@ -366,63 +280,29 @@ def unary_function(
             return apply(primitive, strengthened(given) if function else given)
         trace = a._trace
         x = a._value
-        if trace is None:
-            try:
-                out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
-            except TypeError as error:
-                require_warning(error)
-                return general(a)
-            if WATCHES:
-                return make_tensor(out, None, None)
-            result = new_tensor()
-            result._value = out
-            result._trace = result._node = None
-            result._kept = False
-            return result
-        if SPECIAL or WATCHES or not trace.fast:
-            if type(trace) is Batch and (of_complex is None or is_double(a)):
-                return trace.process(primitive, (a,), {})
-            return resolved(operate, a) if trace is ALIAS else general(a)
+        if trace is not None:
+            if SPECIAL or WATCHES or not trace.fast:
+                if type(trace) is Batch and (of_complex is None or is_double(a)):
+                    return trace.process(primitive, (a,), {})
+                return resolved(operate, a) if trace is ALIAS else general(a)
+            if type(x) is float or type(x) is complex:
+                if not function:
+                    return apply(primitive, a)
+                x = strong(x)
+        large = type(x) is ndarray and x.size >= LARGE
         try:
-            if type(x) is not ndarray:
-                if type(x) is float or type(x) is complex:
-                    if not function:
-                        return apply(primitive, a)
-                    x = strong(x)
-                out = compute(x)
-                node: Unary = record()
-            elif x.size >= LARGE:
-                out = compute_large(x)
-                node = LargeUnary()
-            else:
-                out = compute(x)
-                node = record()
+            out = compute_large(x) if large else compute(x)
         except TypeError as error:
             require_warning(error)
             return general(a)
-        node.number = next(CREATED)
-        node.primitive = primitive
-        node.shape = out.shape
-        node.dtype = out.dtype
-        node.hooks = None
-        node.parent = a._node
-        node.code, node.offset = caller(2)
-        result = new_tensor()
-        result._value = out
-        result._trace = trace
-        result._node = node
+        if trace is None:
+            return make_tensor(out, None, None) if WATCHES else plain_result(out)
         if needs_x:
-            node.x = x
             a._kept = True
-        else:
-            node.x = None
-        if needs_out:
-            node.out = out
-            result._kept = True
-        else:
-            node.out = None
-            result._kept = False
-        return result
+        saved = (x,) if needs_x else NOTHING[1]
+        if large:
+            saved = LargeResiduals(saved)
+        return record_result(out, trace, primitive, (a._node,), NO_PARAMS, saved, needs_out, caller(2))
 
     def general(a: Tensor) -> Any:
         if of_complex is not None and are_complex(a):
@@ -430,6 +310,14 @@ def unary_function(
         return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
 
     return operate
+
+
+def is_familiar(b: Any) -> bool:
+    """Tell whether the compact paths know the type of an operand beside a Tensor."""
+    kind = type(b)
+    if kind is ndarray:
+        return b.dtype is DOUBLE or (b.ndim > 0 and b.dtype.kind in REAL)
+    return kind is Tensor or kind is float or kind is int
 
 
 OPERATOR_OF = {

@@ -7,160 +7,40 @@ They are to indexing what `operators` is to arithmetic: the type tests, the oper
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.source_positions import RECENT, asker, caller, is_users
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.diagnostics.source_positions import RECENT, asker, caller
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.view_paths import Path, extended
 from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
 from wengert.core.memory.write_watches import WATCHES
-from wengert.core.values.recording import SPECIAL, settings
-from wengert.core.values.tensor import Tensor, new_tensor
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import Tensor, Trace
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.support.deferred_warnings import require_warning
 from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.hooks import hand_on
-from wengert.traces.nodes import CREATED, Leaf, Node
-from wengert.traces.recorders import recorded_view, single_function
+from wengert.traces.nodes import NOTHING, Leaf, Node, new_node, record_result
+from wengert.traces.recorders import plain_result, recorded_view, single_function
 
-__all__ = ["Gathered", "Part", "Scattered", "Written", "read_part", "write_part", "write_through"]
+__all__ = ["read_part", "write_part", "write_through"]
 
 ndarray = np.ndarray
 DIRECT = frozenset({float, int, np.float64, ndarray})
 """Types of what most writes put into an array, which NumPy takes as it is."""
 WHOLE = slice(None)
+_getframe = sys._getframe
+ALONE = (OPERAND,)
 PLACES = np.dtype(np.intp)
 reshaped = single_function(reshape)
-_getframe = sys._getframe
-
-
-class Part(Node):
-    """Be the reading of a part, by a basic index; `used` once a sweep has passed that did not retain the graph."""
-
-    __slots__ = ("index", "parent", "used")
-
-    index: tuple[Any, ...]
-    parent: Node
-    used: bool
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The node of the operand."""
-        return (self.parent,)
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The index."""
-        return {"index": self.index}
-
-    @property
-    def released(self) -> bool:
-        """Whether a sweep has passed."""
-        return self.used
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return that nothing was saved."""
-        return None, (None,)
-
-    def release(self) -> None:
-        """Remember that a sweep has passed."""
-        self.used = True
-
-
-class Gathered(Part):
-    """Be the reading of elements by an index with arrays of integers or booleans."""
-
-    __slots__ = ()
-
-    @property
-    def arrays(self) -> list[Any]:
-        """The arrays in the index."""
-        return arrays_in(self.index)
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The node of the operand, and none for the arrays."""
-        return (self.parent, *(None for _ in self.arrays))
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The index without its arrays."""
-        return {"index": without_arrays(self.index)}
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return the arrays."""
-        return None, (None, *self.arrays)
-
-
-class Written(Node):
-    """Be an assignment to a part, by a basic index; `used` once a sweep has passed that did not retain the graph."""
-
-    __slots__ = ("index", "left", "right", "used")
-
-    index: tuple[Any, ...]
-    left: Node | None
-    right: Node | None
-    used: bool
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The nodes of what was written to and of what was written."""
-        return (self.left, self.right)
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The index, in the general form."""
-        return {"path": (), "index": self.index, "add": False}
-
-    @property
-    def released(self) -> bool:
-        """Whether a sweep has passed."""
-        return self.used
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return that nothing was saved."""
-        return None, (None, None)
-
-    def release(self) -> None:
-        """Remember that a sweep has passed."""
-        self.used = True
-
-
-class Scattered(Written):
-    """Be the assignment of a number by an index with arrays of integers or booleans."""
-
-    __slots__ = ()
-
-    @property
-    def arrays(self) -> list[Any]:
-        """The arrays in the index."""
-        return arrays_in(self.index)
-
-    @property
-    def parents(self) -> Sequence[Node | None]:
-        """The node of what was written to, and none for the number and the arrays."""
-        return (self.left, None, *(None for _ in self.arrays))
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The index without its arrays, in the general form."""
-        return {"path": (), "index": without_arrays(self.index), "add": False}
-
-    def residuals(self) -> tuple[Any, Sequence[Any]]:
-        """Return the arrays."""
-        return None, (None, None, *self.arrays)
-
-
-def arrays_in(index: tuple[Any, ...]) -> list[Any]:
-    """Return the arrays in an index."""
-    return [entry for entry in index if type(entry) is ndarray]
 
 
 def without_arrays(index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -222,25 +102,6 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     return entries
 
 
-def lent_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an index with arrays that nobody can change."""
-    return tuple([lent(entry) if type(entry) is ndarray else entry for entry in index])
-
-
-class PartOf(Derivation):
-    """Be the derivation of a view of a part."""
-
-    __slots__ = ("index",)
-
-    primitive = getitem
-    index: tuple[Any, ...]
-
-    @property
-    def params(self) -> dict[str, Any]:  # type: ignore[override]  # what nobody sets
-        """The index."""
-        return {"index": self.index}
-
-
 def read_part(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]`."""
     trace = x._trace
@@ -271,38 +132,13 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         params = {"shape": out.shape, "order": "C"}
         return recorded_view(x, reshape, params, out) if given is x else reshaped(given, params)
     part: Any = out
-    if trace is not None or type(out) is not ndarray:
-        part = new_tensor()
-        part._value = out
-        part._trace = trace
-        part._kept = False
-        if trace is None:
-            part._node = None
-        else:
-            node = part._node = Part()
-            node.number = next(CREATED)
-            node.primitive = getitem
-            node.shape, node.dtype = out.shape, out.dtype
-            node.hooks = None
-            node.parent, node.index, node.used = x._node, entries, False
-            node.code, node.offset = place(_getframe(1))
-        if type(out) is not ndarray:
-            return part  # type: ignore[no-any-return]  # a Tensor
-    view = PartOf()
-    view.base = base
-    view.base_value = base._value
-    view.base_node = base._node
-    view.earlier = earlier
-    view.index = entries
-    view.found = part
-    if SPECIAL:
-        view.floor = settings().floor
-    handle = new_tensor()
-    handle._value = view
-    handle._trace = ALIAS
-    handle._node = None
-    handle._kept = False
-    return handle
+    if trace is not None:
+        code = (frame := _getframe(1)).f_code
+        place = (code, frame.f_lasti) if code is RECENT[0] else caller(2)
+        part = record_result(out, trace, getitem, (x._node,), entries, NOTHING[1], False, place)
+    elif type(out) is not ndarray:
+        part = plain_result(out)
+    return part if type(out) is not ndarray else window_on(base, earlier, getitem, {"index": entries}, part)
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
@@ -347,50 +183,50 @@ def gather(x: Tensor, index: Any) -> Tensor:
     entries = gathering_index(index)
     if entries is None:
         return read_index(x, index)
-    if trace is not None:
-        entries = lent_index(entries)
-    result = new_tensor()
-    out = result._value = x._value[entries]
-    result._trace = trace
-    result._kept = False
+    out = x._value[entries]
     if trace is None:
-        result._node = None
-        return result
-    node = result._node = Gathered()
-    node.number = next(CREATED)
-    node.primitive = getitem
-    node.shape, node.dtype = out.shape, out.dtype
-    node.hooks = None
-    node.parent, node.index, node.used = x._node, entries, False
-    node.code, node.offset = caller(3)
-    return result
+        return plain_result(out)
+    if len(entries) == 1:
+        return record_result(out, trace, getitem, (x._node, None), ALONE, (None, lent(entries[0])), False, caller(3))
+    arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
+    inputs = (x._node, *[None] * len(arrays))
+    return record_result(out, trace, getitem, inputs, without_arrays(entries), (None, *arrays), False, caller(3))
+
+
+@strict
+def overwrite_plain(target: Tensor, index: Any, value: Any) -> bool:
+    """Write a number or plain Tensor into a plain ndarray that nobody relies on; tell whether that was possible."""
+    buffer = target._value
+    if target._kept or WATCHES or type(buffer) is not ndarray:
+        return False
+    new = value
+    if type(value) is Tensor:
+        new = value._value if value._trace is None else None
+    elif type(value) is not float and type(value) is not int:
+        new = None
+    if new is None or not (
+        type(index) is int
+        or plain_index(index) is not None
+        or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
+    ):
+        return False
+    try:
+        buffer[index] = new
+    except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
+        return False
+    target._mutated = True
+    return True
 
 
 def write_part(target: Tensor, index: Any, value: Any) -> None:
     """Assign `target[index] = value`."""
     trace = target._trace
-    if trace is None and not target._kept and not WATCHES and type(buffer := target._value) is ndarray:
-        new = value
-        if type(value) is Tensor:
-            new = value._value if value._trace is None else None
-        elif type(value) is not float and type(value) is not int:
-            new = None
-        if new is not None and (
-            type(index) is int
-            or plain_index(index) is not None
-            or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
-        ):
-            try:
-                buffer[index] = new
-            except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
-                pass
-            else:
-                target._mutated = True
-                return
+    if trace is None and overwrite_plain(target, index, value):
+        return
     entries = plain_index(index)
-    kind: type[Written] = Written
-    if entries is None and trace is not ALIAS and (type(value) is float or type(value) is int):
-        entries, kind = gathering_index(index), Scattered
+    gathered = entries is None and trace is not ALIAS and (type(value) is float or type(value) is int)
+    if gathered:
+        entries = gathering_index(index)
     if trace is ALIAS and entries is not None:
         view = target._value
         place_in_base = extended(view.settled().shape, view.path, getitem, {"index": entries})
@@ -411,10 +247,9 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
             elif other is not trace:
                 trace = ALIAS
         written = value._value
-    buffer = target._value
     if (
         entries is None
-        or not may_overwrite(buffer, target._kept)
+        or not may_overwrite(target._value, target._kept)
         or not (type(written) in DIRECT or isinstance(written, np.generic))
         or type(target._node) is Leaf
         or (trace is not None and (SPECIAL or not trace.fast))
@@ -425,23 +260,35 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
             setitem(target, index, value)
         return
     try:
-        buffer[entries] = written
+        target._value[entries] = written
     except TypeError as error:
         require_warning(error)
         setitem(target, index, value)
         return
     target._mutated = True
-    if trace is None:
-        return
-    node = kind()
-    node.number = next(CREATED)
-    node.primitive = assign
-    node.shape, node.dtype = buffer.shape, buffer.dtype
-    node.hooks = None
-    node.index = entries if kind is Written else lent_index(entries)
-    node.left = left = None if target._trace is None else target._node
-    node.right, node.used = right, False
-    node.code, node.offset = place(_getframe(1))
+    if trace is not None:
+        record_write(target, trace, entries, right, gathered)
+
+
+def record_write(target: Tensor, trace: Trace, entries: tuple[Any, ...], right: Node | None, gathered: bool) -> None:
+    """Record on a live tape that part of the array under a Tensor was overwritten.
+
+    Args:
+        target: the Tensor, whose array holds the new elements.
+        trace: the tape.
+        entries: the index.
+        right: the node of what was written; None if that was a constant.
+        gathered: whether the index has arrays.
+    """
+    left = None if target._trace is None else target._node
+    inputs: tuple[Node | None, ...] = left, right
+    saved: tuple[Any, ...] = NOTHING[2]
+    if gathered:
+        arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
+        inputs = (left, right, *[None] * len(arrays))
+        saved = (None, None, *arrays)
+        entries = without_arrays(entries)
+    node = new_node(assign, inputs, entries, saved, caller(3), target._value)
     if left is not None and left.hooks is not None:
         hand_on(left, node)
     target._trace = trace
@@ -450,8 +297,8 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
 
 def is_at(view: Derivation, entries: tuple[Any, ...] | None) -> bool:
     """Tell whether a view is that of the part of its base at an index."""
-    if type(view) is PartOf and not view.earlier:
-        return view.index == entries
+    if view.primitive is getitem and view.earlier == ():
+        return bool(view.params["index"] == entries)
     return view.path == ((getitem, (("index", entries),)),)
 
 
@@ -497,9 +344,3 @@ def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
     target._node = asker(3)
     target._mutated = True
     return True
-
-
-def place(frame: Any) -> Any:
-    """Return the code and offset of a frame, or of the first one outside the library."""
-    code = frame.f_code
-    return (code, frame.f_lasti) if code is RECENT[0] or is_users(code) else caller()

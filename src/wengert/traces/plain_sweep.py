@@ -8,7 +8,7 @@ in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -24,28 +24,12 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrapped
 from wengert.native.elementwise import LARGE
-from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
-from wengert.primitives.indexing import add_at, full_of_zeros
+from wengert.primitives.indexing import full_of_zeros
 from wengert.primitives.selection import guarded
-from wengert.traces.nodes import (
-    RELEASED,
-    Binary,
-    General,
-    LargeBinary,
-    LargeUnary,
-    Leaf,
-    Node,
-    Output,
-    Raised,
-    Single,
-    Squared,
-    Steep,
-    Unary,
-)
-from wengert.traces.parts import Gathered, Part, Scattered, Written
+from wengert.traces.nodes import RELEASED, RESULT, LargeResiduals, Leaf, Node, source_of
 from wengert.traces.powers_of_roots import (
-    is_power,
+    are_same,
     path_to_root,
     power_of,
     power_slope,
@@ -64,7 +48,7 @@ def behind(seeds: Iterable[Node]) -> set[Node]:
     reached = set(seeds)
     stack = list(reached)
     while stack:
-        for parent in stack.pop().parents:
+        for parent in stack.pop().inputs:
             if parent is not None and parent not in reached:
                 reached.add(parent)
                 if type(parent) is not Leaf:
@@ -146,7 +130,7 @@ class Sweep:
             return
         self.path = path = reached.intersection(wanted)
         for node in sorted(reached, key=_number):
-            leading = [parent in path for parent in node.parents if parent is not None]
+            leading = [parent in path for parent in node.inputs if parent is not None]
             if any(leading):
                 path.add(node)
                 if not all(leading):
@@ -210,7 +194,7 @@ class Sweep:
             self.owned.add(node)
         heappush(self.heap, (-node.number, node))
 
-    def buffer(self, node: Node, like: Any) -> Any:
+    def buffer(self, node: Any, like: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
 
         It is a Tensor where `like`, what will be added or where, is one.
@@ -247,24 +231,17 @@ class Sweep:
                 owns = node in owned
             else:
                 return
-            kind = type(node)
+            primitive = node.primitive
             if plainly and node.hooks is None and (guarded is None or node not in guarded):
-                if kind is Binary:
-                    self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
-                    continue
-                if kind is Unary:
-                    self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
-                    continue
-                if (pull := pulls.get(kind)) is not None:
-                    pull(self, node, ct, owns)
-                    continue
+                pulls[primitive.sweeps_as](self, node, ct, owns)
+                continue
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
             if self.watch is not None:
                 self.watch(node, ct)
             if self.wanted is not None and node in self.wanted:
                 self.captured[node], owns = ct, False
-            if isinstance(node, Output):
+            if primitive is RESULT:
                 self.collect(node, ct, owns)
             else:
                 self.pull(node, ct, owns)
@@ -336,37 +313,76 @@ class Sweep:
         return node.residuals()
 
     @speaks_for("node")
-    def pull_unary(self, node: Unary, ct: Any) -> None:
+    def pull_unary(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the rule of an elementwise operation on one operand."""
-        x, out = node.x, node.out
-        if x is RELEASED:
-            raise released(node)
-        if not self.retain:
-            node.x = node.out = RELEASED
-        primitive = node.primitive if not self.masked else self.protected(node)
-        c = primitive.rules[0](ct, out, x)
-        self.add(node.parent, c, c is not ct)
-
-    @speaks_for("node")
-    def pull_steep(self, node: Steep, ct: Any, _owns: bool) -> None:
-        """Run the rule of an operation on one operand, and look whether its partial is infinite."""
-        x, out, parent, primitive = node.x, node.out, node.parent, node.primitive
-        if x is RELEASED:
-            raise released(node)
-        below = parent.primitive
-        if below is not None and primitive.degree and below.raises and self.goes_past(node, ct):
-            if not self.retain:
-                node.release()
+        saved, out, parent = node.saved, node.out, node.inputs[0]
+        if type(saved) is not tuple:
+            self.pull_other(node, ct, owns)
             return
         if not self.retain:
-            node.x = node.out = RELEASED
-        if self.masked:
+            node.saved = RELEASED
+            node.out = None
+        primitive = node.primitive if not self.masked else self.protected(node)
+        c = primitive.rules[0](ct, out, saved[0])
+        self.add(parent, c, c is not ct)  # type: ignore[arg-type]  # it is there
+
+    @speaks_for("node")
+    def pull_binary(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on two operands.
+
+        The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
+        """
+        saved, out, primitive = node.saved, node.out, node.primitive
+        if type(saved) is not tuple:
+            self.pull_other(node, ct, owns)
+            return
+        x, y = saved
+        left, parent = node.inputs
+        if parent is left and is_rooted(parent) and self.goes_past(node, ct):
+            self.leave(node)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        if type(ct) is Tensor:
+            x, y = as_number(x, left), as_number(y, parent)
+        if primitive.masks:
+            self.masked = FOR_GOOD
+        elif self.masked:
             primitive = self.protected(node)
-        c = None if Tensor in (type(ct), type(x), type(out)) else primitive.declared[0](ct, out, x)
-        if c is None or not has_finite_square(c):
-            c = primitive.rules[0](ct, out, x)
-            self.notice(c, ct, out)
-        self.add(parent, c, c is not ct)
+        left_rule, right_rule = primitive.rules
+        if parent is not None and right_rule is not None:
+            c = ct if right_rule is passed else right_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
+            if self.add(parent, c, c is not ct) and c is ct:
+                owns = False
+        if left is None or left_rule is None:
+            return
+        if (
+            owns
+            and primitive.overwrite is not None
+            and type(ct) is ndarray
+            and type(y) is not Tensor
+            and node.shape == left.shape
+        ):
+            c = primitive.overwrite(ct, y, ct)
+        else:
+            c = ct if left_rule is passed else left_rule(ct, out, x, y)
+            if c.shape != left.shape:
+                c = unbroadcast(c, left.shape)
+            owns = owns or c is not ct
+        if self.newest is None and c.dtype is left.dtype and type(left) is not Leaf and not self.heap:
+            self.newest = left  # what `add` would do in a chain; its call takes a twelfth of the sweep
+            self.ct = c
+            self.owns = owns
+        else:
+            self.add(left, c, owns)
+
+    def leave(self, node: Node) -> None:
+        """Let the residuals of a node go that has been swept, unless the graph is retained."""
+        if not self.retain:
+            node.release()
 
     def protected(self, node: Node) -> Any:
         """Return the primitive of a node with the guards that its rules need behind what has been passed."""
@@ -388,178 +404,161 @@ class Sweep:
             self.masked = ALL
 
     @speaks_for("node")
-    def pull_single(self, node: Single, ct: Any, _owns: bool) -> None:
-        """Run the rule of an operation with parameters on one operand."""
-        x, out = node.x, node.out
-        if x is RELEASED:
-            raise released(node)
-        if not self.retain:
-            node.x = node.out = RELEASED
-        primitive, parent = node.primitive, node.parent
-        if primitive.kind == "linear":
-            c = primitive.transposes[0](ct, parent, **node.keywords)
-        else:
-            (c,) = primitive.vjp(ct, out, (x,), (parent,), node.keywords)
-            if c is None:
-                return
-        if type(c) is Tensor:
-            c = current(c)
-        if c.shape != parent.shape:
-            raise misshapen(node, c.shape, parent.shape)
-        self.add(parent, c, primitive.fresh)
-
-    @speaks_for("node")
-    def pull_record(self, node: General, ct: Any, owns: bool) -> None:
-        """Run the vjp of an operation of any form; its nodes stand for the avals of its operands."""
-        if node.unpack is not None:
-            self.pull(node, ct, owns)
-            return
-        out, operands, parents, params = node.out, node.operands, node.inputs, node.keywords
-        if operands is RELEASED:
-            raise released(node)
-        primitive = node.primitive
-        kind = primitive.kind
-        near = kind == "elementwise" and (primitive.raises or primitive.degree or parents[0] is parents[-1])
-        if near and self.goes_past(node, ct):
-            if not self.retain:
-                node.release()
-            return
-        if not self.retain:
-            node.operands = node.out = RELEASED
-        if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
-            return
-        if self.masked:
-            primitive = self.protected(node)
-        if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
-            self.masked = FOR_GOOD
-        if kind != "elementwise":
-            self.hand_out(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
-            return
-        self.pull_rules(primitive, parents, ct, out, operands, params)
-
-    def pull_rules(
-        self,
-        primitive: Any,
-        parents: Sequence[Node | None],
-        ct: Any,
-        out: Any,
-        operands: Sequence[Any],
-        params: Mapping[str, Any],
-    ) -> None:
-        """Run the rules of an elementwise operation, and look whether partials are infinite."""
-        steep = primitive.steep and primitive.is_steep(operands)
-        for rule, parent in zip(primitive.rules, parents, strict=True):
-            if parent is not None and rule is not None:
-                c = rule(ct, out, *operands, **params)
-                if steep:
-                    self.notice(c, ct, out)
-                if c.shape != parent.shape:
-                    c = unbroadcast(c, parent.shape)
-                self.add(parent, c, c is not ct)
-
-    @speaks_for("node")
-    def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
-        """Run the rules of an elementwise operation on two operands.
-
-        The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
-        """
-        x, y, out = node.x, node.y, node.out
-        if x is RELEASED:
-            raise released(node)
-        primitive = node.primitive
-        parent = node.right
-        if parent is node.left:
-            below = parent.primitive  # type: ignore[union-attr]  # one of the two is there
-            rooted = below is not None and (below.square or (below.scales and not is_power(parent)))
-            if rooted and self.goes_past(node, ct):
-                if not self.retain:
-                    node.release()
-                return
-        if not self.retain:
-            node.x = node.y = node.out = RELEASED
-        if type(ct) is Tensor:
-            x, y = as_number(x, node.left), as_number(y, node.right)
-        if primitive.masks:
-            self.masked = FOR_GOOD
-        elif self.masked:
-            primitive = self.protected(node)
-        left_rule, right_rule = primitive.rules
-        if parent is not None and right_rule is not None:
-            c = ct if right_rule is passed else right_rule(ct, out, x, y)
-            if c.shape != parent.shape:
-                c = unbroadcast(c, parent.shape)
-            if self.add(parent, c, c is not ct) and c is ct:
-                owns = False
-        parent = node.left
-        if parent is not None and left_rule is not None:
-            overwrite = primitive.overwrite
-            if (
-                overwrite is not None
-                and owns
-                and type(ct) is ndarray
-                and type(y) is not Tensor
-                and node.shape == parent.shape
-            ):
-                c = overwrite(ct, y, ct)
-            else:
-                c = ct if left_rule is passed else left_rule(ct, out, x, y)
-                if c.shape != parent.shape:
-                    c = unbroadcast(c, parent.shape)
-                owns = owns or c is not ct
-            if self.newest is None and c.dtype is parent.dtype and type(parent) is not Leaf and not self.heap:
-                self.newest = parent  # what `add` would do in a chain; its call takes a twelfth of the sweep
-                self.ct = c
-                self.owns = owns
-            else:
-                self.add(parent, c, owns)
-
-    @speaks_for("node")
-    def pull_squared(self, node: Squared, ct: Any, _owns: bool) -> None:
-        """Run the rule of a square, past the root that was raised if there is one."""
-        x, parent = node.x, node.parent
-        if x is RELEASED:
-            raise released(node)
-        below = parent.primitive
-        past = below is not None and (below.square or below.scales) and self.goes_past(node, ct)
-        if not self.retain:
-            node.x = RELEASED
-        if not past:
-            primitive = node.primitive if not self.masked else self.protected(node)
-            self.add(parent, primitive.rules[0](ct, None, x), True)
-
-    @speaks_for("node")
-    def pull_raised(self, node: Raised, ct: Any, _owns: bool) -> None:
-        """Run the rules of a power, past the root that was raised if there is one, and look for infinite partials.
+    def pull_curved(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of a power or root, past what it was made of if that is the other, and look how steep it is.
 
         The rule of a literal power of at least 1 needs no guard.
         """
-        x, y, parent = node.x, node.y, node.left
-        if x is RELEASED:
-            raise released(node)
-        literal = (type(y) is int or type(y) is float) and node.right is None
-        if not literal or parent is None:
-            out = node.out
-            if not self.retain:
-                node.x = node.y = node.out = RELEASED
-            primitive = node.primitive if not self.masked else self.protected(node)
-            self.pull_rules(primitive, (parent, node.right), ct, out, (x, y), {})
+        saved, out, parent, primitive = node.saved, node.out, node.inputs[0], node.primitive
+        if type(saved) is not tuple:
+            self.pull_other(node, ct, owns)
             return
+        exponent: float = 2 if primitive.raises else 0
+        if len(saved) > 1:
+            exponent = saved[1]
+            if (
+                parent is None
+                or node.inputs[1] is not None
+                or (type(exponent) is not int and type(exponent) is not float)
+            ):
+                self.leave(node)
+                self.pull_rules(node, self.protected(node) if self.masked else primitive, ct, out, saved)
+                return
+        assert parent is not None
         below = parent.primitive
-        past = below is not None and (below.square or below.scales) and self.goes_past(node, ct)
-        out = node.out
+        near = below is not None and (below.raises if primitive.degree else below.square or below.scales)
+        past = near and (primitive.degree or primitive.raises) and self.goes_past(node, ct)
         if not self.retain:
-            node.x = node.y = node.out = RELEASED
+            node.saved = RELEASED
+            node.out = None
         if past:
             return
-        primitive = node.primitive if not self.masked else self.protected(node)
+        if self.masked:
+            primitive = self.protected(node)
         c = None
-        if not self.masked and (y >= 1 or Tensor not in (type(ct), type(x), type(out))):
-            c = primitive.declared[0](ct, out, x, y)
-        if c is None or not (y >= 1 or has_finite_square(c)):
-            c = primitive.rules[0](ct, out, x, y)
-            if y < 1:
+        tame, traced = exponent >= 1, Tensor in (type(ct), type(saved[0]), type(out))
+        if not (self.masked and primitive.raises) and (tame or not traced):
+            c = primitive.declared[0](ct, out, *saved)
+        if c is None or not (tame or has_finite_square(c)):
+            c = primitive.rules[0](ct, out, *saved)
+            if not tame:
                 self.notice(c, ct, out)
-        self.add(parent, c, True)
+        self.add(parent, c, c is not ct)
+
+    @speaks_for("node")
+    def pull_other(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of any elementwise operation, such as one recorded in the general way, with traced values."""
+        saved, inputs, primitive, out = node.saved, node.inputs, node.primitive, node.out
+        if type(saved) is LargeResiduals:
+            self.pull_large(node, ct, owns)
+            return
+        if not isinstance(saved, tuple):
+            self.pull(node, ct, owns)
+            return
+        near = primitive.raises or primitive.degree or inputs[0] is inputs[-1]
+        past = near and self.goes_past(node, ct)
+        self.leave(node)
+        if past:
+            return
+        if self.masked:
+            primitive = self.protected(node)
+        if self.masked >= 0 and (primitive.masks or has_mask(saved)):
+            self.masked = FOR_GOOD
+        self.pull_rules(node, primitive, ct, out, saved)
+
+    def pull_rules(self, node: Node, primitive: Any, ct: Any, out: Any, operands: Sequence[Any]) -> None:
+        """Run the rules of an elementwise operation, and look whether partials are infinite."""
+        steep = primitive.steep and primitive.is_steep(operands)
+        for rule, parent in zip(primitive.rules, node.inputs, strict=True):
+            if parent is not None and rule is not None:
+                c = ct if rule is passed else rule(ct, out, *operands, **node.params)
+                if steep:
+                    self.notice(c, ct, out)
+                self.add_summed(node, parent, c, c is not ct)
+
+    def add_summed(self, _node: Node, parent: Node, c: Any, fresh: bool) -> None:
+        """Add a contribution, summed over the axes along which an operand was broadcast."""
+        self.add(parent, c if c.shape == parent.shape else unbroadcast(c, parent.shape), fresh)
+
+    @speaks_for("node")
+    def pull_linear(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the transposes of a linear operation."""
+        saved, inputs, primitive = node.saved, node.inputs, node.primitive
+        if type(saved) is not tuple and not isinstance(saved, tuple):
+            self.pull(node, ct, owns)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+        params = node.given if type(node.given) is dict else node.params
+        parent = inputs[0]
+        if len(inputs) == 1 and primitive.sweeps_as == "linear" and not primitive.variadic and parent is not None:
+            c = primitive.transposes[0](ct, parent, **params)
+            if type(c) is Tensor:
+                c = current(c)
+            if c.shape != parent.shape:
+                raise misshapen(node, c.shape, parent.shape)
+            self.add(parent, c, primitive.fresh)
+            return
+        if self.pull_in_place(node, inputs, ct, owns, saved):
+            return
+        if self.masked >= 0 and (primitive.masks or has_mask(saved)):
+            self.masked = FOR_GOOD
+        self.hand_out(node, inputs, primitive.vjp(ct, None, saved, inputs, params), ct, fresh=primitive.fresh)
+
+    @speaks_for("node")
+    def pull_part(self, node: Node, ct: Any, owns: bool) -> None:
+        """Add the cotangent of a part to that of the whole."""
+        saved = node.saved
+        if type(saved) is not tuple or type(ct) is Tensor or ct.size >= LARGE:
+            self.pull_linear(node, ct, owns)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+        buffer = self.buffer(node.inputs[0], ct)
+        if len(saved) == 1:
+            buffer[node.given] += ct
+            return
+        arrays = saved[1:]
+        if self.masked >= 0 and has_mask(arrays):
+            self.masked = FOR_GOOD
+        node.primitive.accumulate(buffer, ct, *arrays, index=node.given)
+
+    @speaks_for("node")
+    def pull_write(self, node: Node, ct: Any, owns: bool) -> None:
+        """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
+        if type(node.saved) is not tuple or len(node.saved) > 2 or type(ct) is Tensor:
+            self.pull_linear(node, ct, owns)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+        left, right = node.inputs
+        index = node.given
+        if right is not None:
+            part = ct[index]
+            if part.shape != right.shape:
+                part = unbroadcast(part, right.shape)
+            self.add(right, part.copy() if type(part) is ndarray else part, True)
+        if left is not None:
+            if not owns or type(ct) is not ndarray:
+                ct = own(ct)
+            ct[index] = 0.0
+            self.add(left, ct, True)
+
+    @speaks_for("node")
+    def pull_whole(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation that is not taken apart into rules."""
+        out, saved, inputs, primitive = node.out, node.saved, node.inputs, node.primitive
+        if type(saved) is not tuple and not isinstance(saved, tuple):
+            self.pull(node, ct, owns)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        if self.masked:
+            primitive = self.protected(node)
+        if self.masked >= 0 and (primitive.masks or has_mask(saved) or (type(ct) is list and primitive.hides(ct))):
+            self.masked = FOR_GOOD
+        self.hand_out(node, inputs, primitive.vjp(ct, out, saved, inputs, node.given), ct, fresh=primitive.fresh)
 
     def goes_past(self, node: Node, ct: Any) -> bool:
         """Hand a cotangent past a kink, if a node is a power of a root or a root of a power, and tell whether it is."""
@@ -568,7 +567,7 @@ class Sweep:
         if node.primitive.degree:
             return self.goes_past_power(node, ct)
         exponent = power_of(node)
-        path = path_to_root(node.parents[0], self.is_open) if exponent else ()
+        path = path_to_root(node.inputs[0], self.is_open) if exponent else ()
         if not path:
             return False
         ct = power_slope(ct, exponent, self.residuals(node)[1][0])
@@ -580,7 +579,7 @@ class Sweep:
         square: Any = square_of(root.primitive, root.params)
         if self.masked and node.number > self.masked:
             square = square.shielded(self.masks) if self.steep else square.guarded
-        wanted = [p if p is not None and self.leads(p) else None for p in root.parents]
+        wanted = [p if p is not None and self.leads(p) else None for p in root.inputs]
         out, inputs = self.residuals(root)
         self.hand_out(root, wanted, square.vjp(ct, out, inputs, wanted, root.params), ct, fresh=False)
         return True
@@ -588,13 +587,13 @@ class Sweep:
     def goes_past_power(self, node: Node, ct: Any) -> bool:
         """Hand the cotangent of a root of a power to what was raised."""
         exponent, degree = 1.0, node.primitive.degree
-        power, raised = None, node.parents[0]
-        while raised is not None and not isinstance(raised, Leaf | Output) and not raised.released:
+        power, raised = None, node.inputs[0]
+        while raised is not None and raised.primitive not in (None, RESULT) and not raised.released:
             further = power_of(raised) if self.is_open(raised) else 0.0
             if not further:
                 break
             exponent *= further
-            power, raised = raised, raised.parents[0]
+            power, raised = raised, raised.inputs[0]
         if power is None or raised is None or exponent % degree or node.dtype.kind != "f" or not self.leads(raised):
             return False
         c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
@@ -618,15 +617,14 @@ class Sweep:
         out, operands = node.residuals()
         primitive = node.primitive
         if self.goes_past(node, ct):
-            if not self.retain:
-                node.release()
+            self.leave(node)
             return
         if primitive.masks:
             self.masked = FOR_GOOD
         elif self.masked:
             primitive = self.protected(node)
         for position in reversed(range(len(operands))):
-            parent, rule = node.parents[position], primitive.rules[position]
+            parent, rule = node.inputs[position], primitive.rules[position]
             if parent is None or rule is None:
                 continue
             if position == 0 and owns and overwritable(node, primitive, ct, operands):
@@ -655,70 +653,10 @@ class Sweep:
         return False
 
     @speaks_for("node")
-    def pull_part(self, node: Part, ct: Any, _owns: bool) -> None:
-        """Add the cotangent of a part to that of the whole."""
-        if node.used:
-            raise released(node)
-        node.used = not self.retain
-        buffer = self.buffer(node.parent, ct)
-        if type(buffer) is Tensor:
-            add_at(buffer, node.index, ct)
-        elif ct.size >= LARGE:
-            part = buffer[node.index]
-            add_shared(part, ct, part)
-        else:
-            buffer[node.index] += ct
-
-    @speaks_for("node")
-    def pull_gathered(self, node: Gathered, ct: Any, _owns: bool) -> None:
-        """Add the cotangents of elements to those of the whole."""
-        if node.used:
-            raise released(node)
-        node.used = not self.retain
-        arrays = node.arrays
-        if self.masked >= 0 and has_mask(arrays):
-            self.masked = FOR_GOOD
-        buffer = self.buffer(node.parent, ct)
-        if type(buffer) is Tensor:
-            add_at(buffer, node.index, ct)
-        elif any(array.dtype.kind != "b" for array in arrays):  # which may name an element twice
-            add_at_places(buffer, node.index, ct)
-        else:
-            buffer[node.index] += ct
-
-    @speaks_for("node")
-    def pull_written(self, node: Written, ct: Any, owns: bool) -> None:
-        """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
-        if type(ct) is Tensor:
-            self.pull(node, ct, owns)
-            return
-        if node.used:
-            raise released(node)
-        node.used = not self.retain
-        index, left, right = node.index, node.left, node.right
-        if right is not None:
-            part = ct[index]
-            if part.shape != right.shape:
-                part = unbroadcast(part, right.shape)
-            self.add(right, part.copy() if type(part) is ndarray else part, True)
-        if left is not None:
-            if not owns or type(ct) is not ndarray:
-                ct = own(ct)
-            ct[index] = 0.0
-            self.add(left, ct, True)
-
-    @speaks_for("node")
-    def pull_scattered(self, node: Scattered, ct: Any, owns: bool) -> None:
-        """Pass on the cotangent of what was not overwritten, in its own memory."""
-        if self.masked >= 0 and has_mask(node.arrays):
-            self.masked = FOR_GOOD
-        self.pull_written(node, ct, owns)
-
-    @speaks_for("node")
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, unless nothing wanted lies behind it."""
         path = self.path
-        parents = [p if p is not None and (path is None or p in path) else None for p in node.parents]
+        parents = [p if p is not None and (path is None or p in path) else None for p in node.inputs]
         if not any(p is not None for p in parents):
             return
         if node.released:
@@ -765,9 +703,11 @@ class Sweep:
                 self.mask_rule(node)
             return False
         constants = operands[len(primitive.transposes) :]
-        if self.masked >= 0 and has_mask(constants):
-            self.masked = FOR_GOOD
-        traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
+        traced = ct
+        if constants:
+            if self.masked >= 0 and has_mask(constants):
+                self.masked = FOR_GOOD
+            traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
         first = parents[0]
         if primitive.accumulate is not None and first is not None:
             primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
@@ -790,7 +730,7 @@ class Sweep:
         Before these, values were finite where the guard acts, and singular operations have guards of their own. But
         if the sweep that made the guard had passed a mask, they need not be, and this one has passed it as well.
         """
-        tangent = node.parents[2]
+        tangent = node.inputs[2]
         if "steep" in node.params:
             self.turn_steep()
         if tangent is None or node.params.get("masked"):
@@ -800,45 +740,50 @@ class Sweep:
 
     def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
         """Hand the cotangents of an operation's operands to their nodes."""
+        own = fresh and node.primitive.kind == "linear"
         for parent, c in zip(parents, cts, strict=True):
             if parent is not None and c is not None:
-                if c.shape != parent.shape:
-                    raise misshapen(node, c.shape, parent.shape)
-                self.add(parent, c, fresh and (c is not ct or node.primitive.kind == "linear"))
+                found = current(c) if type(c) is Tensor else c  # in place of a view what it stands for
+                if found.shape != parent.shape:
+                    raise misshapen(node, found.shape, parent.shape)
+                self.add(parent, found, own or (fresh and c is not ct))
 
     @speaks_for("node")
-    def collect(self, node: Output, ct: Any, _owns: bool) -> None:
-        """Put the cotangent of one output into the list that its operation's node waits for."""
-        source = node.source
+    def collect(self, node: Node, ct: Any, _owns: bool) -> None:
+        """Put the cotangent of one of several results into the list that its operation's node waits for."""
+        source, index = source_of(node), node.given["index"]
         if source not in self.cts:
             self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
             if self.newest is not None:
                 self.put_back()
             heappush(self.heap, (-source.number, source))
         collected = self.cts[source]
-        known = collected[node.index]  # a residual that was lifted is another node of the same output
-        collected[node.index] = ct if known is None else known + ct
+        known = collected[index]  # a residual that was lifted is another node of the same output
+        collected[index] = ct if known is None else known + ct
 
-    pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
-        Single: pull_single,
-        General: pull_record,
-        Output: collect,
-        Raised: pull_raised,
-        Squared: pull_squared,
-        Steep: pull_steep,
-        Part: pull_part,
-        Written: pull_written,
-        Scattered: pull_scattered,
-        Gathered: pull_gathered,
-        LargeUnary: pull_large,
-        LargeBinary: pull_large,
+    pulls: ClassVar[dict[str, Callable[..., None]]] = {
+        "unary": pull_unary,
+        "binary": pull_binary,
+        "curved": pull_curved,
+        "rules": pull_other,
+        "linear": pull_linear,
+        "part": pull_part,
+        "write": pull_write,
+        "whole": pull_whole,
+        "result": collect,
     }
-    """How nodes without hooks are pulled, apart from small arithmetic."""
+    """How a node without hooks is pulled, by what its primitive says."""
+
+
+def is_rooted(node: Node | None) -> bool:
+    """Tell whether a value may be a root, or a multiple of one, that is multiplied by itself."""
+    below = None if node is None else node.primitive
+    return below is not None and bool(below.square or (below.scales and not are_same(node.inputs)))  # type: ignore[union-attr]  # it is there
 
 
 def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:
     """Tell whether the cotangent of an operation's left operand may take the memory of a cotangent the sweep owns."""
-    parent = node.parents[0]
+    parent = node.inputs[0]
     return (
         primitive.overwrite is not None
         and parent is not None

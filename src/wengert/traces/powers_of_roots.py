@@ -19,12 +19,11 @@ from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.primitives.elementwise import multiply, negative
-from wengert.traces.nodes import Binary, Node, Output
+from wengert.traces.nodes import RESULT, Node
 
 __all__ = [
     "are_same",
     "exponent_of",
-    "is_power",
     "path_to_root",
     "power_of",
     "power_slope",
@@ -155,17 +154,12 @@ def squared_result(
 
 def power_of(node: Node) -> float:
     """Return the power, of at least 2, that operand 0 of a node is raised to; 0 if to none, or to one that varies."""
-    parents, primitive = node.parents, node.primitive
+    parents, primitive = node.inputs, node.primitive
     if primitive is multiply:
         return 2.0 if are_same(parents) else 0.0
     if not primitive.raises or (len(parents) > 1 and parents[1] is not None):
         return 0.0
     return exponent_of(primitive, node.residuals()[1], False)  # a hook may have to give these back
-
-
-def is_power(node: Node | None) -> bool:
-    """Tell whether a node is that of a value times itself."""
-    return isinstance(node, Binary) and node.left is node.right
 
 
 def path_to_root(node: Node | None, is_open: Callable[[Node], bool]) -> list[Node]:
@@ -183,9 +177,9 @@ def path_to_root(node: Node | None, is_open: Callable[[Node], bool]) -> list[Nod
         primitive = None if node is None else node.primitive
         if node is None or primitive is None or not (primitive.square or primitive.scales):
             continue
-        if isinstance(node, Output) or node.released or not is_open(node):
+        if primitive is RESULT or node.released or not is_open(node):
             continue
-        parents, path = node.parents, [*path, node]
+        parents, path = node.inputs, [*path, node]
         if square_of(primitive, node.params) is not None:
             return path
         if not are_same(parents):  # that is a power
@@ -205,7 +199,7 @@ def scaled_back(
         residuals: the saved result and operands.
     """
     out, operands = residuals
-    primitive, parents = node.primitive, node.parents
+    primitive, parents = node.primitive, node.inputs
     if primitive.kind == "linear":
         return primitive.vjp(ct, None, operands, [further, *(None for _ in parents[1:])], node.params)[0], None
     if primitive is negative:

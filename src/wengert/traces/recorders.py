@@ -1,8 +1,7 @@
 """The compact paths of functions that have parameters, of one operand (sums, reshapes) and of several (joining).
 
-They are to these what `operators` is to arithmetic, with shared lines written out for the same reason: the type tests,
-the evaluation, one node. Whatever is no ndarray (or scalar) under a plain Tensor or one of a live tape goes the general
-way of `apply`.
+They are to these what `operators` is to arithmetic: the type tests, the evaluation, one node. Whatever is no ndarray
+(or scalar) under a plain Tensor or one of a live tape goes the general way of `apply`.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import undispatched
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, Trace, constant_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.values.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.nodes import CREATED, General, Node, Output, Single
+from wengert.traces.nodes import NOTHING, GeneralResiduals, Node, new_node, new_result, record_result
 
 __all__ = ["REAL", "pair_function", "recorded_view", "results_function", "several_function", "single_function"]
 
@@ -34,7 +33,7 @@ Operator = Callable[[Any, Any], Any]
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 ONE, BOTH = (True,), (True, True)
-NOTHING: Params = {}
+NO_PARAMS: Params = {}
 REAL = "fiub"
 """The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 
@@ -77,31 +76,13 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             return apply(primitive, a, **params)
         if kind is Tensor and out.dtype.kind not in "fc":
             return wrapped_constant(out)
-        result = new_tensor()
-        result._value = out
         if trace is None or constant or out.dtype.kind not in "fc":
-            result._trace = result._node = None
-            result._kept = False
-            return result
-        node = Single()
-        node.number = next(CREATED)
-        node.primitive = primitive
-        node.shape = out.shape
-        node.dtype = out.dtype
-        node.hooks = None
-        node.parent = a._node
-        node.keywords = params
-        node.code, node.offset = caller(3)
+            return plain_result(out)
         if keeps_x:
-            node.x = x
             a._kept = True
-        else:
-            node.x = None
-        node.out = out if keeps_out else None
-        result._trace = trace
-        result._node = node
-        result._kept = keeps_out
-        return result
+        return record_result(
+            out, trace, primitive, (a._node,), params, (x,) if keeps_x else NOTHING[1], keeps_out, caller(3)
+        )
 
     return operate
 
@@ -126,43 +107,18 @@ def results_function(primitive: Primitive, together: Callable[..., Any]) -> Call
         except TypeError as error:
             require_warning(error)
             return together(*apply(primitive, a, **params))
-        record = General()
-        record.number = next(CREATED)
-        record.primitive = primitive
-        record.shape = ()
-        record.dtype = x.dtype
-        record.hooks = record.unpack = None
-        record.inputs = (a._node,)
-        record.keywords = params
-        record.code, record.offset = caller(3)
         if keeps_x:
             a._kept = True
-        record.operands = (x,) if keeps_x else (None,)
-        record.out = outs if keeps_out else None
-        return together(*[one_of_several(record, i, out, trace, keeps_out) for i, out in enumerate(outs)])
+        node = new_node(primitive, (a._node,), params, (x,) if keeps_x else NOTHING[1], caller(3))
+        node.out = outs if keeps_out else None
+        return together(
+            *[
+                new_result(node, i, out, trace, keeps_out) if out.dtype.kind in "fc" else wrapped_constant(out)
+                for i, out in enumerate(outs)
+            ]
+        )
 
     return operate
-
-
-def one_of_several(record: General, index: int, out: Any, trace: Trace, kept: bool) -> Tensor:
-    """Return one of the results of what was recorded."""
-    if out.dtype.kind not in "fc":
-        return wrapped_constant(out)
-    node = Output()
-    node.number = next(CREATED)
-    node.primitive = record.primitive
-    node.shape = out.shape
-    node.dtype = out.dtype
-    node.code, node.offset = record.code, record.offset
-    node.hooks = None
-    node.source = record
-    node.index = index
-    result = new_tensor()
-    result._value = out
-    result._trace = trace
-    result._node = node
-    result._kept = kept
-    return result
 
 
 def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
@@ -200,24 +156,10 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             if out.base is x or is_window(out, x):
                 return window_on(base, path, primitive, params, out)
             return constant_tensor(out)
-        result = new_tensor()
-        result._value = out
-        result._kept = False
         if trace is None or out.dtype.kind not in "fc":
-            result._trace = result._node = None
+            result = plain_result(out)
         else:
-            node = Single()
-            node.number = next(CREATED)
-            node.primitive = primitive
-            node.shape = out.shape
-            node.dtype = out.dtype
-            node.hooks = None
-            node.parent = source._node
-            node.keywords = params
-            node.x = node.out = None
-            node.code, node.offset = caller(3)
-            result._trace = trace
-            result._node = node
+            result = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
         if kind is ndarray:
             if out.base is not x and not is_window(out, x):
                 return result
@@ -237,21 +179,7 @@ def recorded_view(a: Tensor, primitive: Primitive, params: Params, out: Any) -> 
 
     It is a view if it is a window on that ndarray, or else a copy.
     """
-    node = Single()
-    node.number = next(CREATED)
-    node.primitive = primitive
-    node.shape = out.shape
-    node.dtype = out.dtype
-    node.hooks = None
-    node.parent = a._node
-    node.keywords = params
-    node.x = node.out = None
-    node.code, node.offset = caller(3)
-    result = new_tensor()
-    result._value = out
-    result._trace = a._trace
-    result._node = node
-    result._kept = False
+    result = record_result(out, a._trace, primitive, (a._node,), params, NOTHING[1], False, caller(3))
     x = a._value
     return window_on(a, (), primitive, params, result) if out.base is x or is_window(out, x) else result
 
@@ -268,6 +196,7 @@ def several_function(
     evaluate = strict(undispatched(compute or primitive.evaluate))
     takes_numbers = not primitive.firm
     savings = primitive.savings
+    residuals = GeneralResiduals if primitive.kind == "elementwise" else tuple
 
     def operate(operands: Sequence[Any], params: Params) -> Any:
         trace = None
@@ -313,36 +242,12 @@ def several_function(
             return apply(primitive, *operands, **params)
         if nested and out.dtype.kind not in "fc":
             return wrapped_constant(out)
-        result = new_tensor()
-        result._value = out
         if trace is None or out.dtype.kind not in "fc":
-            result._trace = result._node = None
-            result._kept = False
-            return result
-        record = General()
-        record.number = next(CREATED)
-        record.primitive = primitive
-        record.shape = out.shape
-        record.dtype = out.dtype
-        record.hooks = record.unpack = None
-        record.inputs = inputs = tuple(nodes)
-        record.keywords = params
-        record.code, record.offset = caller(3)
-        wanted = BOTH if len(inputs) == 2 and None not in inputs else tuple([node is not None for node in inputs])
+            return plain_result(out)
+        wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
-        residuals: list[Any] = [None] * len(inputs)
-        for i in positions:
-            x = operands[i]
-            if type(x) is Tensor:
-                residuals[i] = x._value if x._kept is True else lend(x)
-            else:
-                residuals[i] = lent(x) if type(x) is ndarray else x
-        record.operands = tuple(residuals)
-        record.out = out if keeps_out else None
-        result._trace = trace
-        result._node = record
-        result._kept = keeps_out
-        return result
+        saved = residuals(relied_on(operands, positions))
+        return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, caller(3))
 
     return operate
 
@@ -383,31 +288,33 @@ def pair_function(primitive: Primitive, compute: Callable[[Any, Any], Any], gene
             out = compute(x, y)
         except (TypeError, ValueError):  # which says more there; or warns
             return general(a, b)
-        result = new_tensor()
-        result._value = out
         if trace is None or out.dtype.kind not in "fc":
-            result._trace = result._node = None
-            result._kept = False
-            return result
+            return plain_result(out)
         wanted = (left is not None, right is not None)
         keeps_out, positions = primitive.savings.get(wanted) or primitive.saving(wanted)
-        record = General()
-        record.number = next(CREATED)
-        record.primitive = primitive
-        record.shape = out.shape
-        record.dtype = out.dtype
-        record.hooks = record.unpack = None
-        record.inputs = left, right
-        record.keywords = NOTHING
-        record.code, record.offset = caller(2)
-        record.operands = relied(a, x) if 0 in positions else None, relied(b, y) if 1 in positions else None
-        record.out = out if keeps_out else None
-        result._trace = trace
-        result._node = record
-        result._kept = keeps_out
-        return result
+        saved = relied(a, x) if 0 in positions else None, relied(b, y) if 1 in positions else None
+        return record_result(out, trace, primitive, (left, right), NO_PARAMS, saved, keeps_out, caller(2))
 
     return operate
+
+
+def plain_result(value: Any) -> Tensor:
+    """Return a plain Tensor of a value that nobody else has."""
+    result = new_tensor()
+    result._value = value
+    result._trace = result._node = None
+    result._kept = False
+    return result
+
+
+def relied_on(operands: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    """Return the residuals of operands: the values of those at some positions, of numbers, too."""
+    residuals: list[Any] = [None] * len(operands)
+    for i in positions:
+        x = operands[i]
+        kind = type(x)
+        residuals[i] = relied(x, x._value) if kind is Tensor else lent(x) if kind is ndarray else x
+    return residuals
 
 
 def relied(operand: Any, value: Any) -> Any:

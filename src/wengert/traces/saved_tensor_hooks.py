@@ -12,9 +12,10 @@ from wengert.core.memory.views import share
 from wengert.core.values.recording import change, settings
 from wengert.core.values.tensor import Tensor, unwrapped, wrapped_constant
 from wengert.errors import UsageError, describe
+from wengert.traces.nodes import PackedResiduals
 
 if TYPE_CHECKING:
-    from wengert.traces.nodes import General
+    from wengert.traces.nodes import Node
 
 __all__ = ["pack"]
 
@@ -29,17 +30,17 @@ class _Packed:
         self.shape = shape
 
 
-def pack(node: General) -> None:
+def pack(node: Node) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
     packing = settings().packing
     pack_one, unpack_one = packing[-1]
     change("packing", packing[:-1])  # what the hooks compute themselves is not packed again
     try:
-        node.operands = tuple(packed(x, pack_one) for x in node.operands)
+        operands = tuple(packed(x, pack_one) for x in node.saved)
         node.out = packed(node.out, pack_one)
     finally:
         change("packing", packing)
-    node.unpack = functools.partial(unpacked, unpack_one)
+    node.saved = PackedResiduals(operands, functools.partial(unpacked, unpack_one))
 
 
 def packed(value: Any, pack_one: Callable[[Any], Any]) -> Any:

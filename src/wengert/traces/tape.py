@@ -23,15 +23,7 @@ from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_c
 from wengert.errors import GraphError, describe
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
-from wengert.traces.nodes import (
-    CREATED,
-    General,
-    Leaf,
-    Node,
-    Output,
-    new_leaf,
-    new_record,
-)
+from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result
 from wengert.traces.saved_tensor_hooks import pack
 from wengert.traces.transient import Transient
 
@@ -44,6 +36,11 @@ def make_leaf(value: Any, tape: Tape, place: tuple[CodeType, int] | None = None)
     shape, dtype = (value.shape, value.dtype) if type(value) is ndarray else aval_of(value)[:2]
     tensor._node = new_leaf(shape, dtype, tensor, place)
     return tensor
+
+
+def no_residuals(inputs: Sequence[Node | None]) -> tuple[None, ...]:
+    """Return the residuals of an operation that needs none of its operands."""
+    return NOTHING[len(inputs)] if len(inputs) < len(NOTHING) else (None,) * len(inputs)
 
 
 class Tape(Transient):
@@ -160,7 +157,7 @@ class Tape(Transient):
         wanted = [node is not None for node in inputs]
         values = [self.residual(x) for x in operands]  # the pullback reads them when they may have been written to
         outs, active, pullback = primitive.linearized(values, wanted, params)
-        node = new_record(pullback, inputs, {})
+        node = new_node(pullback, inputs, {}, no_residuals(inputs), caller(2))
         return tuple(
             self.output(node, i, unwrapped(out), True) if flag else wrapped_constant(out)
             for i, (out, flag) in enumerate(zip(outs, active, strict=True))
@@ -177,16 +174,14 @@ class Tape(Transient):
         inputs: tuple[Node | None, ...],
         out: Any,
         params: Mapping[str, Any],
-    ) -> tuple[General, bool]:
+    ) -> tuple[Node, bool]:
         """Return a new node for an operation on operands with these nodes, and whether it keeps the output's buffer."""
-        node = new_record(primitive, inputs, params)
         need_out, positions = primitive.saving(tuple([node is not None for node in inputs]))
-        if positions:
-            residuals = [None] * len(inputs)
-            for i in positions:
-                x = self.residual(operands[i])
-                residuals[i] = strong(x) if type(x) in NUMBERS and (primitive.firm or len(inputs) == 1) else x
-            node.operands = tuple(residuals)
+        residuals = [None] * len(inputs)
+        for i in positions:
+            x = self.residual(operands[i])
+            residuals[i] = strong(x) if type(x) in NUMBERS and (primitive.firm or len(inputs) == 1) else x
+        node = new_node(primitive, inputs, params, GeneralResiduals(residuals), caller(3))
         if need_out:
             node.out = primitive.kept_output(out)
         if SPECIAL and settings().packing:
@@ -215,21 +210,11 @@ class Tape(Transient):
         operand.flags.writeable = False
         return operand
 
-    def output(self, source: General, index: int, value: Any, kept: bool) -> Tensor:
+    def output(self, source: Node, index: int, value: Any, kept: bool) -> Tensor:
         """Return one of the outputs of a recorded operation."""
-        shape, dtype, _ = aval_of(value)
-        if not is_differentiable(dtype):
+        if not is_differentiable(aval_of(value).dtype):
             return wrapped_constant(value)
-        node = Output()
-        node.number = next(CREATED)
-        node.primitive = source.primitive
-        node.shape, node.dtype = shape, dtype
-        node.code, node.offset = source.code, source.offset
-        node.hooks = None
-        node.source, node.index = source, index
-        result = make_tensor(value, self, node)
-        result._kept = kept
-        return result
+        return new_result(source, index, value, self, kept)
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""

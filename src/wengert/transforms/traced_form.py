@@ -16,7 +16,7 @@ from wengert.compile.gradient_split import cut
 from wengert.compile.output_aliasing import with_packed_results
 from wengert.control.subgraphs import dependent_outputs, keep_places
 from wengert.core.containers.tree_leaves import unflatten
-from wengert.core.diagnostics.source_positions import Position
+from wengert.core.diagnostics.source_positions import Position, caller
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.core.memory.views import current, resolved
 from wengert.core.primitives.primitive import Primitive
@@ -30,7 +30,7 @@ from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.traces.grad_modes import recording
-from wengert.traces.nodes import new_record
+from wengert.traces.nodes import new_node
 from wengert.traces.staging import Staging
 from wengert.traces.tape import Tape
 from wengert.transforms.boundary import Narrowed
@@ -323,8 +323,7 @@ def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence
     partition = form.partition(wanted)
     results = partition.run(operands)
     count = len(form.graph.outputs)
-    node = new_record(partition.call, tuple(keep_places(inputs, partition.reached)), {})
-    node.operands = operands
+    node = new_node(partition.call, tuple(keep_places(inputs, partition.reached)), {}, operands, caller(2))
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
     if not any(partition.moving):

@@ -76,7 +76,7 @@ class Derivation:
         composed: all steps, once somebody has asked for them.
     """
 
-    __slots__ = ("base", "base_node", "base_value", "composed", "earlier", "floor", "found")
+    __slots__ = ("base", "base_node", "base_value", "composed", "earlier", "floor", "found", "params", "primitive")
 
     dispatch: ClassVar[Dispatch]  # set by `wengert.core.values.dispatch`, which is above
     primitive: Primitive
@@ -162,12 +162,6 @@ def path_of(earlier: Path | Derivation) -> Path:
     return earlier if type(earlier) is tuple else earlier.path  # type: ignore[union-attr]  # a path is a tuple
 
 
-class Stepped(Derivation):
-    """Be the derivation of a view by any step."""
-
-    __slots__ = ("params", "primitive")
-
-
 def window_on(
     base: Tensor, earlier: Path | Derivation, primitive: Primitive, params: dict[str, Any], found: Any
 ) -> Tensor:
@@ -180,7 +174,7 @@ def window_on(
         params: its parameters.
         found: the Tensor that it gave, or the array of a plain one.
     """
-    view = Stepped()  # whose slots are filled here: a call of its own would take as long as all the rest
+    view = Derivation()  # whose slots are filled here: a call of its own would take as long as all the rest
     view.base = base
     view.base_value = base._value
     view.base_node = base._node

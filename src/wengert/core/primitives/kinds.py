@@ -97,6 +97,9 @@ class Elementwise(Primitive):
             given = f"the evaluation is a ufunc of signature {evaluate.signature}"
             raise misdeclared(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
+        self.sweeps_as = (
+            "curved" if steep or raises else "unary" if len(rules) == 1 else "binary" if len(rules) == 2 else "rules"
+        )
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes
@@ -235,12 +238,14 @@ class Linear(Primitive):
         self.view = view
         self.scales = (0,) if view else ()
         self.fresh = fresh
+        self.sweeps_as = "linear" if accumulate is consume else "part" if accumulate else "write"
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
         self.jvp = jvp
         self.negates = negates
         self.gives_number = gives_number
+        self.usual: Mapping[str, Any] = {}  # of a part or write: the parameters besides its index that it mostly has
 
     def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
         """Return the cotangent of the only operand as the form gives it."""
