@@ -24,7 +24,8 @@ ROW_CACHE = 1 << 18
 LONG_ROW = 1 << 25
 """Bytes of a long row up to which one value is kept: beyond them memory takes as long as computing again."""
 MANY_ROWS = 8
-"""Rows from which a costly number of each, like the tanh of a layer's sums, has a loop of its own, a vector a step."""
+"""Rows from which a costly number of each, like an activation of a layer's sums, has a loop of its own, a vector
+a step."""
 COSTLY = 12
 """Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
 

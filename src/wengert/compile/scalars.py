@@ -6,6 +6,7 @@ ufunc that is an opcode is that opcode, another one what the `scalar` of its pri
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -197,6 +198,7 @@ def convert(x: Scalar, dtype: DType) -> Scalar:
 # Ufuncs
 
 
+@functools.cache
 def opcode_of(ufunc: Any) -> str | None:
     """Return the opcode that a ufunc of NumPy or SciPy is; None if it is none."""
     name = ufunc.__name__

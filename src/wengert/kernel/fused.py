@@ -143,7 +143,7 @@ def scaled(x: Array, n: Array) -> Array:
 
 
 def tanh_derivative(y: Array, x: Array) -> Array:
-    """Return 1 / cosh(x)**2 for y = tanh(x): 1 - y**2, unless that has too few digits."""
+    """Return 1 / cosh(x)**2 for the hyperbolic tangent y: 1 - y**2, unless that has too few digits."""
     with np.errstate(all="ignore"):
         power, size = np.exp(-2 * np.absolute(x)), np.absolute(y)
         slope = (1 - size) * (1 + size)

@@ -1,6 +1,6 @@
 """Functions of complex numbers in terms of their parts, which are scalars: with the branches and special values of C.
 
-Products, quotients and what NumPy computes itself (`expm1`, `log1p`) are its own formulas; the others are those of W.
+Products, quotients and what NumPy computes itself are its own formulas; the others are those of W.
 Kahan, Branch cuts for complex elementary functions, in The state of the art in numerical analysis (1987).
 """
 
@@ -30,6 +30,7 @@ __all__ = [
     "inverse_sine",
     "inverse_tangent",
     "is_finite",
+    "length",
     "logarithm",
     "logarithm_from_one",
     "multiplied",
@@ -179,7 +180,7 @@ def hyperbolic(even: bool) -> Callable[[Parts], Parts]:
 
 
 def tangent(x: Parts) -> Parts:
-    """Return tanh."""
+    """Return the hyperbolic tangent."""
     a, b = x
     size = np.absolute(a)
     far = size > (20.0 if a.dtype.itemsize == 8 else 10.0)
@@ -288,6 +289,11 @@ def inverted(x: Parts) -> Parts:
     return divided((one, np.full_like(x[0], 0)), x)
 
 
+def length(x: Parts) -> Any:
+    """Return |z|."""
+    return np.hypot(*x)
+
+
 def direction(x: Parts) -> Parts:
     """Return z / |z|, and 0 for 0, as NumPy's sign."""
     size = np.hypot(*x)
@@ -358,7 +364,7 @@ def is_finite(x: Parts) -> Any:
 
 
 def slope_of_tanh(y: Parts, x: Parts) -> Parts:
-    """Return 1 / cosh(x)^2 for y = tanh(x): 1 - y^2, and where that cancels 4 p / (1 + p)^2, p = exp(-2 |x|)."""
+    """Return 1 / cosh(x)^2, 1 - y^2 for a hyperbolic tangent y; if that cancels 4 p / (1 + p)^2, p = exp(-2|x|)."""
     slope = multiplied((1 - y[0], -y[1]), (1 + y[0], y[1]))
     left = x[0] < 0
     p = exponential((np.where(left, x[0], -x[0]) * 2, np.where(left, x[1], -x[1]) * 2))

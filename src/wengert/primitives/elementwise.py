@@ -496,7 +496,7 @@ absolute = elementwise(
     np.absolute,
     d=absolute_rule,
     **ROOT,
-    parts=lambda x: np.hypot(*x),
+    parts=complex_parts.length,
     operator=operator.abs,
     counts=True,
     whole_bits=62,
@@ -508,7 +508,7 @@ complex_size = elementwise(
     d=absolute_rule,
     **ROOT,
     scalar=np.absolute,
-    parts=lambda x: np.hypot(*x),
+    parts=complex_parts.length,
     operator=operator.abs,
     counts=True,
 )
