@@ -20,7 +20,7 @@ Made = TypeVar("Made")
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
-    """Return what an object, class or module holds in its `__dict__`: that itself, of classes to be read alone.
+    """Return the `__dict__` of an object, class or module: that itself, of classes to be read alone.
 
     >>> from unittest.mock import Mock
     >>> sorted(own_attributes(Mock(x=1)))[-1], own_attributes(1)
@@ -82,7 +82,7 @@ def function_name(function: Any, field: str = "__qualname__") -> str:
 
 
 def unwrap(function: Any) -> Any:
-    """Return what is inside of all that decorators have put around a function, as `inspect.unwrap` does."""
+    """Return the function inside of all decorators, as `inspect.unwrap` does."""
     seen = set()
     while (inner := attribute(function, "__wrapped__")) is not None and id(function) not in seen:
         seen.add(id(function))

@@ -23,7 +23,7 @@ SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys((
 
 
 def switch(name: str) -> bool | None:
-    """Return what a variable of the environment switches; None if it is not there, or empty.
+    """Return the truth that a variable of the environment has; None if it is not there, or empty.
 
     Raises:
         UsageError: it is none of the words for on and off.
@@ -35,7 +35,7 @@ def switch(name: str) -> bool | None:
 
 
 def cache_folder() -> str | None:
-    """Return what is said of where code is kept: a folder, from where the process is now, or a word for on and off."""
+    """Return the folder in which code is kept, from where the process is now, or a word for on and off, or None."""
     told = os.environ.get("WENGERT_CACHE")
     if told is None or told.strip().lower() in ("", *SETTINGS) or told.startswith(("~", os.sep)):
         return told  # a folder called `off` is `./off`

@@ -16,7 +16,7 @@ from typing import Any
 
 
 def stop_text() -> str:
-    """Return what Python says when it is to warn of a line in such a module; nothing where it does so all the same."""
+    """Return the text of Python's error where it would warn of a line in such a module, or none if it warns."""
     try:
         warnings.warn_explicit("a registry that is no dictionary", Warning, "", 1, "wengert", ())  # type: ignore[call-overload]  # on purpose
     except TypeError as error:

@@ -104,7 +104,7 @@ def names_on_demand(module: str, own: Collection[str] = (), foreign: Collection[
 
 
 def parameter_hints(groups: Collection[str]) -> dict[str, str]:
-    """Return what to write for parameters, by the name, from some groups of hints."""
+    """Return the texts about parameters of some groups, by the name."""
     return {name: written for group in groups for name, written in hints("parameters", group).items()}
 
 

@@ -66,7 +66,7 @@ class FieldRecord:
         return type(self)(*[changes.get(name, value) for name, value in zip(self.fields, self.values(), strict=True)])
 
     def values(self) -> tuple[Any, ...]:
-        """Return what the fields hold."""
+        """Return the values of the fields, in their order."""
         return tuple([getattr(self, name) for name in self.fields])
 
     def __eq__(self, other: object) -> bool:

@@ -39,7 +39,7 @@ class WeakIdentityMap(Generic[K, V]):
         self.entries[identity] = weakref.ref(key, partial(self.entries.pop, identity)), value
 
     def get(self, key: K) -> V | None:
-        """Return what is known of an object; None if nothing is."""
+        """Return the value for an object; None if there is none."""
         found = self.entries.get(id(key))
         return found[1] if found is not None and found[0]() is key else None
 

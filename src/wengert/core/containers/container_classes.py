@@ -77,7 +77,7 @@ FIELDS = "__dataclass_fields__"
 
 
 def is_dataclass(kind: type[Any]) -> bool:
-    """Tell whether a class is one, as `dataclasses` does, which takes a millisecond to import."""
+    """Tell whether a class is a dataclass, as `dataclasses` does, which takes a millisecond to import."""
     return has_class_attribute(kind, FIELDS)
 
 

@@ -170,7 +170,7 @@ def accessors_of(structure: Any) -> Sequence[Any]:
 
 
 def leaves_up_to(structure: Any, tree: Any) -> list[Any]:
-    """Return what stands in containers where a structure has its leaves, None among it.
+    """Return the items of containers, None among them, at the places of a structure's leaves.
 
     Raises:
         ValueError: the containers are others.
