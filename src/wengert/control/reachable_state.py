@@ -34,6 +34,7 @@ from wengert.control.code_owners import is_library, is_library_file, is_wengerts
 from wengert.control.mutable_state import CellHolder, GlobalsHolder, content_of, holder_of, is_users
 from wengert.control.variable_places import (
     HIDDEN,
+    OPERATIONS,
     Contents,
     Holder,
     StatementSite,
@@ -130,6 +131,7 @@ class ReachableState:
         found: dict[str, CellType] = {}
         for function in functions:
             found.update(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        found.pop(OPERATIONS, None)  # the library's
         return found
 
     def take(self, holder: Holder, own: bool = False) -> None:

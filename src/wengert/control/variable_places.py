@@ -36,6 +36,8 @@ __all__ = [
 
 HIDDEN = "wengert_"
 """What the names that conversion adds begin with, and end with an underscore."""
+OPERATIONS = f"{HIDDEN}operations_"
+"""The free variable through which converted code reaches the library."""
 RESULT = f"{HIDDEN}result_"
 RETURNED = f"{HIDDEN}returned_"
 

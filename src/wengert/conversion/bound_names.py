@@ -6,8 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from wengert.control.variable_places import HIDDEN
-from wengert.conversion.function_code import OPERATIONS
+from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import loop_exits
 from wengert.support.weak_identity_map import WeakIdentityMap
 

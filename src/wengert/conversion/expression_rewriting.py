@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from wengert.control.variable_places import HIDDEN
+from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.bound_names import MUTATORS
-from wengert.conversion.function_code import OPERATIONS
 from wengert.conversion.syntax_nodes import SUSPENDING, constant, locate, name_node, parameters
 
 __all__ = ["ITEM", "Expressions"]

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from wengert.control.variable_places import HIDDEN
+from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.support.attributes import with_closure
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 __all__ = ["OPERATIONS", "bind_code", "compile_definition", "is_converted", "remember"]
 
-OPERATIONS = f"{HIDDEN}operations_"
-"""The free variable through which converted code reaches the library."""
 
 FEATURES = 0
 for _name in __future__.all_feature_names:

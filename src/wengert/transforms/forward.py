@@ -13,7 +13,7 @@ from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_t
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.memory.views import current
-from wengert.core.values.aval import aval_of
+from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import strengthened, weakened
 from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
@@ -150,12 +150,8 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     value = inner_value(leaf)
     if type(value) is float and type(direction) is float:
         return make_dual(value, direction, trace, trace.place)
-    require_number(name, "a tangent", direction)
-    tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
-    if tangent.shape != aval.shape:
-        given = f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}"
-        raise mismatch_error(name, given, "the same shape is needed")
+    tangent = match_tangent(name, aval, direction)
     if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
         raise DtypeError(
             name,
@@ -166,6 +162,16 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
     return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
+
+
+def match_tangent(name: str, aval: Aval, direction: Any) -> Any:
+    """Return a given tangent as an array or Tensor of the level below; raise unless it has the shape of its primal."""
+    require_number(name, "a tangent", direction)
+    tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    if tangent.shape != aval.shape:
+        given = f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}"
+        raise mismatch_error(name, given, "the same shape is needed")
+    return tangent
 
 
 def mismatch_error(name: str, given: str, needed: str) -> ShapeError:

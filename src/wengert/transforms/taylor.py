@@ -9,14 +9,14 @@ import numpy as np
 
 from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, structure_text, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.store_guard import called
 from wengert.core.values.aval import Aval, aval_of
-from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.dispatch import weakened
 from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, unwrapped
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import UsageError
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (
     alive_result,
@@ -27,6 +27,7 @@ from wengert.transforms.boundary import (
     result_example,
     selected_arguments,
 )
+from wengert.transforms.forward import match_tangent, mismatch_error
 from wengert.transforms.result_checks import require_differentiable_results
 
 __all__ = ["taylor"]
@@ -64,12 +65,8 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
     if structure != other:
-        raise ShapeError(
-            "taylor",
-            f"tangents of structure {structure_text(other)}",
-            f"that of the primals, {structure_text(structure)}, is needed",
-            "Build the tangents like the primals",
-        )
+        needed = f"that of the primals, {structure_text(structure)}, is needed"
+        raise mismatch_error("taylor", f"tangents of structure {structure_text(other)}", needed)
     chosen = selected_arguments("taylor", fun, range(len(primals)), primals)
     pairs = zip(chosen, directions, leaves, strict=True)
     arguments = [protect_argument(line(trace, value, direction), leaf) for value, direction, leaf in pairs]
@@ -88,16 +85,8 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
 def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
     """Return an argument as the series of a point moving along a line."""
     value = inner_value(leaf)
-    require_number("taylor", "a tangent", direction)
-    step = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
-    if step.shape != aval.shape:
-        raise ShapeError(
-            "taylor",
-            f"a tangent of shape {step.shape} for a primal of shape {aval.shape}",
-            "the same shape is needed",
-            "Build the tangents like the primals",
-        )
+    step = match_tangent("taylor", aval, direction)
     if step.dtype != aval.dtype:
         step = step.astype(aval.dtype)
     zero = np.zeros(aval.shape, aval.dtype)[()]
