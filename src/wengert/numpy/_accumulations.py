@@ -14,10 +14,10 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
-apply_cumsum = single_function(accumulations.cumsum)
-apply_accumulate = single_function(accumulations.accumulate)
+apply_cumsum = eager_single(accumulations.cumsum)
+apply_accumulate = eager_single(accumulations.accumulate)
 
 
 def accumulate_ufunc(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:

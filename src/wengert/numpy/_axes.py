@@ -17,9 +17,9 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.numpy._shapes import array_operand, require_ndim
 from wengert.primitives import shapes
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
-permute_axes = single_function(shapes.transpose)
+permute_axes = eager_single(shapes.transpose)
 REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 
 
@@ -139,7 +139,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 # Mirrored and turned
 
-apply_flip = single_function(shapes.flip)
+apply_flip = eager_single(shapes.flip)
 
 
 @implements(np.flip)

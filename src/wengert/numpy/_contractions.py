@@ -23,8 +23,8 @@ from wengert.numpy._sparse import allow_sparse
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
-from wengert.traces.operators import operand
-from wengert.traces.recorders import REAL, pair_function, several_function, single_function
+from wengert.traces.eager_functions import REAL, eager_pair, eager_several, eager_single
+from wengert.traces.eager_operators import operand
 
 F = TypeVar("F", bound=Callable[..., Any])
 RAW_TYPES = (Tensor, np.ndarray)
@@ -40,22 +40,22 @@ def array(name: str, value: Any) -> Any:
 
 # Recorders of products
 
-multiply_matrices = several_function(contractions.matmul, np.matmul)
-multiply_dot = several_function(contractions.dot, np.dot)
-multiply_inner = several_function(contractions.inner, np.inner)
-multiply_outer = several_function(contractions.outer, np.outer)
-multiply_axes = several_function(contractions.tensordot, np.tensordot)
-multiply_cross = several_function(contractions.cross)
-multiply_einsum = several_function(sums.einsum)
-sum_einsum = single_function(sums.einsum_one)
-multiply_sequences = several_function(contractions.convolve, np.convolve)
+multiply_matrices = eager_several(contractions.matmul, np.matmul)
+multiply_dot = eager_several(contractions.dot, np.dot)
+multiply_inner = eager_several(contractions.inner, np.inner)
+multiply_outer = eager_several(contractions.outer, np.outer)
+multiply_axes = eager_several(contractions.tensordot, np.tensordot)
+multiply_cross = eager_several(contractions.cross)
+multiply_einsum = eager_several(sums.einsum)
+sum_einsum = eager_single(sums.einsum_one)
+multiply_sequences = eager_several(contractions.convolve, np.convolve)
 
 
 def give_pair_function(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a product of two operands the short way of `pair_function`, which `wengert.numpy` takes."""
+    """Give a product of two operands the short way of `eager_pair`, which `wengert.numpy` takes."""
 
     def give(function: F) -> F:
-        function.of_two = pair_function(primitive, compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
+        function.of_two = eager_pair(primitive, compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
         return function
 
     return give
@@ -88,7 +88,7 @@ def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
 def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
     """Return a function with the signature of a generalised ufunc of two operands."""
     name = primitive.name
-    multiply = several_function(primitive, getattr(np, name))
+    multiply = eager_several(primitive, getattr(np, name))
 
     @documented(name, "Apply the generalised ufunc to Tensors or arrays")
     def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
@@ -105,7 +105,7 @@ def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
             result = restore_core_axes(result, axes[2])
         return with_out(name, result, out)
 
-    pair = pair_function(primitive, getattr(np, name), function)
+    pair = eager_pair(primitive, getattr(np, name), function)
 
     def direct(x: Any, y: Any) -> Any:
         """Return the product of operands that are arrays; NotImplemented for others."""
@@ -128,7 +128,7 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
     return multiply_other(self, other)
 
 
-install("matmul", pair_function(contractions.matmul, np.matmul, matmul_operator))
+install("matmul", eager_pair(contractions.matmul, np.matmul, matmul_operator))
 install("rmatmul", allow_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
 install("imatmul", in_place("matmul", multiply_other))
 implements(np.matvec)(make_generalised_ufunc(contractions.matvec))

@@ -17,10 +17,10 @@ from wengert.numpy._naming import documented
 from wengert.numpy._order import as_0d_like, lay_in_order, lay_like
 from wengert.numpy._out import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes, trigonometric
-from wengert.traces.operators import operand
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager_operators import operand
 
-apply_astype = single_function(conversion.astype)
+apply_astype = eager_single(conversion.astype)
 
 
 @implements(np.astype)

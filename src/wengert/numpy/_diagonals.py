@@ -15,11 +15,11 @@ from wengert.errors import ShapeError
 from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, ravel, require_ndim
 from wengert.primitives import shapes
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
-apply_diagonal = single_function(shapes.diagonal)
-apply_trace = single_function(shapes.trace)
-apply_triangle = single_function(shapes.triangle)
+apply_diagonal = eager_single(shapes.diagonal)
+apply_trace = eager_single(shapes.trace)
+apply_triangle = eager_single(shapes.triangle)
 
 
 @implements(np.diagonal)

@@ -17,7 +17,7 @@ from wengert.numpy._order import lay_like
 from wengert.numpy._reductions import NO_VALUE, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
 
 def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Tensor:
@@ -33,7 +33,7 @@ def edge_values(value: Any, x: Tensor, axis: int) -> Tensor:
     return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
 
 
-apply_difference, apply_trapezoid = single_function(accumulations.difference), single_function(accumulations.trapezoid)
+apply_difference, apply_trapezoid = eager_single(accumulations.difference), eager_single(accumulations.trapezoid)
 
 
 def evaluate_steps(x: Any, axis: int) -> Any:

@@ -17,7 +17,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.primitives import fourier
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
 Transform = Callable[..., Any]
 
@@ -41,7 +41,7 @@ def as_length(name: str, n: Any) -> int:
 
 def transform(name: str, primitive: Primitive, summary: str, default: Callable[[int], int]) -> Transform:
     """Return the function of a transform along one axis; `default` is its length for that of the operand."""
-    transformed = single_function(primitive)
+    transformed = eager_single(primitive)
 
     @documented(f"fft.{name}", summary)
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
@@ -105,7 +105,7 @@ def nd_transform(name: str, primitives: tuple[Primitive, Primitive], summary: st
 
     It takes two at once as long as there are, which are different.
     """
-    along, planes = map(single_function, primitives)
+    along, planes = map(eager_single, primitives)
 
     @documented(f"fft.{name}", summary)
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:

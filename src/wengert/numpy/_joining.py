@@ -20,15 +20,15 @@ from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
 from wengert.primitives import joining
-from wengert.traces.operators import operand
-from wengert.traces.recorders import several_function, single_function
+from wengert.traces.eager_functions import eager_several, eager_single
+from wengert.traces.eager_operators import operand
 
 # Joining
 
 SEQUENCES = (tuple, list)
 CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
-apply_concatenate = several_function(joining.concatenate)
-apply_stack = several_function(joining.stack)
+apply_concatenate = eager_several(joining.concatenate)
+apply_stack = eager_several(joining.stack)
 
 
 def as_tensors(name: str, arrays: Iterable[Any]) -> list[Any]:
@@ -165,9 +165,9 @@ def block(arrays: Any) -> Any:
 
 # Repeating
 
-apply_tile = single_function(joining.tile)
-apply_repeat = single_function(joining.repeat)
-apply_roll = single_function(joining.roll)
+apply_tile = eager_single(joining.tile)
+apply_repeat = eager_single(joining.repeat)
+apply_roll = eager_single(joining.roll)
 
 
 @implements(np.tile)

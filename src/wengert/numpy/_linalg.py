@@ -14,15 +14,15 @@ from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._matrices import known_square, matrices, square_matrices
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, square_eigenvalues, triangular
-from wengert.traces.recorders import results_function, several_function, single_function
+from wengert.traces.eager_functions import eager_results, eager_several, eager_single
 
-apply_inv = single_function(linear_algebra.inv)
-apply_det = single_function(linear_algebra.det)
-apply_solve = several_function(linear_algebra.solve)
-apply_cholesky = single_function(triangular.cholesky)
+apply_inv = eager_single(linear_algebra.inv)
+apply_det = eager_single(linear_algebra.det)
+apply_solve = eager_several(linear_algebra.solve)
+apply_cholesky = eager_single(triangular.cholesky)
 
-hermitian_values = single_function(spectra.eigvalsh)
-singular_values = single_function(spectra.svdvals)
+hermitian_values = eager_single(spectra.eigvalsh)
+singular_values = eager_single(spectra.svdvals)
 
 ONE = np.ones((1, 1))
 SlogdetResult: Any = type(np.linalg.slogdet(ONE))  # NumPy has no public names for these
@@ -31,10 +31,10 @@ EigResult: Any = type(np.linalg.eig(ONE))
 SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
 
-logarithm_of_determinant = results_function(linear_algebra.slogdet, SlogdetResult)
-hermitian_vectors = results_function(spectra.eigh, EighResult)
-singular_vectors = results_function(spectra.svd, SVDResult)
-orthogonal_and_triangular = results_function(orthogonal.qr, QRResult)
+logarithm_of_determinant = eager_results(linear_algebra.slogdet, SlogdetResult)
+hermitian_vectors = eager_results(spectra.eigh, EighResult)
+singular_vectors = eager_results(spectra.svd, SVDResult)
+orthogonal_and_triangular = eager_results(orthogonal.qr, QRResult)
 
 
 # Inverses and determinants

@@ -17,9 +17,9 @@ from wengert.numpy._contractions import array
 from wengert.numpy._linalg import inv, singular_values
 from wengert.numpy._matrices import matrices, square_matrices
 from wengert.primitives import linear_algebra
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
-apply_norm = single_function(linear_algebra.norm)
+apply_norm = eager_single(linear_algebra.norm)
 
 
 @implements(np.linalg.norm)

@@ -22,9 +22,9 @@ from wengert.core.values.plain_functions import renewed
 from wengert.core.values.tensor import Tensor
 from wengert.primitives import barriers, conversion
 from wengert.primitives.masked import is_selection
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
-apply_copy = single_function(conversion.copy)
+apply_copy = eager_single(conversion.copy)
 
 
 def layout_examples(x: Tensor) -> list[Any]:

@@ -15,7 +15,7 @@ from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.masked import Masked
 from wengert.support.refusals import refusal
-from wengert.traces.parts import write_through
+from wengert.traces.eager_indexing import write_through
 
 
 def fill_out(result: Any, out: Any) -> Any:

@@ -14,7 +14,7 @@ from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._order import lay_like
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
 Pair = tuple[Any, Any]
 
@@ -34,7 +34,7 @@ OPTIONS: dict[str, str | None] = {
 STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
-apply_pad = single_function(joining.pad)
+apply_pad = eager_single(joining.pad)
 
 
 @implements(np.pad)

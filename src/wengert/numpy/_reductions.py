@@ -17,8 +17,8 @@ from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError, describe
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection
-from wengert.traces.operators import operand
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager_operators import operand
 
 __all__ = [
     "NO_VALUE",
@@ -110,7 +110,7 @@ def starting(ufunc: np.ufunc, x: Any, initial: Any, dtype: Any = None) -> Any:
     return initial
 
 
-single = functools.cache(single_function)
+single = functools.cache(eager_single)
 
 
 def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> Any:
@@ -124,8 +124,8 @@ def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> 
 
 # Sums and means
 
-compact_sum = single_function(reductions.sum_)
-compact_mean = single_function(reductions.mean)
+compact_sum = eager_single(reductions.sum_)
+compact_mean = eager_single(reductions.mean)
 
 
 @implements(np.sum)
@@ -176,8 +176,8 @@ def mean(
 
 # Products and extrema
 
-compact_prod = single_function(reductions.prod)
-compact_extrema = {primitive: single_function(primitive) for primitive in (reductions.max_, reductions.min_)}
+compact_prod = eager_single(reductions.prod)
+compact_extrema = {primitive: eager_single(primitive) for primitive in (reductions.max_, reductions.min_)}
 
 
 @implements(np.prod)

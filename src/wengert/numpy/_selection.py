@@ -25,14 +25,14 @@ from wengert.primitives import elementwise, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing import full_of_zeros
 from wengert.primitives.masked import is_selection, is_undecided, places_of
-from wengert.traces.operators import operand
-from wengert.traces.recorders import REAL, several_function
+from wengert.traces.eager_functions import REAL, eager_several
+from wengert.traces.eager_operators import operand
 
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
 WHERE = undispatched(np.where)
-apply_where = several_function(selection.where)
-apply_clip = several_function(selection.clip)
+apply_where = eager_several(selection.where)
+apply_clip = eager_several(selection.clip)
 
 
 def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:

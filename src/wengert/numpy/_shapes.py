@@ -25,8 +25,8 @@ from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace,
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._order import copy, layout_examples
 from wengert.primitives import shapes
-from wengert.traces.operators import operand
-from wengert.traces.recorders import recorded_view, single_function
+from wengert.traces.eager_functions import eager_single, recorded_view
+from wengert.traces.eager_operators import operand
 
 
 def array_operand(name: str, value: Any) -> Any:
@@ -64,8 +64,8 @@ def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
 
 # Other shapes
 
-to_shape = single_function(shapes.reshape)
-apply_broadcast_to = single_function(shapes.broadcast_to)
+to_shape = eager_single(shapes.reshape)
+apply_broadcast_to = eager_single(shapes.broadcast_to)
 
 
 def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.primitives import sorting
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
 
 
 def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
@@ -40,8 +40,8 @@ def refuse_fields(name: str, order: Any) -> None:
         raise UsageError(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
 
 
-apply_sort = single_function(sorting.sort)
-apply_argsort = single_function(sorting.argsort)
+apply_sort = eager_single(sorting.sort)
+apply_argsort = eager_single(sorting.argsort)
 
 
 def negate_order(x: Tensor) -> Any:
@@ -144,7 +144,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
     """Enter and return a function that returns the place of an extreme element."""
-    found = single_function(primitive)
+    found = eager_single(primitive)
 
     @implements(function)
     @documented(function.__name__, "Return the index of an extreme element")

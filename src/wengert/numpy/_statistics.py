@@ -25,7 +25,7 @@ from wengert.numpy._out import with_out
 from wengert.numpy._reductions import NO_VALUE, Params, chosen, flag, given, mean, params_of, reduce_with, screened
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
-from wengert.traces.operators import operand
+from wengert.traces.eager_operators import operand
 
 Function = Callable[..., Any]
 

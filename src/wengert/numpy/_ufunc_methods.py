@@ -22,7 +22,7 @@ from wengert.numpy._out import dtype_within, with_out
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, starting, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations, reductions
-from wengert.traces.operators import operand
+from wengert.traces.eager_operators import operand
 
 Reduce = Callable[..., Any]
 

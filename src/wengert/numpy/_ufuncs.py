@@ -24,18 +24,18 @@ from wengert.numpy._naming import documented
 from wengert.numpy._out import fill_out, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
 from wengert.primitives import trigonometric as trigonometric  # which enters its primitives, as the other does
-from wengert.traces.constants import constant_function, constant_operator
-from wengert.traces.in_place import overwriting, replace_plain
-from wengert.traces.operators import (
-    binary_operator,
+from wengert.traces.eager_constants import eager_comparison, eager_constant
+from wengert.traces.eager_in_place import eager_overwrite, replace_plain
+from wengert.traces.eager_indexing import read_part, write_part
+from wengert.traces.eager_operators import (
+    eager_binary,
+    eager_unary,
     number_beside,
     operand,
     operator_operand,
     steps_back,
     ufunc_pair,
-    unary_function,
 )
-from wengert.traces.parts import read_part, write_part
 
 __all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
 
@@ -48,12 +48,12 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     direct: Callable[..., Any] | None = None
     of_two: Callable[[Any, Any], Any] | None = None
     if isinstance(primitive, Elementwise) and count == 2:
-        of_two = binary_operator(primitive, ufunc)
-        direct = ufunc_pair(ufunc, of_two, binary_operator(primitive, ufunc, reflected=True))
+        of_two = eager_binary(primitive, ufunc)
+        direct = ufunc_pair(ufunc, of_two, eager_binary(primitive, ufunc, reflected=True))
     elif isinstance(primitive, Elementwise) and count == 1:
-        direct = compact = unary_function(primitive, ufunc)
+        direct = compact = eager_unary(primitive, ufunc)
     elif isinstance(primitive, Constant) and count == 1:
-        direct = compact = constant_function(primitive, ufunc)
+        direct = compact = eager_constant(primitive, ufunc)
 
     @documented(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
@@ -259,21 +259,21 @@ def install(name: str, function: Callable[..., Any]) -> None:
 
 for _name, (_primitive, _compute) in COMPACT.items():
     _of_complex = elementwise.complex_product if _name == "mul" else None
-    _operate = binary_operator(_primitive, _compute, _of_complex)
+    _operate = eager_binary(_primitive, _compute, _of_complex)
     install(_name, _operate)
-    install(f"r{_name}", binary_operator(_primitive, _compute, _of_complex, reflected=True))
-    install(f"i{_name}", overwriting(getattr(operator, f"i{_name}"), in_place(_primitive.name, _operate)))
+    install(f"r{_name}", eager_binary(_primitive, _compute, _of_complex, reflected=True))
+    install(f"i{_name}", eager_overwrite(getattr(operator, f"i{_name}"), in_place(_primitive.name, _operate)))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function, OF_UFUNCS[_function]))
     install(f"r{_name}", through_function(_function, OF_UFUNCS[_function], reflected=True))
     if _name != "divmod":
         _operate = in_place(_function.__name__, through_function(_function, OF_UFUNCS[_function]))
-        install(f"i{_name}", overwriting(getattr(operator, f"i{_name}"), _operate))
+        install(f"i{_name}", eager_overwrite(getattr(operator, f"i{_name}"), _operate))
 for _name, (_function, _compute) in COMPARISONS.items():
-    install(_name, constant_operator(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
-install("neg", unary_function(elementwise.negative, operator.neg))
-install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.complex_size))
+    install(_name, eager_comparison(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
+install("neg", eager_unary(elementwise.negative, operator.neg))
+install("abs", eager_unary(elementwise.absolute, operator.abs, elementwise.complex_size))
 install("pos", lambda self: apply(elementwise.positive, self))
-install("invert", constant_function(PRIMITIVES["invert"], operator.invert))
+install("invert", eager_constant(PRIMITIVES["invert"], operator.invert))
 install("getitem", read_part)
 install("setitem", strict(write_part))

@@ -18,12 +18,12 @@ from wengert.numpy._ufuncs import ufunc_function
 from wengert.primitives.barriers import barrier
 from wengert.primitives.special import bessel, gamma, hypergeometric, sums
 from wengert.primitives.special.declaration import OF_SCIPY
-from wengert.traces.operators import operand
-from wengert.traces.recorders import single_function
+from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager_operators import operand
 
-sum_exponentials = single_function(sums.logsumexp)
-normalise = single_function(sums.softmax)
-normalise_log = single_function(sums.log_softmax)
+sum_exponentials = eager_single(sums.logsumexp)
+normalise = eager_single(sums.softmax)
+normalise_log = eager_single(sums.log_softmax)
 
 OF_UFUNCS = {ufunc: ufunc_function(ufunc, primitive, "scipy.special") for ufunc, primitive in OF_SCIPY.items()}
 for _ufunc, _function in OF_UFUNCS.items():

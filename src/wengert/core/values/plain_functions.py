@@ -19,7 +19,7 @@ from wengert.core.memory.views import ALIAS
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.interop import undispatched
 from wengert.core.values.numpy_overrides import DIRECT
-from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, wrapped_constants
+from wengert.core.values.tensor import Tensor, make_tensor, plain_tensor, wrapped_constants
 from wengert.support.deferred_warnings import unregister
 
 __all__ = ["BY_NUMPY", "by_arrays", "by_numpy", "computed", "enter_by_numpy", "joined", "renewed"]
@@ -124,11 +124,7 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
                 if type(out) is ndarray
                 else isinstance(out, generic)
             ):
-                result = new_tensor()
-                result._value = out
-                result._trace = result._node = None
-                result._kept = False
-                return result
+                return plain_tensor(out)
             if isinstance(out, tuple) and (several := results_of(out, values)) is not None:
                 return several
         found = otherwise(*args, **kwargs)
@@ -181,11 +177,7 @@ def computed(function: Function, x: Any, *args: Any) -> Tensor | None:
         return None
     if type(out) is ndarray and not out.ndim:
         return None
-    result = new_tensor()
-    result._value = out
-    result._trace = result._node = None
-    result._kept = False
-    return result
+    return plain_tensor(out)
 
 
 METHODS: dict[str, Function] = {"astype": ndarray.astype, "copy": ndarray.copy}
@@ -235,11 +227,7 @@ def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
         return None
     if not out.ndim:
         return None
-    result = new_tensor()
-    result._value = out
-    result._trace = result._node = None
-    result._kept = False
-    return result
+    return plain_tensor(out)
 
 
 def by_arrays(function: Function) -> Function:
@@ -337,11 +325,7 @@ def results_of(out: tuple[Any, ...], values: Sequence[Any]) -> Any:
                 return None
         elif not isinstance(item, generic):
             return None
-        result = new_tensor()
-        result._value = item
-        result._trace = result._node = None
-        result._kept = False
-        tensors.append(result)
+        tensors.append(plain_tensor(item))
     return tuple.__new__(type(out), tensors)  # named ones likewise
 
 

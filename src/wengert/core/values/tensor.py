@@ -47,6 +47,7 @@ __all__ = [
     "is_staged",
     "make_tensor",
     "new_tensor",
+    "plain_tensor",
     "raw",
     "seen",
     "unwrapped",
@@ -578,6 +579,15 @@ def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
     tensor._kept = False
     if WATCHES and WATCHING.stack:
         WATCHING.stack[-1].born.add(id(tensor))
+    return tensor
+
+
+def plain_tensor(value: Any) -> Tensor:
+    """Return the plain Tensor of a result that nobody else has, where nothing watches what is made."""
+    tensor = new_tensor()
+    tensor._value = value
+    tensor._trace = tensor._node = None
+    tensor._kept = False
     return tensor
 
 

@@ -17,9 +17,9 @@ from wengert.nn.functional._requirements import as_parameter
 from wengert.primitives.convolution import convolution as primitive
 from wengert.primitives.convolution import correlation
 from wengert.support.hints import hint_parameters
-from wengert.traces.recorders import several_function
+from wengert.traces.eager_functions import eager_several
 
-correlate, convolve = several_function(correlation), several_function(primitive)
+correlate, convolve = eager_several(correlation), eager_several(primitive)
 
 
 def padding_widths(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:

@@ -1,7 +1,7 @@
 """The compact paths of functions that have parameters, of one operand (sums, reshapes) and of several (joining).
 
-They are to these what `operators` is to arithmetic: the type tests, the evaluation, one node. Whatever is no ndarray
-(or scalar) under a plain Tensor or one of a live tape goes the general way of `apply`.
+They are to these what `eager_operators` is to arithmetic: the type tests, the evaluation, one node. Whatever is no
+ndarray (or scalar) under a plain Tensor or one of a live tape goes the general way of `apply`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import undispatched
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.values.tensor import Tensor, constant_tensor, plain_tensor, unwrapped, wrapped_constant
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.nodes import NOTHING, GeneralResiduals, Node, new_node, new_result, record_result
 
-__all__ = ["REAL", "pair_function", "recorded_view", "results_function", "several_function", "single_function"]
+__all__ = ["REAL", "eager_pair", "eager_results", "eager_several", "eager_single", "recorded_view"]
 
 unregister(globals())  # what would warn goes by `apply`, and warns there
 Operator = Callable[[Any, Any], Any]
@@ -38,7 +38,7 @@ REAL = "fiub"
 """The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 
 
-def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
+def eager_single(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
     """Return a function of the operand and the parameters of a primitive; views are of Tensors alone."""
     return single_view(primitive) if primitive.view else single_result(primitive)
 
@@ -77,7 +77,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         if kind is Tensor and out.dtype.kind not in "fc":
             return wrapped_constant(out)
         if trace is None or constant or out.dtype.kind not in "fc":
-            return plain_result(out)
+            return plain_tensor(out)
         if keeps_x:
             a._kept = True
         return record_result(
@@ -87,7 +87,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     return operate
 
 
-def results_function(primitive: Primitive, together: Callable[..., Any]) -> Callable[[Any, Params], Any]:
+def eager_results(primitive: Primitive, together: Callable[..., Any]) -> Callable[[Any, Params], Any]:
     """Return a function of the operand and the parameters of a primitive with several results.
 
     Args:
@@ -157,7 +157,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return window_on(base, path, primitive, params, out)
             return constant_tensor(out)
         if trace is None or out.dtype.kind not in "fc":
-            result = plain_result(out)
+            result = plain_tensor(out)
         else:
             result = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
         if kind is ndarray:
@@ -184,7 +184,7 @@ def recorded_view(a: Tensor, primitive: Primitive, params: Params, out: Any) -> 
     return window_on(a, (), primitive, params, result) if out.base is x or is_window(out, x) else result
 
 
-def several_function(
+def eager_several(
     primitive: Primitive, compute: Callable[..., Any] | None = None
 ) -> Callable[[Sequence[Any], Params], Any]:
     """Return a function of the operands and parameters of a primitive with one result in memory of its own.
@@ -243,7 +243,7 @@ def several_function(
         if nested and out.dtype.kind not in "fc":
             return wrapped_constant(out)
         if trace is None or out.dtype.kind not in "fc":
-            return plain_result(out)
+            return plain_tensor(out)
         wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
         saved = residuals(relied_on(operands, positions))
@@ -252,7 +252,7 @@ def several_function(
     return operate
 
 
-def pair_function(primitive: Primitive, compute: Callable[[Any, Any], Any], general: Operator) -> Operator:
+def eager_pair(primitive: Primitive, compute: Callable[[Any, Any], Any], general: Operator) -> Operator:
     """Return a function of two operands that computes at once where they are arrays that nobody or a live tape records.
 
     Args:
@@ -289,22 +289,13 @@ def pair_function(primitive: Primitive, compute: Callable[[Any, Any], Any], gene
         except (TypeError, ValueError):  # which says more there; or warns
             return general(a, b)
         if trace is None or out.dtype.kind not in "fc":
-            return plain_result(out)
+            return plain_tensor(out)
         wanted = (left is not None, right is not None)
         keeps_out, positions = primitive.savings.get(wanted) or primitive.saving(wanted)
         saved = relied(a, x) if 0 in positions else None, relied(b, y) if 1 in positions else None
         return record_result(out, trace, primitive, (left, right), NO_PARAMS, saved, keeps_out, caller(2))
 
     return operate
-
-
-def plain_result(value: Any) -> Tensor:
-    """Return a plain Tensor of a value that nobody else has."""
-    result = new_tensor()
-    result._value = value
-    result._trace = result._node = None
-    result._kept = False
-    return result
 
 
 def relied_on(operands: Sequence[Any], positions: Sequence[int]) -> list[Any]:

@@ -11,18 +11,18 @@ from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, strengthened
-from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
+from wengert.core.values.tensor import Tensor, make_tensor, plain_tensor
 from wengert.support.deferred_warnings import UNREGISTERED, require_warning
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.operators import operand
+from wengert.traces.eager_operators import operand
 
-__all__ = ["constant_function", "constant_operator"]
+__all__ = ["eager_comparison", "eager_constant"]
 
 __warningregistry__ = UNREGISTERED  # what would warn goes the general way, and warns there
 Operator = Callable[[Any, Any], Any]
 
 
-def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:
+def eager_comparison(name: str, compute: Operator, general: Operator) -> Operator:
     """Return `a (op) b` for a Tensor `a` and anything `b`, an operation without derivatives.
 
     Args:
@@ -62,7 +62,7 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
     return operate
 
 
-def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def eager_constant(primitive: Primitive, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function of one operand without derivatives.
 
     Args:
@@ -79,11 +79,7 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
             except TypeError as error:
                 require_warning(error)
                 return apply(primitive, a)
-            result = new_tensor()
-            result._value = found
-            result._trace = result._node = None
-            result._kept = False
-            return result
+            return plain_tensor(found)
         if type(a) is Tensor and type(a._trace) is Batch:
             return a._trace.process(primitive, (a,), {})
         known = operand(primitive.name, a)

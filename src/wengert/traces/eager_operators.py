@@ -37,24 +37,24 @@ from wengert.core.values.dispatch import (
 from wengert.core.values.interop import deferred, foreign, reflects
 from wengert.core.values.object_arrays import holds_objects, read_objects
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
+from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, plain_tensor
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.support.attributes import attribute, has_class_attribute
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.support.refusals import refusal
 from wengert.traces.batch import Batch
+from wengert.traces.eager_functions import NO_PARAMS, REAL
 from wengert.traces.nodes import CREATED, NOTHING, LargeResiduals, Node, record_result
-from wengert.traces.recorders import NO_PARAMS, REAL, plain_result
 
 __all__ = [
-    "binary_operator",
+    "eager_binary",
+    "eager_unary",
     "number_beside",
     "operand",
     "operator_operand",
     "steps_back",
     "ufunc_pair",
-    "unary_function",
 ]
 
 unregister(globals())  # what would warn goes the general way, and warns there
@@ -73,7 +73,7 @@ LEAST_PRIORITY: float = np.float64(0.0).__array_priority__
 """That of NumPy's scalars, and of what says none."""
 
 
-def binary_operator(
+def eager_binary(
     primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None, *, reflected: bool = False
 ) -> Operator:
     """Return `a (op) b` for a Tensor `a` and anything `b`; reflected, `b (op) a` for a `b` that is no Tensor.
@@ -260,7 +260,7 @@ def reflected_in_general(
     return operate
 
 
-def unary_function(
+def eager_unary(
     primitive: Elementwise, compute: Callable[[Any], Any], of_complex: Elementwise | None = None
 ) -> Callable[[Any], Any]:
     """Return a function of one operand.
@@ -296,7 +296,7 @@ def unary_function(
             require_warning(error)
             return general(a)
         if trace is None:
-            return make_tensor(out, None, None) if WATCHES else plain_result(out)
+            return make_tensor(out, None, None) if WATCHES else plain_tensor(out)
         if needs_x:
             a._kept = True
         saved = (x,) if needs_x else NOTHING[1]

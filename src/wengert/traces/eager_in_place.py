@@ -15,9 +15,9 @@ from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.plain_functions import array_of
 from wengert.core.values.tensor import Tensor
 from wengert.native.elementwise import LARGE, SHARING
-from wengert.traces.recorders import REAL
+from wengert.traces.eager_functions import REAL
 
-__all__ = ["overwriting", "replace_plain"]
+__all__ = ["eager_overwrite", "replace_plain"]
 
 ndarray = np.ndarray
 Operator = Callable[[Any, Any], Any]
@@ -27,7 +27,7 @@ REFUSED = (OverflowError, TypeError, ValueError)
 """What NumPy raises before it writes, or where it stops since it would warn; the general way says more."""
 
 
-def overwriting(compute: Operator, otherwise: Operator) -> Operator:
+def eager_overwrite(compute: Operator, otherwise: Operator) -> Operator:
     """Return an in-place operator that computes in the memory of plain arrays that nobody else relies on.
 
     Args:

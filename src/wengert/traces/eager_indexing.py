@@ -1,6 +1,6 @@
 """The compact paths of `x[i]` and `x[i] = y`: numbers and plain slices, on plain Tensors and those of a live tape.
 
-They are to indexing what `operators` is to arithmetic: the type tests, the operation, one node. Everything else
+They are to indexing what `eager_operators` is to arithmetic: the type tests, the operation, one node. Everything else
 (index arrays, views, nested transformations, values relied upon by others) goes the general way.
 """
 
@@ -21,15 +21,15 @@ from wengert.core.memory.view_paths import Path, extended
 from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
 from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, Trace
+from wengert.core.values.tensor import Tensor, Trace, plain_tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.support.deferred_warnings import require_warning
 from wengert.traces.batch import Batch, make_batched, rearranged
+from wengert.traces.eager_functions import eager_single, recorded_view
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import NOTHING, Leaf, Node, new_node, record_result
-from wengert.traces.recorders import plain_result, recorded_view, single_function
 
 __all__ = ["read_part", "write_part", "write_through"]
 
@@ -40,7 +40,7 @@ WHOLE = slice(None)
 _getframe = sys._getframe
 ALONE = (OPERAND,)
 PLACES = np.dtype(np.intp)
-reshaped = single_function(reshape)
+reshaped = eager_single(reshape)
 
 
 def without_arrays(index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -137,7 +137,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         place = (code, frame.f_lasti) if code is RECENT[0] else caller(2)
         part = record_result(out, trace, getitem, (x._node,), entries, NOTHING[1], False, place)
     elif type(out) is not ndarray:
-        part = plain_result(out)
+        part = plain_tensor(out)
     return part if type(out) is not ndarray else window_on(base, earlier, getitem, {"index": entries}, part)
 
 
@@ -185,7 +185,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index)
     out = x._value[entries]
     if trace is None:
-        return plain_result(out)
+        return plain_tensor(out)
     if len(entries) == 1:
         return record_result(out, trace, getitem, (x._node, None), ALONE, (None, lent(entries[0])), False, caller(3))
     arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
