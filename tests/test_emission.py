@@ -256,7 +256,7 @@ def without_functions(made: Program) -> Program:
         return dataclasses.replace(stage, operations=tuple(changed))
 
     kernels = (dataclasses.replace(k, stages=tuple(map(of, k.stages))) for k in made.kernels)
-    return dataclasses.replace(made, kernels=tuple(kernels))
+    return dataclasses.replace(made, steps=tuple(kernels))
 
 
 def halves(arrays: Sequence[Any]) -> list[Any]:
@@ -532,7 +532,7 @@ def test_only_the_builder_writes_llvm() -> None:
 
 def test_other_processors_compile() -> None:
     arm = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
-    from wengert.emission.programs import emitted
+    from wengert.emission.driver import emitted
 
     text = emitted(rosenbrock(200), arm).text
     assert "<2 x double>" in text

@@ -109,7 +109,7 @@ def changed(made: Program, number: int, **fields: Any) -> Program:
     (kernel,) = made.kernels
     stages = list(kernel.stages)
     stages[number] = replace(stages[number], **fields)
-    return replace(made, kernels=(replace(kernel, stages=tuple(stages)),))
+    return replace(made, steps=(replace(kernel, stages=tuple(stages)),))
 
 
 def other_buffer(made: Program, name: str, **fields: Any) -> Program:
@@ -138,7 +138,7 @@ APART = {
     "in memory of all rows": other_buffer(other_buffer(BASE, "b", kind="temporary"), "a", kind="temporary"),
     "of another kind": other_buffer(BASE, "b", kind="temporary"),
     "of the caller": other_buffer(other_buffer(BASE, "a", kind="input"), "b", kind="output"),
-    "kept for later": replace(BASE, kernels=(replace(BASE.kernels[0], kept=(Keep("first", "a", Affine(0, (0,))),)),)),
+    "kept for later": replace(BASE, steps=(replace(BASE.kernels[0], kept=(Keep("first", "a", Affine(0, (0,))),)),)),
 }
 
 

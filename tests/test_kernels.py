@@ -17,11 +17,17 @@ from wengert.kernel.kernel import (
     Affine,
     Bound,
     Buffer,
+    Carried,
+    Copy,
     Keep,
     Kernel,
+    Loop,
     Operation,
     Program,
     Reduction,
+    Routine,
+    Row,
+    Run,
     Stage,
     Store,
     Update,
@@ -85,7 +91,7 @@ WHOLE = Program(("x",), ("y", "s", "m", "c", "r"), BUFFERS, (KERNEL,))
 def with_stage(number: int, **fields: Any) -> Program:
     stages = list(KERNEL.stages)
     stages[number] = changed(stages[number], **fields)
-    return changed(WHOLE, kernels=(changed(KERNEL, stages=tuple(stages)),))
+    return changed(WHOLE, steps=(changed(KERNEL, stages=tuple(stages)),))
 
 
 def with_operation(operation: Operation) -> Program:
@@ -183,7 +189,7 @@ BROKEN = {
     "the space of a stage begins with its kernel's rows, and tiles divide these": [
         (with_stage(1, extents=(3, COLUMNS)), "kernel 0, stage 1: extents"),
         (with_stage(1, lane=2), "kernel 0, stage 1: lane 2"),
-        (changed(WHOLE, kernels=(changed(KERNEL, tile=3),)), "kernel 0: tile 3"),
+        (changed(WHOLE, steps=(changed(KERNEL, tile=3),)), "kernel 0: tile 3"),
     ],
     "opcodes are known, and operands stand before their use": [
         (with_operation(Operation("frobnicate", (0, 1), DOUBLE)), "kernel 0, stage 1, %2: opcode"),
@@ -254,6 +260,81 @@ BROKEN = {
 }
 
 
+ROW = Buffer("a", (2,), DOUBLE, "input"), Buffer("b", (2,), DOUBLE, "output")
+FLAG = Buffer("f", (), np.dtype(bool), "output")
+DOUBLED = Program(
+    ("a",),
+    ("b",),
+    ROW,
+    (
+        Kernel(
+            1,
+            (
+                Stage(
+                    (1, 2),
+                    (Operation("load", (), DOUBLE, "a", Affine(0, (0, 1))), Operation("add", (0, 0), DOUBLE)),
+                    (Store("b", Affine(0, (0, 1)), 1),),
+                ),
+            ),
+        ),
+    ),
+)
+LOOP = Loop(DOUBLED, (), (Carried("t", "a", "b", "", "z"),), (Row("r", "b"),), 3, reverse=True)
+STEPS = Program(
+    ("x",),
+    ("y", "z", "r", "f"),
+    (
+        Buffer("x", (2,), DOUBLE, "input"),
+        Buffer("s", (2,), DOUBLE, "temporary"),
+        Buffer("t", (2,), DOUBLE, "temporary"),
+        Buffer("y", (2,), DOUBLE, "output"),
+        Buffer("z", (2,), DOUBLE, "output"),
+        Buffer("r", (3, 2), DOUBLE, "output"),
+        FLAG,
+    ),
+    (Run(DOUBLED, ("x", "s")), Routine("small.own", ("x", "s", "t"), 1, (("size", 2),), 8, 3.5), LOOP, Copy("t", "y")),
+    "f",
+)
+"""A program of steps: it doubles, calls a routine, doubles three times, and copies."""
+
+
+def with_step(number: int, step: Any) -> Program:
+    return changed(STEPS, steps=tuple([step if n == number else s for n, s in enumerate(STEPS.steps)]))
+
+
+BROKEN |= {
+    "steps are kernels alone, or what runs programs that fit, and says so if they may fail": [
+        (with_step(0, KERNEL), "step 0: a kernel beside other steps"),
+        (with_step(0, Copy("q", "s")), "step 0: the buffers ['q']"),
+        (with_step(0, Run(DOUBLED, ("x",))), "step 0: 1 arguments of 2"),
+        (with_step(0, Run(DOUBLED, ("x", "f"))), "step 0: arguments ('x', 'f')"),
+        (with_step(3, Copy("t", "r")), "step 3: t copied to r"),
+        (with_step(2, changed(LOOP, rounds=4)), "step 2: 4 rows b in r"),
+        (with_step(2, changed(LOOP, carried=())), "step 2: [] for the inputs ('a',)"),
+        (with_step(2, changed(LOOP, carried=(Carried("t", "a", "q", "", "z"),))), "step 2: q from a"),
+        (with_step(2, changed(LOOP, rows=(Row("r", "q"),))), "step 2: rows q of r"),
+        (changed(STEPS, failing="", steps=STEPS.steps), "step 1: what may fail"),
+    ],
+    "a step reads what others wrote, and writes what none wrote": [
+        (with_step(0, Copy("t", "s")), "step 0 reads t"),
+        (with_step(3, Copy("t", "z")), "step 3 writes z again"),
+        (changed(STEPS, steps=STEPS.steps[:3]), "the output y"),
+    ],
+}
+
+
+def test_steps_are_printed_read_back_and_evaluated() -> None:
+    require_sound(STEPS)
+    assert parsed(text(STEPS)) == STEPS
+    x = np.array([1.0, -2.0])
+    y, z, r, failed = evaluate(STEPS, [x], routines={"small.own": lambda a, b, size: (a + b + size,)})
+    np.testing.assert_array_equal(y, 3 * x + 2)
+    np.testing.assert_array_equal(z, 8 * y)
+    np.testing.assert_array_equal(r, [8 * y, 4 * y, 2 * y])
+    assert not failed
+    assert evaluate(STEPS, [x], routines={"small.own": lambda a, b, size: None})[-1]
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence)
 def test_each_rule_finds_what_breaks_it(rule: Any) -> None:
     for program, where in BROKEN[rule.sentence]:
@@ -297,7 +378,7 @@ def test_updates_are_carried_out_one_after_the_other() -> None:
         (Update("y", 2, 0), "opcodes"),
     ):
         assert findings(counting(updates=(update,)))[0].rule.sentence.startswith(rule)
-    unfilled = changed(counting(), kernels=(Kernel(1, counting().kernels[0].stages[1:]),))
+    unfilled = changed(counting(), steps=(Kernel(1, counting().kernels[0].stages[1:]),))
     assert findings(unfilled)[0].rule.sentence.startswith("what is read or changed was written")
     assert "one after the other" in illegal(counting(), Schedule(((1, 1),), (1,)))
 

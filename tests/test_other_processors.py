@@ -15,8 +15,8 @@ from tests.cases import some_of
 from tests.kernels import inputs_for, random_program
 from tests.test_emission import DOUBLE, SPECIAL, functions_of, halves, rosenbrock, without_functions
 from wengert.emission import plans
+from wengert.emission.driver import emitted
 from wengert.emission.external_functions import function_named
-from wengert.emission.programs import emitted
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Program
@@ -94,11 +94,10 @@ def emulated(made: Program, arrays: Sequence[Any], folder: Path) -> list[Any]:
     subprocess.run(build, cwd=folder, check=True, capture_output=True)
     buffers = {buffer.name: buffer for buffer in made.buffers}
     outputs = [buffers[name] for name in made.outputs]
-    constants = [buffer for buffer in made.buffers if buffer.kind == "constant"]
     sizes = [array.nbytes for array in arrays] + [b.size * b.dtype.itemsize for b in outputs]
-    given = np.array([len(arrays), len(outputs), len(constants), code.arena.size, *sizes], FLAT).tobytes()
-    for buffer in constants:
-        given += np.array([code.arena.places[buffer.name], len(buffer.contents)], FLAT).tobytes() + buffer.contents
+    given = np.array([len(arrays), len(outputs), len(code.constants), code.size, *sizes], FLAT).tobytes()
+    for place, contents in code.constants:
+        given += np.array([place, len(contents)], FLAT).tobytes() + contents
     given += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     answer = subprocess.run([str(EMULATOR), "./whole"], cwd=folder, check=True, capture_output=True, input=given)
     found, rest = [], answer.stdout

@@ -7,15 +7,14 @@ import time
 from wengert.compile.compilation_cache import Kind
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.partition import segmented
-from wengert.compile.segments import Segments, with_programs
-from wengert.compile.small_matrices import small_matrices
-from wengert.core.graph.graph import Equation, Graph
+from wengert.compile.program_steps import whole_program
+from wengert.compile.segments import Segment, Segments, with_programs, without_numbers
+from wengert.core.graph.graph import Graph
+from wengert.emission.driver import emitted
 from wengert.emission.executable import image_of
-from wengert.emission.programs import emitted
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.tiling import with_schedule
 from wengert.native.engine import host
 from wengert.native.executable import Image
 from wengert.support import config
@@ -37,22 +36,19 @@ def imaged(graph: Graph, kind: Kind = "graph") -> Segments[Image]:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    segments = segmented(graph, is_worthwhile if kind == "graph" else None)
-    left = [equation for part in segments.parts if part.program is None for equation in part.graph.equations]
-    if (kind == "all of" and left) or (kind == "chain" and not all(map(may_be_a_step, left))):
-        segments = Segments(graph, ())
-    return with_programs(segments, machine_code)
-
-
-def may_be_a_step(equation: Equation) -> bool:
-    """Tell whether an operation that kernels cannot compute may be a step of a chain."""
-    return equation.primitive.structured or small_matrices(equation) is not None
+    if kind == "graph":
+        return with_programs(segmented(graph, is_worthwhile), machine_code)
+    program = whole_program(graph, is_round=kind == "round")
+    if program is None:
+        return Segments(graph, ())
+    whole = Graph(graph.inputs, graph.equations, graph.outputs if kind == "round" else without_numbers(graph.outputs))
+    return Segments(graph, (Segment(whole, machine_code(program), (), (), is_whole=True),))
 
 
 def machine_code(program: Program) -> Image:
     """Return a program as machine code."""
     start = time.perf_counter()
-    program = scheduled(program, schedule_of(program))
+    program = with_schedule(program)
     image = image_of(program, emitted(program, host()), host())
     if "kernels" in config.LOGGED:
         from wengert.support.logs import say

@@ -19,8 +19,8 @@ from wengert.native.executable import Image
 
 __all__ = ["Keeper", "Kind"]
 
-Kind = Literal["graph", "all of", "chain"]
-"""What a graph becomes: parts that are worth it; one program, or nothing; all but structured operations, or nothing."""
+Kind = Literal["graph", "whole", "round"]
+"""What a graph becomes: parts that are worth it; one program, or nothing; the same for a loop to run."""
 
 
 class Keeper:

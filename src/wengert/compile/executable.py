@@ -13,15 +13,16 @@ import numpy as np
 
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.layouts import kind_for, result_kind
-from wengert.compile.lower_control_flow import holds_native, in_a_chain, kernel_of, natively, with_operations
+from wengert.compile.lower_control_flow import holds_native, kernel_of, may_be_steps, natively, with_operations
 from wengert.compile.object_code import images
 from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import ABSENT, in_memory
-from wengert.compile.segments import without_numbers
+from wengert.compile.segments import Segments, without_numbers
 from wengert.core.graph.graph import Graph, Variable, evaluate
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
+from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
 from wengert.support import config
 from wengert.support.cached import cached
@@ -30,11 +31,18 @@ from wengert.support.fork_safety import UNSTOPPED
 __all__ = ["Compiled", "GraphFunction"]
 
 
+def call_program(program: Executable, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return the outputs of a program of machine code."""
+    return program(arrays)
+
+
 class Compiled:
     """Run a graph natively as far as kernels can.
 
     Attributes:
-        segments: the graph in segments; each equation that NumPy computes has its reason there.
+        graph: the graph, without calls.
+        segments: it in segments; each equation that NumPy computes has its reason there.
+        has_steps: whether it is one program whose steps run others.
         callee: what computes all of the graph at once, as entries call it; None if there is nothing.
         merged: the places of the results that must be copied, since only merging made one array of them.
     """
@@ -42,12 +50,21 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        native = natively(simple, kernel_of)
-        self.segments, chain = in_a_chain(simple, native, without_numbers(simple.outputs))
-        self.callee = None if chain is None else chain.callee
-        if chain is None:
-            self.segments = with_operations(in_memory(images(Keeper(simple))), native)
-            self.callee = None if self.segments.whole is None else self.segments.whole.callee
+        self.graph = simple
+        whole = in_memory(images(Keeper(simple, "whole"))) if may_be_steps(simple) else None
+        self.has_steps = whole is not None and bool(whole.parts)
+        self.segments = whole if whole is not None and self.has_steps else self.parts
+        self.callee = None if self.segments.whole is None else self.segments.whole.callee
+
+    @cached
+    def parts(self) -> Segments[Executable]:
+        """The graph in segments, whose loops and small matrices run natively where they can."""
+        return with_operations(in_memory(images(Keeper(self.graph))), natively(self.graph, kernel_of))
+
+    def in_parts(self, _graph: Graph, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs where one program could not compute them."""
+        found = self.parts.run(values, call_program)
+        return [x for x, v in zip(found, self.graph.outputs, strict=True) if without_numbers((v,))]
 
     @property
     def is_native(self) -> bool:
@@ -56,7 +73,8 @@ class Compiled:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""
-        results = self.segments.run(values, lambda program, arrays: program(arrays))
+        instead = self.in_parts if self.has_steps else evaluate
+        results = self.segments.run(values, call_program, instead=instead)
         if not self.merged:
             return results
         copied = [i in self.merged and type(x) is np.ndarray for i, x in enumerate(results)]

@@ -52,7 +52,9 @@ def program_of(lowered: Lowered) -> Program:
     memory.place_others()
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
-    program = checked("fused", Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels))
+    failing = named["output"][-1] if lowered.nodes.outside else ""
+    buffers = tuple(memory.buffers.values())
+    program = checked("fused", Program(named["input"], named["output"], buffers, kernels, failing))
     for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions):
         program = checked(step.__name__, step(program))
     return program

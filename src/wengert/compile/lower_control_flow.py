@@ -1,26 +1,23 @@
-"""Loops and small matrices as machine code, wherever in a graph they are: by themselves, or as steps of a chain."""
+"""Loops and small matrices as machine code between what NumPy computes, wherever in a graph they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from wengert.compile import program_steps
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.equations import entered
 from wengert.compile.native_loop import native_loop
 from wengert.compile.object_code import images
-from wengert.compile.program_steps import Chain, Joining, Unchained
 from wengert.compile.programs import ABSENT, Compiler, Kernel, in_memory
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs
+from wengert.core.graph.graph import Equation, Graph, subgraphs
 from wengert.core.primitives.primitive import Structured, StructuredLowering
-from wengert.core.values.aval import UNKNOWN
 from wengert.native.executable import Executable
 
-__all__ = ["Natively", "holds_native", "in_a_chain", "kernel_of", "natively", "round_of", "with_operations"]
+__all__ = ["Natively", "holds_native", "kernel_of", "may_be_steps", "natively", "round_of", "with_operations"]
 
 Evaluation = Callable[..., tuple[Any, ...]]
 
@@ -108,81 +105,15 @@ def holds_native(graph: Graph) -> bool:
     )
 
 
-def joining(equation: Equation) -> Joining | None:
-    """Return the evaluation of an equation if it can be a step of a chain."""
-    evaluation: Any = equation.primitive.evaluate
-    return evaluation if getattr(evaluation, "can_join", False) else None
-
-
-def can_chain(graph: Graph) -> bool:
-    """Tell whether all operations of a graph that run natively in a way of their own can be steps, and there is one."""
-    found = [equation for equation in graph.equations if isinstance(equation.primitive, Natively)]
-    return bool(found) and None not in map(joining, found)
-
-
-def in_a_chain(
-    graph: Graph, native: Graph, outputs: Sequence[Any], *, is_round: bool = False
-) -> tuple[Segments[Executable], Kernel | None]:
-    """Return a graph in segments that are the steps of a chain, and the chain; None if there is none.
-
-    Args:
-        graph: the graph.
-        native: the same with operations that run natively.
-        outputs: what the chain is to give.
-        is_round: whether a loop runs it, which has room for the rows that loops inside leave behind.
-    """
-    if not can_chain(native):
-        return Segments(graph, ()), None
-    segments = with_operations(in_memory(images(Keeper(graph, "chain"))), native)
-    return segments, chained(segments, outputs, is_round) if segments.parts else None
-
-
-def chained(segments: Segments[Executable], outputs: Sequence[Any], is_round: bool) -> Kernel | None:
-    """Return a graph in segments as one kernel; None if that cannot be.
-
-    Args:
-        segments: of the graph: programs, and operations that can be steps.
-        outputs: what it is to give.
-        is_round: whether a loop runs it.
-    """
-    graph = Graph(segments.graph.inputs, segments.graph.equations, outputs)
-    written = {v for part in segments.parts for v in part.graph.outputs if type(v) is Variable}.union(graph.inputs)
-    if not all(type(x) is Variable and x in written for x in outputs):
-        return None
-    has_rows = any(UNKNOWN in x.shape for x in (*graph.inputs, *outputs))
-    if has_rows and not is_round:
-        return None
-    try:
-        chains = (
-            laid_out(segments, Chain(graph, rows))
-            for rows in ((program_steps.HANDED,) if has_rows else program_steps.ROWS)
-        )
-        return next((chain.kernel() for chain in chains if chain.size <= program_steps.MOST), None)
-    except Unchained:
-        return None
-
-
-def laid_out(segments: Segments[Executable], chain: Chain) -> Chain:
-    """Return a chain with segments as its steps; raise Unchained if one cannot be a step."""
-    for part in segments.parts:
-        if part.program is not None:
-            chain.run(part)
-            continue
-        for equation in part.graph.equations:
-            step = joining(equation)
-            if step is None:
-                raise Unchained
-            step.join(chain, equation)
-    return chain
-
-
 def kernel_of(graph: Graph) -> Kernel | None:
-    """Return a graph that has been through all passes as machine code: a program, or a chain; None if there is none."""
+    """Return all of a graph that has been through all passes as machine code; None if NumPy has to compute some."""
     try:
-        if not any(map(small_matrices, graph.equations)):  # with these it is no program
-            whole = in_memory(images(Keeper(graph, "all of"))).whole
-            if whole is not None:
-                return Kernel(whole.callee, whole.made, whole.image.cycles)
-        return in_a_chain(graph, natively(graph, kernel_of), graph.outputs, is_round=True)[1]
+        whole = in_memory(images(Keeper(graph, "round"))).whole
     except ABSENT:
         return None
+    return None if whole is None else Kernel(whole.callee, whole.made, whole.image.cycles)
+
+
+def may_be_steps(graph: Graph) -> bool:
+    """Tell whether some of a graph is no kernel's, and all that is may be steps of a program."""
+    return any(e.primitive.structured or small_matrices(e) is not None for e in graph.equations)

@@ -8,21 +8,15 @@ to be done, for a place that is out of bounds or a whole number that is too larg
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile import chained_loop
-from wengert.compile.chained_loop import ENDLESS, Link, behind, sequence_of
-from wengert.compile.equations import distinct_variables
-from wengert.compile.inlining import spliced
+from wengert.compile.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
-from wengert.compile.output_aliasing import reading_in_c_order, with_own_results
-from wengert.compile.passes import inlined
-from wengert.compile.program_steps import Chain
 from wengert.compile.programs import Compiler, Kernel, address_of
-from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.graph import Variable, evaluate
 from wengert.core.graph.loop_spec import Parts, parts
 from wengert.core.memory.memory_layout import example, lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
@@ -53,102 +47,53 @@ def native_loop(params: Params, compiled: Compiler, otherwise: Evaluation) -> Ev
         compiled: gives a graph as machine code; None if kernels cannot compute all of it.
         otherwise: evaluates the loop in another way.
     """
-    spec = params["spec"]
-    graph, outputs = iteration_of(params)
-    rows = [*graph.inputs[spec.constants + spec.carried :], *outputs[spec.carried : len(params["body"].outputs)]]
-    if any(type(x) is not Variable for x in rows):
-        return None
-    carried = zip(graph.inputs[spec.constants :], outputs[: spec.carried], strict=False)
-    if any(type(x) is Variable and axes_in_kernels(x) != axes_in_kernels(v) for v, x in carried):
-        return None  # what is written is read next: it would have to be put in another order
-    kernel = compiled(graph) if graph.outputs else None
-    return None if kernel is None else NativeLoop(params, graph, outputs, kernel, otherwise, compiled)
+    iteration = iteration_of(params)
+    kernel = None if iteration is None else compiled(iteration.graph)
+    return None if iteration is None or kernel is None else NativeLoop(iteration, kernel, otherwise)
 
 
-def iteration_of(params: Params) -> tuple[Graph, tuple[Any, ...]]:
-    """Return a graph of the distinct results of an iteration, and all: those of the body, and whether to go on.
+class Link(NamedTuple):
+    """Say where a carried value comes from: the places of what is read and of what is written, and if they swap."""
 
-    Rows of which nobody knows how many there are lie in C order, whatever loop leaves and whatever loop reads them.
-    """
-    spec, body, cond = params["spec"], params["body"], params["cond"]
-    inputs, equations, outputs = list(body.inputs), list[Equation](), body.outputs
-    has_length = spec.length is not None
-    for i in range(len(inputs) if has_length else spec.constants + spec.carried, len(inputs)):
-        if axes_in_kernels(inputs[i]) != tuple(range(len(inputs[i].shape))):
-            equations += reading_in_c_order(inputs[i])
-            inputs[i] = equations[-3].inputs[0]
-    equations += body.equations
-    if cond is not None:
-        given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])
-        outputs = (*outputs, *spliced(cond, given, equations))
-    rows = range(spec.carried, spec.carried if has_length else len(body.outputs))
-    graph = with_own_results(inlined(Graph(inputs, equations, outputs)), rows)
-    return Graph(graph.inputs, graph.equations, distinct_variables(graph.outputs)), graph.outputs
+    into: int
+    out: int
+    swaps: bool
 
 
 class NativeLoop:
     """Run a loop natively.
 
     Args:
-        params: of the loop.
-        graph: of an iteration, without results that are known or occur twice.
-        outputs: all results of an iteration.
-        kernel: computes the graph.
+        iteration: of the loop.
+        kernel: computes it.
         otherwise: evaluates the loop in another way.
-        compiled: gives a graph as machine code; None if kernels cannot compute all of it.
 
     Attributes:
-        inputs: what an iteration reads: constants, carried values, rows.
-        carried, left: what it hands to the next one, and what it leaves behind: variables, or known values.
+        inputs, carried, left: those of the iteration.
         places: among the addresses, of the variables that it gives; those of known values stand behind them.
         links: what is read next, in an order in which nothing is overwritten before it is read; and as a table.
         going, failing: the places of whether to go on, and of whether an iteration cannot be done.
-        is_inner: whether it reads or leaves rows of which nobody knows how long they are, as only chains can.
-        is_once: whether it is known that there is one iteration if there are any.
+        is_inner: whether it reads or leaves rows of which nobody knows how long they are, as only programs can.
         repeated: the variables that are several results.
         often: the iterations after which to look up, see `wengert.native.interrupts`.
     """
 
-    def __init__(
-        self,
-        params: Params,
-        graph: Graph,
-        outputs: Sequence[Any],
-        kernel: Kernel,
-        otherwise: Evaluation,
-        compiled: Compiler,
-    ) -> None:
-        self.params, self.spec, self.kernel, self.otherwise = params, params["spec"], kernel, otherwise
-        self.compiled = compiled
-        self.inputs, total = graph.inputs, len(params["body"].outputs)
-        self.carried, self.left = list(outputs[: self.spec.carried]), list(outputs[self.spec.carried : total])
+    def __init__(self, iteration: Iteration, kernel: Kernel, otherwise: Evaluation) -> None:
+        self.params, self.spec, self.kernel, self.otherwise = iteration.params, iteration.spec, kernel, otherwise
+        self.inputs, graph, self.is_once = iteration.inputs, iteration.graph, iteration.is_once
+        self.carried, self.left = iteration.carried, iteration.left
         self.places = {v: len(self.inputs) + i for i, v in enumerate(graph.outputs)}
         self.behind = len(self.inputs) + len(kernel.made)
         self.links = sorted(self.links_of(), key=lambda link: link.swaps)
         self.table = (LINK.ctype * len(self.links))(*self.links)
         self.repeat = REPEATING(address_of(REPEAT))
-        going = outputs[-1] if len(outputs) > total else True
-        self.is_once = type(going) is not Variable and not going
         flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
-        self.going = self.places[going] if type(going) is Variable else flags
+        self.going = self.places[iteration.going] if type(iteration.going) is Variable else flags
         self.failing = self.behind - 1 if len(kernel.made) > len(graph.outputs) else flags + 1
         self.is_inner = any(UNKNOWN in x.shape for x in (*graph.inputs, *graph.outputs))
-        given = [x for x in outputs[:total] if type(x) is Variable]
+        given = [x for x in (*self.carried, *self.left) if type(x) is Variable]
         self.repeated = {x for x in given if given.count(x) > 1}
         self.often = max(int(OFTEN / (kernel.cycles + CALLING)), 1)
-
-    @property
-    def can_join(self) -> bool:
-        """Whether a chain can run it: no result is an array twice."""
-        if self.params["cond"] is not None:
-            return bool(len(self.inputs) == self.spec.constants + self.spec.carried)
-        if self.spec.length is None:
-            return True
-        return self.spec.length > 0 and len(set(self.left)) == len(self.left)
-
-    def join(self, chain: Chain, equation: Equation) -> None:
-        """Add the loop to a chain; see `wengert.compile.program_steps.Joining`."""
-        chained_loop.join(self, chain, equation)
 
     def links_of(self) -> list[Link]:
         """Return where each carried value comes from; only one can change places with what it is overwritten by."""

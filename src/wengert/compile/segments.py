@@ -63,6 +63,7 @@ class Segments(Record, Generic[P]):
         inputs: Sequence[Any],
         call: Callable[[P, Arrays], Arrays],
         evaluated: Callable[[Graph, Sequence[Any]], Sequence[Any]] = evaluate,
+        instead: Callable[[Graph, Sequence[Any]], Sequence[Any]] = evaluate,
     ) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the inputs.
 
@@ -70,6 +71,7 @@ class Segments(Record, Generic[P]):
             inputs: one for each input of the graph.
             call: what carries out a program on C-contiguous arrays.
             evaluated: what computes the rest.
+            instead: what computes what a program could not: where a place is out of bounds, NumPy raises its error.
         """
         values: dict[Variable, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
         for part in self.parts:
@@ -78,8 +80,8 @@ class Segments(Record, Generic[P]):
                 values.update(zip(part.graph.outputs, evaluated(part.graph, given), strict=True))
             else:
                 arrays = call(part.program, list(map(as_array, part.graph.inputs, given)))
-                if len(arrays) > len(part.graph.outputs) and arrays[-1]:  # out of bounds: NumPy raises its error
-                    values.update(zip(part.graph.outputs, evaluate(part.graph, given), strict=True))
+                if len(arrays) > len(part.graph.outputs) and arrays[-1]:
+                    values.update(zip(part.graph.outputs, instead(part.graph, given), strict=True))
                     continue
                 made = zip(part.graph.outputs, arrays, strict=False)
                 values.update({x: as_value(x, array) for x, array in made if type(x) is Variable})

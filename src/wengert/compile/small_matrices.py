@@ -1,10 +1,10 @@
-"""Routines of small matrices natively, by themselves and in chains: a call of LAPACK takes longer than the work."""
+"""Routines of small matrices natively, alone and as steps of programs: a call of LAPACK takes longer than the work."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.processor import LINE
 from wengert.support.cached import cached
 
-if TYPE_CHECKING:
-    from wengert.compile.program_steps import Chain
-
 __all__ = ["SmallMatrices", "small_matrices"]
 
 Params = Mapping[str, Any]
@@ -39,7 +36,7 @@ CYCLE, CALL = 1.5, 100.0
 
 
 class SmallMatrices:
-    """Run a routine of small matrices natively, as a step of a chain or by itself.
+    """Run a routine of small matrices natively, as a step of a program or by itself.
 
     Args:
         equation: of the routine.
@@ -49,17 +46,10 @@ class SmallMatrices:
         cycles: about how long it takes.
     """
 
-    can_join = True
-
     def __init__(self, equation: Equation, name: str, fields: Mapping[str, int], work: int, cycles: float) -> None:
         self.primitive, self.params, self.outputs = equation.primitive, equation.params, equation.outputs
         self.inputs = list(map(as_variable, equation.inputs))
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
-
-    def join(self, chain: Chain, equation: Equation) -> None:
-        """Add the routine to a chain."""
-        places = [*map(chain.place, equation.inputs, self.inputs), *map(chain.place, equation.outputs, self.outputs)]
-        chain.step(self.callee(), [*places, chain.holding(bytes(1))], self.cycles, failing=len(places))
 
     def callee(self) -> Callee:
         """Return the kernel with what it is to know."""

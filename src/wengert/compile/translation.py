@@ -7,19 +7,20 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert.compile.costs import is_worthwhile
-from wengert.compile.lower_control_flow import in_a_chain, kernel_of, natively, round_of
+from wengert.compile.lower_control_flow import may_be_steps, round_of
 from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segment, Segments, without_numbers
+from wengert.compile.program_steps import whole_program
+from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.graph import Equation, Graph, subgraphs
 from wengert.emission.costs import KernelCost, cost_of_kernel
-from wengert.emission.programs import Emitted, emitted
+from wengert.emission.driver import emitted
+from wengert.emission.programs import Emitted
 from wengert.errors import RangeError, describe
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.tiling import with_schedule
 from wengert.native.engine import emit_assembly, host
 from wengert.support.cached import cached
 from wengert.support.hints import hint_attributes
@@ -109,15 +110,14 @@ class Translation:
     @cached
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
-        outputs = without_numbers(self.graph.outputs)
-        is_chain = in_a_chain(self.graph, natively(self.graph, kernel_of), outputs)[1] is not None
-        return segmented(self.graph, None if is_chain else is_worthwhile)
+        is_whole = may_be_steps(self.graph) and whole_program(self.graph) is not None
+        return segmented(self.graph, None if is_whole else is_worthwhile)
 
     @cached
     def programs(self) -> list[Program]:
         """The programs of kernels, in order."""
         found = [part.program for part in self.segments.parts if part.program is not None]
-        return list(map(schedule, found))
+        return list(map(with_schedule, found))
 
     @cached
     def emitted(self) -> list[Emitted]:
@@ -150,7 +150,7 @@ class Translation:
         left = [e for part in self.segments.parts if part.program is None for e in part.graph.equations]
         loops = sum(round_of(e) is not None for e in left)
         matrices = sum(small_matrices(e) is not None for e in left)
-        memory = max([code.arena.size for code in self.emitted], default=0)
+        memory = max([code.size for code in self.emitted], default=0)
         return Cost(tuple(kernels), memory, len(left) - loops - matrices, loops, matrices)
 
     def profile(self, calls: int = 20) -> Profile:
@@ -201,12 +201,7 @@ def text_of(segments: Segments[Program]) -> str:
     """Return segments as text."""
     return "\n".join(
         [
-            refused_text(part) if part.program is None else text(schedule(part.program), DIGITS)
+            refused_text(part) if part.program is None else text(with_schedule(part.program), DIGITS)
             for part in segments.parts
         ]
     )
-
-
-def schedule(program: Program) -> Program:
-    """Return a program as it is scheduled."""
-    return scheduled(program, schedule_of(program))

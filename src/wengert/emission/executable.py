@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import partial
 
+from wengert.emission.driver import emitted
 from wengert.emission.external_functions import address_of
-from wengert.emission.parallel_split import cycles, lanes_of
-from wengert.emission.programs import Emitted, emitted
+from wengert.emission.programs import Emitted
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import executable
 from wengert.native.elementwise import SHARING
@@ -54,15 +54,15 @@ def image_of(program: Program, code: Emitted, target: Target) -> Image:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
     """
     buffers = {buffer.name: buffer for buffer in program.buffers}
-    constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
     return Image(
-        code=linked(emit_object(code.text, target)),
+        code=linked(emit_object(code.text, target)) if code.text else b"",
         outside=code.outside,
         inputs=tuple([kind_of(buffers[name]) for name in program.inputs]),
         outputs=tuple([kind_of(buffers[name]) for name in program.outputs]),
-        size=code.arena.size,
-        constants=tuple([(code.arena.places[buffer.name], buffer.contents) for buffer in constants]),
-        cycles=sum([cycles(kernel, lanes_of(target)) for kernel in program.kernels]),
+        size=code.size,
+        constants=code.constants,
+        cycles=code.cycles,
+        looks=program.repeats,
     )
 
 

@@ -16,9 +16,9 @@ from wengert.emission.large_arrays import LOOP, inner_loop
 from wengert.emission.mathematics import Specialisation, is_rare, rare_of
 from wengert.emission.stages import added_exactly, corrected
 from wengert.native.builder import Builder
-from wengert.native.chains import CHAINED, COPIED, chain, copied
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
+from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.loader import kept_function, loaded
 from wengert.native.matrices import SMALL, small
@@ -84,7 +84,7 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
 
 SHARE, TOTAL = "share", "total"
 share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
-OWN = {SHARE: share, REPEAT: repeat, CHAINED: chain, COPIED: copied}
+OWN = {SHARE: share, REPEAT: repeat, LOOK_UP: look_up_now}
 
 
 def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wengert.emission.arena import Arena, laid_out
+from wengert.emission.arena import laid_out
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
 from wengert.emission.parallel_split import Step, cycles, lanes_of, steps
@@ -22,7 +22,7 @@ from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
 from wengert.support.cached import cached
 
-__all__ = ["RUN", "Emission", "Emitted", "Places", "emitted"]
+__all__ = ["RUN", "Emission", "Emitted", "Places"]
 
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""
@@ -40,39 +40,36 @@ class Emitted:
     """A program as text, and the memory that it needs.
 
     Attributes:
-        text: the module; its function `run` is a RUN.
-        arena: where buffers lie in the arena; those of constants must hold them before the first call.
+        text: the module; its function `run` is a RUN. None, if the one function outside does all.
+        size: bytes of the arena.
+        constants: what it must hold before the first call: places, and bytes.
+        cycles: about how long a call takes.
         outside: the functions that it calls and does not have; `outside.address_of` gives their addresses.
     """
 
     text: str
-    arena: Arena
+    size: int
+    constants: tuple[tuple[int, bytes], ...]
+    cycles: float
     outside: tuple[str, ...]
 
 
-def emitted(program: Program, target: Target) -> Emitted:
-    """Return a program in LLVM's language.
-
-    Args:
-        program: what has passed the checker, scheduled.
-        target: the processor.
-    """
-    return Emission(program, target).emitted()
-
-
 class Emission:
-    """Write a program.
+    """Write a program of kernels.
 
     Args:
         program: the program.
         target: the processor.
+        outside: the names of functions that the module does not have, to which those are added that it calls.
+        prefix: what the names of its functions begin with.
     """
 
-    def __init__(self, program: Program, target: Target) -> None:
-        self.target = target
+    def __init__(self, program: Program, target: Target, outside: set[str] | None = None, prefix: str = "") -> None:
+        self.target, self.prefix = target, prefix
         self.given = (*program.inputs, *program.outputs)
+        self.taken = sum([cycles(kernel, lanes_of(target)) for kernel in program.kernels])
         self.steps, self.buffers = steps(program, target)
-        self.module = Module(target, self.buffers)
+        self.module = Module(target, self.buffers, set() if outside is None else outside)
         self.functions: dict[object, Function] = {}
         self.kernels = [anonymous(step.kernel, self.buffers) for step in self.steps]
         self.uses = Counter([key for key, _ in self.kernels])
@@ -87,9 +84,21 @@ class Emission:
 
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
+        text = program(self.function)
+        return Emitted(text, self.arena.size, self.constants, self.taken, tuple(sorted(self.module.outside)))
+
+    @cached
+    def function(self) -> Function:
+        """The function that runs it."""
         own = sum(taken for taken, function in zip(self.cycles, self.calls, strict=True) if function is None)
-        text = program(Function("run", RUN, self.run, ("addresses", "memory", "team"), brief=self.is_little(own)))
-        return Emitted(text, self.arena, tuple(sorted(self.module.outside)))
+        parameters = "addresses", "memory", "team"
+        return Function(f"{self.prefix}run", RUN, self.run, parameters, brief=self.is_little(own))
+
+    @property
+    def constants(self) -> tuple[tuple[int, bytes], ...]:
+        """What the arena must hold before the first call: places, and bytes."""
+        found = [buffer for buffer in self.buffers.values() if buffer.kind == "constant"]
+        return tuple([(self.arena.places[buffer.name], buffer.contents) for buffer in found])
 
     def is_little(self, taken: float) -> bool:
         """Whether some cycles are a small part of those of the program."""
@@ -109,7 +118,7 @@ class Emission:
             return None
         known = key, step.parts > 1, tuple(rows for rows, _ in step.blocks)
         if known not in self.functions:
-            name = f"kernel{len(self.functions)}"
+            name = f"{self.prefix}kernel{len(self.functions)}"
             if step.parts > 1:
                 self.functions[known] = kernel_job(name, step, self.module, order, self.found(step, order, alone))
             else:

@@ -13,7 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.errors import GraphError, describe
-from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Reduction, Stage
+from wengert.kernel.kernel import (
+    Affine,
+    Buffer,
+    Copy,
+    Guard,
+    Kernel,
+    Loop,
+    Program,
+    Reduction,
+    Routine,
+    Run,
+    Stage,
+    Step,
+)
 from wengert.kernel.opcodes import OPCODES
 from wengert.support import config
 
@@ -47,7 +60,10 @@ class Finding(NamedTuple):
 
 
 def findings(program: Program) -> list[Finding]:
-    """Return where a program breaks the first rule that it breaks; nothing if it keeps all."""
+    """Return where a program, or one that its steps run, breaks the first rule that it breaks; nothing otherwise."""
+    for n, inner in enumerate(program.programs):
+        if found := findings(inner):
+            return [Finding(f"program {n}, {place}", rule) for place, rule in found]
     for rule in RULES:
         found = [Finding(place, rule) for place in rule.broken(program)]
         if found:
@@ -179,6 +195,8 @@ def misnamed(program: Program) -> Iterator[str]:
         own = [buffer.name for buffer in program.buffers if buffer.kind == kind]
         if sorted(own) != sorted(listed):
             yield f"the {kind}s {list(listed)} where buffers {own} are"
+    if program.failing and program.failing != (program.outputs or ("",))[-1]:
+        yield f"the output {program.failing} that says that it failed, and is not the last one"
 
 
 def misshapen(program: Program) -> Iterator[str]:
@@ -350,8 +368,113 @@ def unknown_numbers(program: Program) -> Iterator[str]:
                 yield f"kernel {k}: the number {keep.number!r} kept in {keep.buffer}"
 
 
+def mixed(program: Program) -> Iterator[str]:
+    """Find kernels beside other steps, steps of buffers that are not there, and programs that do not fit theirs."""
+    if not program.is_nested:
+        return
+    known = buffers_of(program)
+    if any(buffer.kind == "row" for buffer in program.buffers):
+        yield "buffers of rows where there are none"
+    for n, step in enumerate(program.steps):
+        place = f"step {n}"
+        if isinstance(step, Kernel):
+            yield f"{place}: a kernel beside other steps"
+            continue
+        missing = [name for name in (*used(step), *made(step)) if name not in known]
+        if missing:
+            yield f"{place}: the buffers {missing}"
+        else:
+            yield from [f"{place}: {finding}" for finding in unfit(program, known, step)]
+
+
+def unfit(program: Program, known: dict[str, Buffer], step: Step) -> Iterator[str]:
+    """Find what does not fit in a step that is no kernel, of buffers that are there."""
+    if isinstance(step, Copy) and alike(known[step.source]) != alike(known[step.target]):
+        yield f"{step.source} copied to {step.target}"
+    if (isinstance(step, Routine | Loop) or any(inner.failing for inner in program.programs)) and not program.failing:
+        yield "what may fail, in a program that does not say so"
+    if isinstance(step, Run):
+        own = buffers_of(step.program)
+        if len(step.arguments) != len(step.program.arguments):
+            yield f"{len(step.arguments)} arguments of {len(step.program.arguments)}"
+        elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
+            yield f"arguments {step.arguments} for {step.program.arguments}"
+    if isinstance(step, Loop):
+        yield from misused(known, step)
+
+
+def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
+    """Find what does not fit in a loop."""
+    own, body = buffers_of(loop.body), loop.body
+    into = [*[x.row for x in loop.constants], *[x.into for x in loop.carried]]
+    into += [x.row for x in loop.rows if x.row in body.inputs]
+    if sorted(into) != sorted(body.inputs):
+        yield f"{into} for the inputs {body.inputs}"
+    pairs = [(x.buffer, x.row) for x in loop.constants]
+    pairs += [(name, x.into) for x in loop.carried for name in (x.start, x.known, x.result) if name]
+    yield from (f"{a} for {b}" for a, b in pairs if b not in own or alike(known[a]) != alike(own[b]))
+    outs = [(x.out, x.into) for x in loop.carried if x.out]
+    outs += [(name, name) for name in (loop.going,) if name]
+    yield from (f"{a} from {b}" for a, b in outs if a not in body.outputs or alike(own[a]) != alike(own[b]))
+    for row in loop.rows:
+        if row.row not in own or known[row.buffer].dtype != own[row.row].dtype:
+            yield f"rows {row.row} of {row.buffer}"
+        elif known[row.buffer].size < loop.rounds * own[row.row].size:
+            yield f"{loop.rounds} rows {row.row} in {row.buffer}"
+
+
+def alike(buffer: Buffer) -> tuple[int, np.dtype[np.generic]]:
+    """Return what two buffers share of which one may stand for the other."""
+    return buffer.size, buffer.dtype
+
+
+def used(step: Step) -> list[str]:
+    """Return the buffers that a step which is no kernel reads."""
+    match step:
+        case Copy():
+            return [step.source]
+        case Routine():
+            return list(step.arguments[: -step.results])
+        case Run():
+            return list(step.arguments[: len(step.program.inputs)])
+        case Loop():
+            told = [name for name in (step.count, step.starts) if name]
+            read = [row.buffer for row in step.rows if row.row in step.body.inputs]
+            starts = [name for x in step.carried for name in (x.start, x.known) if name]
+            return [*[x.buffer for x in step.constants], *starts, *read, *told]
+    return []
+
+
+def made(step: Step) -> list[str]:
+    """Return the buffers that a step which is no kernel writes."""
+    match step:
+        case Copy():
+            return [step.target]
+        case Routine():
+            return list(step.arguments[-step.results :])
+        case Run():
+            return list(step.arguments[len(step.program.inputs) :])
+        case Loop():
+            return [*[x.result for x in step.carried], *[r.buffer for r in step.rows if r.row in step.body.outputs]]
+    return []
+
+
+def untold(program: Program) -> Iterator[str]:
+    """Find buffers that a step reads before another wrote them, or writes again, and outputs that none writes."""
+    if not program.is_nested:
+        return
+    full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
+    for n, step in enumerate(program.steps):
+        yield from (f"step {n} reads {name}" for name in used(step) if name not in full)
+        yield from (f"step {n} writes {name} again" for name in made(step) if name in full)
+        full |= set(made(step))
+    yield from (f"the output {name}" for name in program.outputs if name not in {*full, program.failing})
+
+
 def unwritten(program: Program) -> Iterator[str]:
     """Find what is read before anything was written there, and outputs that nothing is written to."""
+    if program.is_nested:
+        return
     known = buffers_of(program)
     full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
     for k, kernel in enumerate(program.kernels):
@@ -429,6 +552,8 @@ def is_injective(at: Affine, spans: Iterable[tuple[int, int]], own: bool) -> boo
 RULES = (
     Rule("each buffer is named once, and inputs and outputs are buffers of their kind", misnamed),
     Rule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
+    Rule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
+    Rule("a step reads what others wrote, and writes what none wrote", untold),
     Rule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
     Rule("opcodes are known, and operands stand before their use", unbound),
     Rule("dtypes follow from those of operands", mistyped),

@@ -7,13 +7,28 @@ again at each cell what that concluded from index maps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.errors import GraphError, describe
-from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.kernel import (
+    Affine,
+    Buffer,
+    Copy,
+    Guard,
+    Kernel,
+    Loop,
+    Operation,
+    Program,
+    Reduction,
+    Routine,
+    Run,
+    Stage,
+    Step,
+    Store,
+)
 from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["Memory", "evaluate"]
@@ -23,13 +38,24 @@ GROUPS = 3
 """In how many groups rows are carried out: enough for an order to matter."""
 
 
-def evaluate(program: Program, inputs: Sequence[Any], seed: int = 0) -> tuple[Array, ...]:
+Routines = Mapping[str, Callable[..., Sequence[Any] | None]]
+"""Functions by their names, of operands and fields: they return results, or None if they failed."""
+
+
+class Failed(Exception):
+    """Say that a step could not compute what it should."""
+
+
+def evaluate(
+    program: Program, inputs: Sequence[Any], seed: int = 0, routines: Routines | None = None
+) -> tuple[Array, ...]:
     """Return the values of a program's outputs.
 
     Args:
         program: the program.
         inputs: an array for each input, in the order of the program.
         seed: of the order of rows, and of the garbage in memory.
+        routines: what computes those that are called by name.
 
     Raises:
         GraphError: a cell is read before it was written, or written twice.
@@ -39,10 +65,105 @@ def evaluate(program: Program, inputs: Sequence[Any], seed: int = 0) -> tuple[Ar
     memory = {buffer.name: Memory(buffer, 1, random) for buffer in program.buffers if buffer.kind != "row"}
     for name, value in zip(program.inputs, inputs, strict=True):
         memory[name].fill(np.asarray(value))
-    with np.errstate(all="ignore"):
-        for kernel in program.kernels:
-            run_kernel(program, kernel, memory, random)
-    return tuple([memory[name].result() for name in program.outputs])
+    steps = Steps(program, memory, random, routines or {})
+    failed = False
+    try:
+        with np.errstate(all="ignore"):
+            for step in program.steps:
+                steps.run(step)
+    except Failed:
+        failed = True
+    if program.is_nested and program.failing:
+        memory[program.failing].fill(np.array(failed))
+    return tuple([memory[name].cells[0] if failed else memory[name].result() for name in program.outputs])
+
+
+class Steps:
+    """Carry out the steps of a program.
+
+    Args:
+        program: the program.
+        memory: its buffers, but for those of rows.
+        random: what chooses the order of rows, and garbage.
+        routines: what computes those that are called by name.
+    """
+
+    def __init__(
+        self, program: Program, memory: dict[str, Memory], random: np.random.Generator, routines: Routines
+    ) -> None:
+        self.program, self.memory, self.random, self.routines = program, memory, random, routines
+
+    def run(self, step: Step) -> None:
+        """Carry out one step."""
+        match step:
+            case Kernel():
+                run_kernel(self.program, step, self.memory, self.random)
+            case Copy():
+                self.give(step.target, self.value(step.source))
+            case Run():
+                own = list(map(self.value, step.arguments[: len(step.program.inputs)]))
+                found = self.results(step.program, own)
+                for name, value in zip(step.arguments[len(own) :], found, strict=False):
+                    self.give(name, value)
+            case Routine():
+                made = step.arguments[-step.results :]
+                operands = list(map(self.value, step.arguments[: -step.results]))
+                computed = self.routines[step.name](*operands, **dict(step.fields))
+                if computed is None:
+                    raise Failed
+                for name, value in zip(made, computed, strict=True):
+                    self.give(name, value)
+            case Loop():
+                self.repeat(step)
+
+    def value(self, name: str) -> Array:
+        """Return what a buffer holds."""
+        return self.memory[name].result()
+
+    def give(self, name: str, value: Any) -> None:
+        """Write all of a buffer, which nothing has written before."""
+        if self.memory[name].written.any():
+            raise broken(name, "a buffer that is written twice", "each is written once")
+        self.memory[name].fill(np.asarray(value))
+
+    def results(self, program: Program, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Return the outputs of a program that a step runs; raise Failed if it says so."""
+        found = evaluate(program, inputs, int(self.random.integers(1 << 30)), self.routines)
+        if program.failing and found[-1].item():
+            raise Failed
+        return found
+
+    def repeat(self, loop: Loop) -> None:
+        """Carry out a loop."""
+        body, memory = loop.body, self.memory
+        present = {x.row: self.value(x.buffer) for x in loop.constants}
+        present |= {x.into: self.value(x.start) for x in loop.carried}
+        rounds = loop.rounds if not loop.count else self.value(loop.count).item()
+        if rounds > loop.rounds:
+            raise Failed
+        going = not loop.starts or bool(self.value(loop.starts).item())
+        for n in range(rounds if going else 0):
+            where = rounds - 1 - n if loop.reverse else n
+            for row in loop.rows:
+                if row.row in body.inputs:
+                    size = next(b.size for b in body.buffers if b.name == row.row)
+                    present[row.row] = memory[row.buffer].cells[0, where * size : (where + 1) * size].copy()
+            found = dict(zip(body.outputs, self.results(body, [present[name] for name in body.inputs]), strict=True))
+            for row in loop.rows:
+                if row.row in body.outputs:
+                    value = found[row.row].reshape(-1)
+                    memory[row.buffer].cells[0, where * value.size : (where + 1) * value.size] = value
+                    memory[row.buffer].written[...] = True
+            present |= {x.into: found[x.out] if x.out else self.value(x.known) for x in loop.carried}
+            going = not loop.going or bool(found[loop.going].item())
+            if not going:
+                break
+        if loop.going and going:
+            raise Failed
+        for x in loop.carried:
+            self.give(x.result, present[x.into])
+        for row in loop.rows:
+            memory[row.buffer].written[...] = True
 
 
 class Memory:

@@ -1,6 +1,7 @@
 """The kernel IR: what a native function does, as loops over static spaces with affine index maps.
 
-A program is a list of kernels over named buffers. A kernel runs its stages for each row: an outer dimension, number 0
+A program is a list of steps over named buffers: kernels, or steps that run other programs, once or again and again,
+that copy, and that call a function by its name. A kernel runs its stages for each row: an outer dimension, number 0
 in every index map (a kernel without rows has one). A stage is one iteration space over the inner dimensions: operations
 in single static assignment, followed by stores and reductions. Views of arrays only change index maps.
 
@@ -28,14 +29,21 @@ __all__ = [
     "Bound",
     "Buffer",
     "BufferKind",
+    "Carried",
+    "Copy",
     "Guard",
     "Keep",
     "Kernel",
+    "Loop",
     "Operation",
     "Program",
     "Reduction",
     "ReductionKind",
+    "Routine",
+    "Row",
+    "Run",
     "Stage",
+    "Step",
     "Store",
     "Update",
 ]
@@ -230,17 +238,149 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Run:
+    """Run a program.
+
+    Attributes:
+        program: it fails where this one does.
+        arguments: the buffers that are its inputs, then its outputs, but for the one that tells that it failed.
+    """
+
+    program: Program
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy all of a buffer into another of its size and dtype."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Routine:
+    """Call a function that is known by a name.
+
+    Attributes:
+        name: of the function, which gets the addresses of the arguments and of a byte that says that it failed.
+        arguments: buffers: operands, then results.
+        results: how many of these there are.
+        fields: whole numbers that it is given, by their names.
+        work: bytes of memory that it needs.
+        cycles: about how long it takes.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    results: int
+    fields: tuple[tuple[str, int], ...]
+    work: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Say what one iteration of a loop hands to the next.
+
+    Attributes:
+        start: the buffer that the first one reads.
+        into: the input of the body.
+        out: the output of the body that is the next input; none for a value that is known.
+        known: the buffer of such a value.
+        result: the buffer that holds it in the end.
+    """
+
+    start: str
+    into: str
+    out: str
+    known: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """Say that each iteration of a loop has a row of a buffer, one after the other.
+
+    Attributes:
+        buffer: of the rows.
+        row: the input or output of the body.
+    """
+
+    buffer: str
+    row: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run a program again and again.
+
+    Attributes:
+        body: the program of an iteration. The loop fails where it does, and where `rounds` are too few.
+        constants: buffers, and the inputs of the body that they are in each iteration.
+        carried: what changes from one to the next.
+        rows: what is read and left behind; from the last row to the first, if it is `reverse`.
+        rounds: how many iterations there are; at most, if there is a `count`, or a condition.
+        count: the buffer that says how many, if that is not known.
+        starts: the buffer that says whether there is a first one, if a condition tells.
+        going: the output of the body that says whether there is a next one, if a condition tells.
+        reverse: whether rows are read and written from their ends.
+    """
+
+    body: Program
+    constants: tuple[Row, ...]
+    carried: tuple[Carried, ...]
+    rows: tuple[Row, ...]
+    rounds: int
+    count: str = ""
+    starts: str = ""
+    going: str = ""
+    reverse: bool = False
+
+
+Step = Kernel | Run | Copy | Routine | Loop
+
+
+@dataclass(frozen=True)
 class Program:
-    """Kernels over buffers, run in order.
+    """Steps over buffers, run in order: kernels alone, or steps of which each may run a program.
 
     Attributes:
         inputs: names of the buffers that the caller gives, in order.
         outputs: names of those that it receives.
         buffers: all of them.
-        kernels: in order.
+        steps: in order.
+        failing: the output, the last one, that says that the program could not compute the others, if that may be.
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     buffers: tuple[Buffer, ...]
-    kernels: tuple[Kernel, ...]
+    steps: tuple[Step, ...]
+    failing: str = ""
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Those steps that are kernels."""
+        return tuple([step for step in self.steps if isinstance(step, Kernel)])
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of inputs and outputs, but for the one that says that it failed."""
+        return (*self.inputs, *[name for name in self.outputs if name != self.failing])
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those that its steps run."""
+        steps = self.steps
+        return tuple([s.program if isinstance(s, Run) else s.body for s in steps if isinstance(s, Run | Loop)])
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it has a loop."""
+        return any(isinstance(step, Loop) for step in self.steps) or any(inner.repeats for inner in self.programs)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it has steps that are no kernels."""
+        return not all(isinstance(step, Kernel) for step in self.steps)

@@ -13,7 +13,7 @@ __all__ = ["merged"]
 def merged(program: Program) -> Program:
     """Return a program whose loops are as few as its index maps allow; every point of them is what it was."""
     own = frozenset([buffer.name for buffer in program.buffers if buffer.kind == "row"])
-    return replace(program, kernels=tuple([without_rows(merged_inside(kernel), own) for kernel in program.kernels]))
+    return replace(program, steps=tuple([without_rows(merged_inside(kernel), own) for kernel in program.kernels]))
 
 
 def merged_inside(kernel: Kernel) -> Kernel:

@@ -14,21 +14,29 @@ from wengert.kernel.kernel import (
     Bound,
     Buffer,
     BufferKind,
+    Carried,
+    Copy,
     Guard,
     Keep,
     Kernel,
+    Loop,
     Operation,
     Program,
     Reduction,
     ReductionKind,
+    Routine,
+    Row,
+    Run,
     Stage,
+    Step,
     Store,
     Update,
 )
+from wengert.kernel.printing import TOLD
 
 __all__ = ["parsed"]
 
-HEAD = re.compile(r"program (?P<inputs>.*) -> (?P<outputs>.*)")
+HEAD = re.compile(r"program (?P<inputs>.*) -> (?P<outputs>.*?)(?: failing (?P<failing>\w+))?")
 BUFFER = re.compile(
     rf"buffer (?P<name>\w+): (?P<kind>{'|'.join(get_args(BufferKind))}) "
     r"(?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: = (?P<contents>[0-9a-f]*))?"
@@ -47,20 +55,37 @@ REDUCE = re.compile(
     rf"over (?P<over>[i\d, ]+) \((?P<kind>{'|'.join(get_args(ReductionKind))})\)"
 )
 KEEP = re.compile(r"  keep (?P<buffer>\w+)\[(?P<at>[^]]*)\] = (?P<number>\w+)")
+COPY = re.compile(r"copy (?P<source>\w+) to (?P<target>\w+)")
+ROUTINE = re.compile(
+    r"routine (?P<name>[\w.]+) of (?P<arguments>[\w, ]+) results (?P<results>\d+) work (?P<work>\d+) "
+    r"cycles (?P<cycles>\S+) with (?P<fields>.*)"
+)
+RUN = re.compile(r"run (?P<arguments>[\w, ]+)")
+LOOP = re.compile(
+    r"loop rounds (?P<rounds>\d+)(?: count (?P<count>\w+))?(?: starts (?P<starts>\w+))?(?: going (?P<going>\w+))?"
+    r"(?P<reverse> reverse)?"
+)
+CONSTANT = re.compile(r"  constant (?P<buffer>\w+) as (?P<row>\w+)")
+CARRY = re.compile(
+    r"  carry (?P<start>\w+) as (?P<into>\w+) (?:from (?P<out>\w+)|known (?P<known>\w+)) to (?P<result>\w+)"
+)
+ROW = re.compile(r"  row (?P<buffer>\w+) as (?P<row>\w+)")
+INDENTATION = 2
 TERM = re.compile(r"i(\d+)(?:\*(-?\d+))?|(-?\d+)")
 BOUND = re.compile(r"(-?\d+) <= i(\d+) < (-?\d+)")
 
 
 class Lines:
-    """Hold the lines of a text and how far they have been read."""
+    """Hold the lines of a text, how far they have been read, and how far those of the present program are indented."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
-        self.place = 0
+        self.place = self.depth = 0
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Return the match of the next line, which is then read; None if it is another kind of line."""
-        found = pattern.fullmatch(self.lines[self.place]) if self.place < len(self.lines) else None
+        line = self.lines[self.place] if self.place < len(self.lines) else ""
+        found = pattern.fullmatch(line, self.depth) if line[: self.depth].isspace() or not self.depth else None
         if found is not None:
             self.place += 1
         return found
@@ -80,17 +105,59 @@ def parsed(text: str) -> Program:
         FileFormatError: a line is none that `printing` writes.
     """
     lines = Lines(text)
-    head = lines.take(HEAD)
-    if head is None:
-        raise unreadable(lines)
     try:
-        buffers = lines.all(BUFFER, buffer_of)
-        kernels = lines.all(KERNEL, lambda line: kernel_of(line, lines))
+        program = program_of(lines)
     except (ValueError, TypeError) as error:
         raise unreadable(lines) from error
     if lines.place < len(lines.lines):
         raise unreadable(lines)
-    return Program(listed(head["inputs"]), listed(head["outputs"]), buffers, kernels)
+    return program
+
+
+def program_of(lines: Lines) -> Program:
+    """Return the program of the next lines."""
+    head = lines.take(HEAD)
+    if head is None:
+        raise ValueError("no program")
+    buffers, steps = lines.all(BUFFER, buffer_of), list[Step]()
+    while (step := step_of(lines)) is not None:
+        steps.append(step)
+    return Program(listed(head["inputs"]), listed(head["outputs"]), buffers, tuple(steps), head["failing"] or "")
+
+
+def step_of(lines: Lines) -> Step | None:
+    """Return the step of the next lines; None if there is none."""
+    if (line := lines.take(KERNEL)) is not None:
+        return kernel_of(line, lines)
+    if (line := lines.take(COPY)) is not None:
+        return Copy(line["source"], line["target"])
+    if (line := lines.take(ROUTINE)) is not None:
+        fields = tuple([(name, int(value)) for name, value in map(str.split, listed(line["fields"]))])
+        sizes = int(line["results"]), fields, int(line["work"]), float.fromhex(line["cycles"])
+        return Routine(line["name"], listed(line["arguments"]), *sizes)
+    if (line := lines.take(RUN)) is not None:
+        return Run(nested(lines), listed(line["arguments"]))
+    if (line := lines.take(LOOP)) is not None:
+        return loop_of(line, lines)
+    return None
+
+
+def nested(lines: Lines) -> Program:
+    """Return the program of the next lines, which are indented."""
+    lines.depth += INDENTATION
+    found = program_of(lines)
+    lines.depth -= INDENTATION
+    return found
+
+
+def loop_of(line: re.Match[str], lines: Lines) -> Loop:
+    """Return the loop that begins with a line."""
+    constants = lines.all(CONSTANT, lambda x: Row(x["buffer"], x["row"]))
+    carried = lines.all(CARRY, lambda x: Carried(x["start"], x["into"], x["out"] or "", x["known"] or "", x["result"]))
+    rows = lines.all(ROW, lambda x: Row(x["buffer"], x["row"]))
+    count, starts, going = [line[word] or "" for word in TOLD]
+    reverse = bool(line["reverse"])
+    return Loop(nested(lines), constants, carried, rows, int(line["rounds"]), count, starts, going, reverse)
 
 
 def unreadable(lines: Lines) -> FileFormatError:

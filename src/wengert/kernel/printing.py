@@ -7,9 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Stage
+from wengert.kernel.kernel import (
+    Affine,
+    Buffer,
+    Copy,
+    Guard,
+    Kernel,
+    Loop,
+    Operation,
+    Program,
+    Routine,
+    Run,
+    Stage,
+    Step,
+)
 
-__all__ = ["kernel_text", "text"]
+__all__ = ["TOLD", "kernel_text", "text"]
+
+TOLD = "count", "starts", "going"
+"""The words for what tells how often a loop runs: its fields of these names."""
 
 
 def text(program: Program, digits: int | None = None) -> str:
@@ -35,11 +51,49 @@ def text(program: Program, digits: int | None = None) -> str:
         %1 = negative float64 %0
         store y[i1] = %1
     """
-    lines = [f"program {', '.join(program.inputs)} -> {', '.join(program.outputs)}"]
-    lines += [buffer_text(buffer, digits) for buffer in program.buffers]
-    for kernel in program.kernels:
-        lines += kernel_lines(kernel)
-    return "\n".join(lines)
+    return "\n".join(program_lines(program, digits))
+
+
+def program_lines(program: Program, digits: int | None) -> Iterator[str]:
+    """Yield the lines of a program."""
+    failing = f" failing {program.failing}" if program.failing else ""
+    yield f"program {', '.join(program.inputs)} -> {', '.join(program.outputs)}{failing}"
+    yield from [buffer_text(buffer, digits) for buffer in program.buffers]
+    for step in program.steps:
+        yield from step_lines(step, digits)
+
+
+def step_lines(step: Step, digits: int | None) -> Iterator[str]:
+    """Yield the lines of a step; those of a program that it runs are indented."""
+    match step:
+        case Kernel():
+            yield from kernel_lines(step)
+        case Copy():
+            yield f"copy {step.source} to {step.target}"
+        case Routine():
+            fields = ", ".join([f"{name} {value}" for name, value in step.fields])
+            yield (
+                f"routine {step.name} of {', '.join(step.arguments)} results {step.results} work {step.work} "
+                f"cycles {float(step.cycles).hex()} with {fields}"
+            )
+        case Run():
+            yield f"run {', '.join(step.arguments)}"
+            yield from [f"  {line}" for line in program_lines(step.program, digits)]
+        case Loop():
+            yield from loop_lines(step, digits)
+
+
+def loop_lines(loop: Loop, digits: int | None) -> Iterator[str]:
+    """Yield the lines of a loop."""
+    told = [(word, name) for word, name in zip(TOLD, (loop.count, loop.starts, loop.going), strict=True) if name]
+    parts = [f"loop rounds {loop.rounds}", *[f"{word} {name}" for word, name in told], *["reverse"] * loop.reverse]
+    yield " ".join(parts)
+    yield from [f"  constant {constant.buffer} as {constant.row}" for constant in loop.constants]
+    for x in loop.carried:
+        after = f"from {x.out}" if x.out else f"known {x.known}"
+        yield f"  carry {x.start} as {x.into} {after} to {x.result}"
+    yield from [f"  row {row.buffer} as {row.row}" for row in loop.rows]
+    yield from [f"  {line}" for line in program_lines(loop.body, digits)]
 
 
 def kernel_text(kernel: Kernel) -> str:

@@ -27,7 +27,7 @@ LITTLE = 200
 
 def spelled_out(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
-    return replace(program, kernels=tuple([replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]))
+    return replace(program, steps=tuple([replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]))
 
 
 def decided(stage: Stage) -> Stage:
@@ -43,7 +43,7 @@ def decided(stage: Stage) -> Stage:
 
 def with_long_lanes(program: Program) -> Program:
     """Return a program in which lanes run over many rows where there are but few points within each."""
-    return replace(program, kernels=tuple([lengthened(kernel) for kernel in program.kernels]))
+    return replace(program, steps=tuple([lengthened(kernel) for kernel in program.kernels]))
 
 
 def lengthened(kernel: Kernel) -> Kernel:

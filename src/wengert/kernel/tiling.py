@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 
 from wengert.kernel.checking import checked
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
-from wengert.kernel.schedule import Pack, Schedule
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Loop, Operation, Program, Run, Stage, Store
+from wengert.kernel.schedule import Pack, Schedule, schedule_of
 
-__all__ = ["scheduled"]
+__all__ = ["scheduled", "with_schedule"]
 
 Copies = dict[tuple[str, Affine, int, tuple[int, ...]], Operation]
 
@@ -25,7 +25,22 @@ def scheduled(program: Program, schedule: Schedule) -> Program:
             if pack.kernel == k:
                 stages[pack.stage] = packed(stages[pack.stage], pack, copies, buffers, kernels)
         kernels.append(replace(kernel, stages=tuple(stages), tile=tile))
-    return checked("scheduled", replace(program, buffers=tuple(buffers), kernels=tuple(kernels)))
+    return checked("scheduled", replace(program, buffers=tuple(buffers), steps=tuple(kernels)))
+
+
+def with_schedule(program: Program) -> Program:
+    """Return a program as it is carried out: it, and those that its steps run, by the schedules that are chosen."""
+    if not program.is_nested:
+        return scheduled(program, schedule_of(program))
+    steps = [
+        replace(s, program=with_schedule(s.program))
+        if isinstance(s, Run)
+        else replace(s, body=with_schedule(s.body))
+        if isinstance(s, Loop)
+        else s
+        for s in program.steps
+    ]
+    return replace(program, steps=tuple(steps))
 
 
 def packed(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:

@@ -141,6 +141,19 @@ class Builder(Instructions):
         self.end(f"br label %{head}")
 
     @contextmanager
+    def section(self) -> Iterator[Callable[[], None]]:
+        """Do what follows; what is yielded leaves it at once, wherever in it that is called."""
+        out = self.label("out")
+        yield lambda: self.leave(out)
+        if self.block is not None:
+            self.leave(out)
+        self.begin(out)
+
+    def leave(self, block: str) -> None:
+        """Go on in another block."""
+        self.end(f"br label %{block}")
+
+    @contextmanager
     def when(self, condition: Value) -> Iterator[AbstractContextManager[None]]:
         """Do what follows if a condition holds; what is yielded does what follows it if not."""
         yes, no = self.label("when"), self.label("otherwise")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.native.callee import Callee
+from wengert.native.code_memory import Code
 from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
@@ -29,12 +30,13 @@ class Image(Record):
 
     Attributes:
         code: object code; its function `run` is given the addresses of inputs and outputs, the arena, and the memory of
-            the team or nothing.
+            the team or nothing. None, if the one function outside is that function.
         outside: the names of the functions that it calls and does not have.
         inputs, outputs: the dtype and the shape of each.
         size: bytes of the arena.
         constants: what it holds at first: places, and bytes.
         cycles: about how long it takes.
+        looks: whether it looks up itself when it takes long, see `interrupts`.
     """
 
     def __init__(
@@ -46,9 +48,10 @@ class Image(Record):
         size: int,
         constants: tuple[tuple[int, bytes], ...],
         cycles: float,
+        looks: bool = False,
     ) -> None:
         self.code, self.outside, self.inputs, self.outputs = code, outside, inputs, outputs
-        self.size, self.constants, self.cycles = size, constants, cycles
+        self.size, self.constants, self.cycles, self.looks = size, constants, cycles, looks
 
 
 class Executable:
@@ -68,12 +71,18 @@ class Executable:
 
     def __init__(self, image: Image, address_of: Callable[[str], int], team: ctypes.c_void_p = SHARING.place) -> None:
         self.image = image
-        code = loaded(image.code, {name: address_of(name) for name in image.outside})
+        outside = {name: address_of(name) for name in image.outside}
+        code = loaded(image.code, outside) if image.code else Code({"run": outside[image.outside[0]]}, None)
         if "share" in image.outside and team is SHARING.place:
             SHARING.want()
-        releases = image.cycles > LONG
         self.callee = Callee(
-            code.addresses["run"], size=image.size, contents=image.constants, team=team, releases=releases, owner=code
+            code.addresses["run"],
+            size=image.size,
+            contents=image.constants,
+            team=team,
+            releases=image.cycles > LONG,
+            looks=image.looks,
+            owner=code,
         )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]

@@ -1,7 +1,7 @@
 """Where machine code that takes long looks up: other threads run Python meanwhile, and Python answers signals.
 
-Loops and chains count about how many cycles have passed since they last looked, so that what is short never does. At
-the first look the interpreter lock is released, if the caller has it, until the loop or chain returns; from then on
+Loops, and steps one after the other, count about how many cycles have passed since they last looked, so that what is
+short never does. At the first look the interpreter lock is released, if the caller has it, until all returns; then
 Python's handlers of signals run every `PATIENCE`. One that raises leaves its error with Python, as all C code does; the
 kernel then says that it failed, and so do all around it, up to whoever called from Python, where the error goes on.
 """
@@ -16,7 +16,7 @@ from wengert.native.functions import Function, external
 from wengert.native.structs import BOOL, I32, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 
-__all__ = ["LOOK", "OFTEN", "give_back", "is_stopped", "looking"]
+__all__ = ["LOOK", "LOOK_UP", "OFTEN", "give_back", "is_stopped", "look_up_now", "looking"]
 
 OFTEN = 1 << 16
 """Cycles after which to look: some 20 microseconds, in which a look at the clock takes 10 nanoseconds."""
@@ -66,7 +66,8 @@ def look_up(b: Builder, look: Value) -> None:
     b.give(found.differs(0))
 
 
-look_up_now = Function("look_up", Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True)
+LOOK_UP = "look_up"
+look_up_now = Function(LOOK_UP, Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True)
 
 
 def looking(b: Builder) -> Value:

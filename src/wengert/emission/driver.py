@@ -1,0 +1,466 @@
+"""Programs whose steps run others: functions that run the steps, in one module with the kernels of all.
+
+Each program that differs from the others is one function, and has one place in the arena, since no two run at a time
+but one inside of the other. The address of each argument stands in a table, as an entry would give it; a loop
+hands rows and carried values on by other addresses in its table, so that only what is carried at first is copied.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from wengert.emission.external_functions import declared
+from wengert.emission.parallel_split import cycles, lanes_of
+from wengert.emission.programs import RUN, Emission, Emitted
+from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Run, Step
+from wengert.native.builder import Builder
+from wengert.native.engine import Target
+from wengert.native.functions import Function, external
+from wengert.native.interrupts import LOOK, LOOK_UP, OFTEN, give_back, looking
+from wengert.native.matrices import MATRICES
+from wengert.native.processor import LINE
+from wengert.native.program import program as written
+from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
+from wengert.native.values import Value
+from wengert.support.cached import cached
+
+__all__ = ["USUAL", "cycles_of", "emitted"]
+
+USUAL = 128
+"""Iterations of a loop of which nobody knows how many there are."""
+CALLING = 64
+"""Cycles of an iteration around those of its program."""
+WORDS = 64
+"""Bytes up to which they are copied one word after the other."""
+STEPS = Signature(BOOL, (*RUN.parameters, Pointer(LOOK)))
+"""What runs steps, and tells whether one failed: as RUN, with the LOOK of the call."""
+
+move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
+
+
+def emitted(program: Program, target: Target) -> Emitted:
+    """Return a program in LLVM's language.
+
+    Args:
+        program: what has passed the checker, scheduled.
+        target: the processor.
+    """
+    if not program.is_nested:
+        return Emission(program, target).emitted()
+    routine = program.steps[0]
+    if len(program.steps) == 1 and isinstance(routine, Routine) and routine.arguments == program.arguments:
+        start, contents = fields_of(routine)
+        return Emitted("", start + routine.work, ((0, contents),), routine.cycles, (routine.name,))
+    module = Assembly(target)
+    text = written(module.entry(program))
+    outside = tuple(sorted(module.outside))
+    return Emitted(text, module.size, tuple(module.constants), cycles_of(program, target), outside)
+
+
+def cycles_of(program: Program, target: Target) -> float:
+    """Return about how long a program takes."""
+    lanes = lanes_of(target)
+
+    def taken(step: Step) -> float:
+        match step:
+            case Kernel():
+                return cycles(step, lanes)
+            case Run():
+                return cycles_of(step.program, target)
+            case Routine():
+                return step.cycles
+            case Loop():
+                return cycles_of(step.body, target) * rounds_of(step)
+        return 0.0
+
+    return sum(map(taken, program.steps))
+
+
+def rounds_of(loop: Loop) -> int:
+    """Return how many iterations a loop has; what is usual, if nobody knows."""
+    return min(loop.rounds, USUAL) if loop.count or loop.going else loop.rounds
+
+
+class Assembly:
+    """Hold the programs of one module.
+
+    Args:
+        target: the processor.
+
+    Attributes:
+        outside: the names of the functions that the code calls and does not have.
+        numbers: of the programs that differ; and by what is one in memory, since it takes long to compare them.
+        parts: the programs, by number.
+        uses: how often each is run in the text: one that is run once has no function of its own.
+        size: bytes of the arena so far.
+        constants: what it must hold before the first call: places, and bytes.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.outside: set[str] = set()
+        self.parts: dict[int, Driver | Kernels] = {}
+        self.uses = Counter[int]()
+        self.numbers: dict[Program, int] = {}
+        self.known: dict[int, int] = {}
+        self.size = 0
+        self.constants: list[tuple[int, bytes]] = []
+
+    def room(self, size: int) -> int:
+        """Return a place in the arena for so many bytes, at the beginning of a cache line."""
+        start = -(-self.size // LINE) * LINE
+        self.size = start + size
+        return start
+
+    def holding(self, contents: bytes) -> int:
+        """Return a place in the arena that holds bytes at first."""
+        place = self.room(len(contents))
+        self.constants.append((place, contents))
+        return place
+
+    def entry(self, program: Program) -> Function:
+        """Return the function that is called from outside, which looks up as seldom as all inside together."""
+        self.count_uses(program)
+        driver, flag = Driver(self, program, "p."), len(program.inputs) + len(program.outputs) - 1
+
+        def run(b: Builder, addresses: Value, memory: Value, team: Value) -> None:
+            look = looking(b) if program.repeats else b.constant(Pointer(LOOK), None)
+            failed = addresses.at(flag).load().to(I8) if program.failing else b.stack(I8)
+            failed.store(1)
+            with b.section() as leave:
+                driver.write(Frame(driver, b, addresses, memory, team, look, leave))
+                failed.store(0)
+            if program.repeats:
+                give_back(b, look)
+
+        return Function("run", RUN, run)
+
+    def count_uses(self, program: Program) -> None:
+        """Count how often programs are run in the text, which is once for each step of a program that differs."""
+        for inner in program.programs:
+            number = self.number(inner)
+            self.uses[number] += 1
+            if self.uses[number] == 1:
+                self.count_uses(inner)
+
+    def number(self, program: Program) -> int:
+        """Return the number of a program, which equal ones share."""
+        known = self.known.get(id(program))
+        if known is None:
+            known = self.known[id(program)] = self.numbers.setdefault(program, len(self.numbers))
+        return known
+
+    def part(self, program: Program) -> Driver | Kernels:
+        """Return a program as a part of the module."""
+        number = self.number(program)
+        if number not in self.parts:
+            self.parts[number] = (Driver if program.is_nested else Kernels)(self, program, f"p{number}.")
+        return self.parts[number]
+
+    def run(self, frame: Frame, program: Program, table: Value) -> None:
+        """Write that a program is run, whose arguments stand in a table, and that all fails if it does."""
+        part, b, own = self.part(program), frame.b, self.uses[self.number(program)] == 1
+        if isinstance(part, Driver):
+            if own:
+                part.write(Frame(part, b, table, frame.memory, frame.team, frame.look, frame.fail))
+            else:
+                frame.fail_if(b.call(part.function, table, frame.memory, frame.team, frame.look))
+            return
+        memory, function = frame.memory.at(part.place), part.emission.function
+        if own and not function.brief:
+            part.emission.run(b, table, memory, frame.team)
+        else:
+            b.do(function, table, memory, frame.team)
+        if program.failing:
+            failed = table.at((*program.inputs, *program.outputs).index(program.failing)).load().to(I8)
+            frame.fail_if(failed.load().differs(0))
+
+    def declared(self, name: str) -> Function:
+        """Return a function that the module does not have."""
+        self.outside.add(name)
+        return declared(name, self.target)
+
+
+class Kernels:
+    """Be a program of kernels in a module.
+
+    Attributes:
+        emission: writes it.
+        place: where in the arena it works.
+    """
+
+    def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
+        self.emission = Emission(program, module.target, module.outside, prefix)
+        self.place = module.room(self.emission.arena.size)
+        module.constants += [(self.place + offset, contents) for offset, contents in self.emission.constants]
+
+
+class Driver:
+    """Write the function that runs the steps of a program, none of which is a kernel.
+
+    Args:
+        module: that it is a part of.
+        program: the program.
+        prefix: what the names of its functions begin with.
+    """
+
+    def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
+        self.module, self.program, self.prefix = module, program, prefix
+        self.buffers = {buffer.name: buffer for buffer in program.buffers}
+        self.given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
+        self.places: dict[str, int] = {}
+        for buffer in program.buffers:
+            if buffer.kind == "constant":
+                self.places[buffer.name] = module.holding(buffer.contents)
+            elif buffer.name not in self.given:
+                self.places[buffer.name] = module.room(bytes_of(buffer))
+        self.writers = list(map(self.writer, program.steps))
+
+    @cached
+    def function(self) -> Function:
+        """The function that runs the steps, and tells whether one failed, where several programs run them."""
+
+        def run(b: Builder, addresses: Value, memory: Value, team: Value, look: Value) -> None:
+            self.write(Frame(self, b, addresses, memory, team, look, lambda: b.give(True)))
+            b.give(False)
+
+        return Function(f"{self.prefix}run", STEPS, run)
+
+    def writer(self, step: Step) -> Callable[[Frame], None]:
+        """Return what writes a step."""
+        match step:
+            case Run():
+                return self.running(step)
+            case Routine():
+                return self.calling(step)
+            case Copy():
+                size = bytes_of(self.buffers[step.source])
+                return lambda frame: copy_bytes(frame.b, frame.at(step.target), frame.at(step.source), size)
+            case Loop():
+                return Repeating(self, step).write
+        raise TypeError(step)
+
+    def write(self, frame: Frame) -> None:
+        """Write what runs all steps; where one fails, or an error of Python's is to go on, all fails."""
+        unseen = 0.0
+        for step, write in zip(self.program.steps, self.writers, strict=True):
+            unseen += cycles_of(Program((), (), (), (step,)), self.module.target)
+            if unseen > OFTEN and self.program.repeats:
+                frame.look_up()
+                unseen = 0.0
+            write(frame)
+
+    def running(self, step: Run) -> Callable[[Frame], None]:
+        """Return what writes that a program is run."""
+        can_fail = bool(step.program.failing)
+        failed = self.module.room(1) if can_fail else 0
+        self.module.part(step.program)
+
+        def write(frame: Frame) -> None:
+            addresses = [*map(frame.at, step.arguments), *[frame.memory.at(failed)] * can_fail]
+            self.module.run(frame, step.program, frame.table(addresses))
+
+        return write
+
+    def calling(self, step: Routine) -> Callable[[Frame], None]:
+        """Return what writes that a routine is called."""
+        function, failed, (start, contents) = self.module.declared(step.name), self.module.room(1), fields_of(step)
+        place = self.module.room(start + step.work)
+        self.module.constants.append((place, contents))
+
+        def write(frame: Frame) -> None:
+            addresses = [*map(frame.at, step.arguments), frame.memory.at(failed)]
+            frame.b.do(function, frame.table(addresses), frame.memory.at(place).as_address(), frame.team.as_address())
+            frame.fail_if(frame.memory.at(failed).load().differs(0))
+
+        return write
+
+
+class Frame:
+    """Hold what the steps of a function share while it is written.
+
+    Attributes:
+        b: what the code is written with.
+        memory: the address of the arena.
+        team: that of the team's memory.
+        look: the LOOK of the call.
+        fail: writes what is done where a step fails.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        b: Builder,
+        addresses: Value,
+        memory: Value,
+        team: Value,
+        look: Value,
+        fail: Callable[[], None],
+    ) -> None:
+        self.driver, self.b, self.addresses = driver, b, addresses
+        self.memory, self.team, self.look, self.fail = memory, team, look, fail
+        self.known: dict[str, Value] = {}
+
+    def at(self, name: str) -> Value:
+        """Return the address of a buffer."""
+        if name not in self.known:
+            given = self.driver.given.get(name)
+            place = (
+                self.memory.at(self.driver.places[name]) if given is None else self.addresses.at(given).load().to(I8)
+            )
+            self.known[name] = place
+        return self.known[name]
+
+    def table(self, addresses: Sequence[Value]) -> Value:
+        """Write addresses into a table; return its own."""
+        table = self.b.stack(Array(POINTER, len(addresses)))
+        for n, address in enumerate(addresses):
+            table.at(n).store(address.as_address())
+        return table
+
+    def fail_if(self, condition: Value) -> None:
+        """Fail if a condition holds."""
+        with self.b.when(condition):
+            self.fail()
+
+    def look_up(self) -> None:
+        """Let other threads run, and Python answer signals; fail if an error is to go on."""
+        self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
+
+
+def fields_of(routine: Routine) -> tuple[int, bytes]:
+    """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
+    start = -(-MATRICES.size // LINE) * LINE
+    return start, bytes(MATRICES.ctype(**dict(routine.fields), work=start))
+
+
+def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:
+    """Copy so many bytes from one address to another."""
+    if size > WORDS:
+        b.do(move_bytes, target.as_address(), source.as_address(), size)
+        return
+    done = 0
+    for kind, width in ((I64, 8), (I32, 4), (I8, 1)):
+        while size - done >= width:
+            target.to(I8).at(done).to(kind).store(source.to(I8).at(done).to(kind).load())
+            done += width
+
+
+class Repeating:
+    """Write a loop.
+
+    Args:
+        driver: of the program that it is a step of.
+        loop: the loop.
+
+    Attributes:
+        slots: the places in its table of what the body reads and writes, then of values that are known.
+        own: the places in the arena of what is the loop's own: copies of what is carried at first, results of the body.
+        often: after how many iterations it looks up: a power of two.
+        swaps: which carried values change places with what they are overwritten by: one for each output of the body.
+    """
+
+    def __init__(self, driver: Driver, loop: Loop) -> None:
+        self.driver, self.loop, module = driver, loop, driver.module
+        module.part(loop.body)
+        self.buffers = {buffer.name: buffer for buffer in loop.body.buffers}
+        self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
+        taken = {row.row for row in loop.rows}
+        self.own = {x: module.room(bytes_of(self.buffers[x])) for x in loop.body.outputs if x not in taken}
+        self.swaps: dict[str, str] = {}
+        for x in loop.carried:
+            if x.out and x.out not in taken:
+                taken.add(x.out)
+                self.swaps[x.into] = x.out
+                self.own[x.into] = module.room(bytes_of(self.buffers[x.into]))
+        self.often = 1 << (max(int(OFTEN / (cycles_of(loop.body, module.target) + CALLING)), 1).bit_length() - 1)
+
+    def write(self, frame: Frame) -> None:
+        """Write what runs the loop."""
+        b, loop = frame.b, self.loop
+        table = b.stack(Array(POINTER, len(self.slots)))
+        for constant in loop.constants:
+            self.slot(table, constant.row).store(frame.at(constant.buffer).as_address())
+        for name, place in self.own.items():
+            self.slot(table, name).store(frame.memory.at(place).as_address())
+        for x in loop.carried:
+            start = frame.at(x.start)
+            if x.into in self.swaps:
+                copy_bytes(b, frame.memory.at(self.own[x.into]), start, bytes_of(self.buffers[x.into]))
+            else:
+                self.slot(table, x.into).store(start.as_address())
+        times = b.constant(I64, loop.rounds)
+        if loop.count:
+            times = frame.at(loop.count).to(I64).load()
+            frame.fail_if(b.constant(I64, loop.rounds) < times)
+        for row in loop.rows:
+            first = frame.at(row.buffer).to(I8)
+            if loop.reverse:
+                first = first.at((times - 1) * bytes_of(self.buffers[row.row]))
+            self.slot(table, row.row).store(first.as_address())
+        self.run(frame, table, times)
+        for x in loop.carried:
+            copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
+
+    def run(self, frame: Frame, table: Value, times: Value) -> None:
+        """Write what runs the iterations, if there are any."""
+        b, loop = frame.b, self.loop
+
+        condition = None if not loop.count else b.constant(I64, 0) < times
+        if loop.starts:
+            starts = frame.at(loop.starts).to(I8).load().differs(0)
+            condition = starts if condition is None else condition & starts
+        if condition is None:
+            if loop.rounds:
+                self.repeat(frame, table, times)
+            return
+        with b.when(condition):
+            self.repeat(frame, table, times)
+
+    def slot(self, table: Value, name: str) -> Value:
+        """Return the place in a table of what the body reads or writes."""
+        return table.at(self.slots[name])
+
+    def repeat(self, frame: Frame, table: Value, most: Value) -> None:
+        """Write the iterations, of which there is one at least."""
+        b, loop = frame.b, self.loop
+        rows = [(row.row, self.slot(table, row.row).load()) for row in loop.rows]
+
+        def each(index: Value, end: Callable[[], None]) -> None:
+            self.driver.module.run(frame, loop.body, table)
+            going = self.slot(table, loop.going).load().to(I8).load() if loop.going else None
+            self.hand_on(table, frame.memory)
+            for name, first in rows:
+                size = bytes_of(self.buffers[name])
+                place = (index + 1) * (-size if loop.reverse else size)
+                self.slot(table, name).store(first.to(I8).at(place).as_address())
+            if going is not None:
+                with b.when(going.equals(0)):
+                    end()
+            if self.often < loop.rounds:
+                with b.when(((index + 1) & (self.often - 1)).equals(0)):
+                    frame.look_up()
+
+        with b.section() as end:
+            with b.loop(most, certain=True) as steps:
+                each(steps.index, end)
+            if loop.going:
+                frame.fail()
+
+    def hand_on(self, table: Value, memory: Value) -> None:
+        """Write what lets the next iteration read what this one wrote, first where nothing changes places."""
+        for x in self.loop.carried:
+            if x.into not in self.swaps:
+                out = self.slot(table, x.out).load() if x.out else memory.at(self.driver.places[x.known]).as_address()
+                self.slot(table, x.into).store(out)
+        pairs = [(self.slot(table, into), self.slot(table, out)) for into, out in self.swaps.items()]
+        for into, out in pairs:
+            before = into.load()
+            into.store(out.load())
+            out.store(before)
+
+
+def bytes_of(buffer: Buffer) -> int:
+    """Return how much memory a buffer needs."""
+    return buffer.size * buffer.dtype.itemsize
