@@ -1,4 +1,7 @@
-"""Explanations: a function's Wengert list, each forward step with its value, each reverse step with its adjoint."""
+"""Explanations: a function's Wengert list, each forward step with its value, each reverse step with its adjoint.
+
+Source: R. E. Wengert, A simple automatic derivative evaluation program, Communications of the ACM 7 (8), 1964.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +58,6 @@ def explain(fun: Callable[..., Any], *args: Any, mode: str = "reverse", **kwargs
         ShapeError: `fun` returned something other than one scalar.
         DtypeError: an argument or the result has a dtype without derivatives.
         UsageError: there is no such mode, or it is forward and an argument is a container.
-
-    Source:
-        R. E. Wengert, A simple automatic derivative evaluation program, Communications of the ACM 7 (8), 1964.
 
     >>> import numpy as np
     >>> explain(lambda x, y: x * np.exp(y), 3.0, 0.0)
