@@ -22,10 +22,14 @@ from scipy import linalg, special
 import wengert as wg
 from tests.samples.base import normal
 from wengert import extend
+from wengert.compile.lower import lower
+from wengert.compile.partition import segmented
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import DtypeError, GraphError, RegistrationError, TracedTruthError, UsageError
+from wengert.kernel.evaluation import evaluate
 from wengert.testing import check_grads
+from wengert.transforms.tracing import trace
 
 
 @functools.cache
@@ -438,3 +442,24 @@ def test_rules_decide_under_jit() -> None:
             for run in traced[: 3 if function is not deciding()[-1] else 2]:
                 np.testing.assert_allclose(run(x), wg.grad(function)(x))
             np.testing.assert_allclose(twice(x), wg.grad(wg.grad(function))(x))
+
+
+# What a primitive computes at one point
+
+
+def test_a_scalar_gives_a_kernel() -> None:
+    def growth(x: Any) -> Any:
+        return np.where(x == 0, 0.5, np.expm1(x) / x - np.logaddexp(x, 0.0))
+
+    primitive = extend.elementwise("test_extend.growth", growth, d=lambda t, _out, x: t * np.exp(x), scalar=growth)
+    x = np.linspace(-3.0, 3.0, 7)[:3]
+    graph = trace(lambda x: extend.apply(primitive, x))(x)
+    assert not lower(graph).refused
+    segments = segmented(graph)
+    np.testing.assert_allclose(segments.run([x], evaluate)[0], growth(x), rtol=1e-14)
+
+
+def test_a_scalar_of_functions_that_kernels_lack_leaves_it_to_numpy() -> None:
+    primitive = extend.elementwise("test_extend.bessel", np.i0, d=lambda t, _out, x: t, scalar=lambda x: np.frexp(x)[0])
+    (refused,) = lower(trace(lambda x: extend.apply(primitive, x))(np.ones(3))).refused.values()
+    assert refused.reason == "no opcodes for frexp"

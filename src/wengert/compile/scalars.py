@@ -157,7 +157,7 @@ class Scalar:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
         plain = method == "__call__" and not options
         if not plain:
-            raise Unwritten(ufunc)
+            raise Unwritten(ufunc.__name__)
         return apply_ufunc(ufunc, operands)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
@@ -166,7 +166,7 @@ class Scalar:
         if function is np.full_like:
             _, value, dtype = (*args, None)[:3]
             return self.constant(value, None if dtype is None else np.dtype(dtype))
-        raise Unwritten(function)
+        raise Unwritten(function.__name__)
 
 
 def operate(name: str, *operands: Scalar | Number) -> Scalar:
@@ -218,7 +218,7 @@ def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
         return apply_loop(name, operands)
     primitive = PRIMITIVES.get(ufunc.__name__)
     if primitive is None or primitive.evaluate is not ufunc or not callable(primitive.scalar):
-        raise Unwritten(ufunc)
+        raise Unwritten(ufunc.__name__)
     return primitive.scalar(*operands)
 
 
