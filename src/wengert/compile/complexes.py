@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.contractions import contraction
-from wengert.compile.equations import unknown_parameters
+from wengert.compile.equations import keyword_parameters, unknown_parameters
 from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.pointwise import parameters_of
 from wengert.compile.scalars import Scalar, convert
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Form, Place, View, form_of
@@ -94,7 +93,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
             return refused
         pair = Pair(*[part for part in found if isinstance(part, Access)])
         return divided_by_real(call, pair) if name == "mean" else pair
-    if not callable(parts) or unknown_parameters(call.params, parameters_of(parts)):
+    if not callable(parts) or unknown_parameters(call.params, keyword_parameters(parts)):
         return Refused(f"values of dtype {(*call.avals, call.out)[0].dtype}, of which no opcode knows")
     dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
     if dtype not in DTYPES:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import wraps
+from functools import cache, wraps
+from inspect import signature
 from typing import Any
 
 from wengert.core.graph.graph import Equation, Graph, Variable
@@ -15,6 +16,7 @@ __all__ = [
     "entered",
     "everywhere",
     "holds_graphs",
+    "keyword_parameters",
     "renamed",
     "throughout",
     "unknown_parameters",
@@ -92,6 +94,12 @@ def variables(items: Iterable[Any]) -> set[Variable]:
 def distinct_variables(items: Iterable[Any]) -> list[Variable]:
     """Return the variables among some values, each once, in order."""
     return list(dict.fromkeys(x for x in items if type(x) is Variable))
+
+
+@cache
+def keyword_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters that a function of a primitive, such as its `scalar`, takes by keyword."""
+    return tuple([p.name for p in signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY])
 
 
 def unknown_parameters(params: Mapping[str, Any], names: Container[str]) -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 from wengert.compile.branches import are_short, selected, specialised, taken
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contractions import contraction
-from wengert.compile.equations import unknown_parameters
+from wengert.compile.equations import keyword_parameters, unknown_parameters
 from wengert.compile.extremum_places import place_of_extremum
 from wengert.compile.index_maps import Index
 from wengert.compile.inlining import of_dtype
@@ -26,7 +26,7 @@ from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.pointwise import parameters_of, pointwise
+from wengert.compile.pointwise import pointwise
 from wengert.compile.python_integers import is_whole_number, too_large, too_long_to_compare
 from wengert.compile.reductions import (
     count_nonzero,
@@ -376,9 +376,9 @@ def known_parameters(primitive: Primitive) -> Container[str] | None:
     if names is not None:
         return names
     if callable(primitive.scalar):
-        return parameters_of(primitive.scalar)
+        return keyword_parameters(primitive.scalar)
     if primitive.scalar == "copy" and not isinstance(primitive.evaluate, np.ufunc):
-        return parameters_of(primitive.evaluate)
+        return keyword_parameters(primitive.evaluate)
     form = form_of(primitive)
     if isinstance(form, View):
         return taken_by(primitive.evaluate)

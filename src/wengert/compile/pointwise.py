@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
 
-__all__ = ["parameters_of", "pointwise"]
+__all__ = ["pointwise"]
 
 DType = np.dtype[Any]
 Expression = Callable[..., "Scalar | tuple[Scalar, ...] | None"]
@@ -33,12 +31,6 @@ def expression_of(primitive: Primitive) -> Expression | None:
     if scalar is None and isinstance(ufunc, np.ufunc) and opcode_of(ufunc) is not None:
         return lambda *xs: apply_ufunc(ufunc, xs)
     return scalar
-
-
-@functools.cache
-def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the parameters of an expression, or of an evaluation: what it is given by keyword."""
-    return tuple([p.name for p in signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY])
 
 
 def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Sequence[DType]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.equations import unknown_parameters
+from wengert.compile.equations import keyword_parameters, unknown_parameters
 from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kernels
-from wengert.compile.pointwise import parameters_of
 from wengert.compile.programs import address_of
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
@@ -75,7 +74,7 @@ class SmallMatrices:
 def small_matrices(equation: Equation) -> SmallMatrices | None:
     """Return the routine of an equation as a step of a chain; None if it is another, or of large matrices."""
     routine, params = equation.primitive.routine, equation.params
-    if routine is None or unknown_parameters(params, known := parameters_of(routine)):
+    if routine is None or unknown_parameters(params, known := keyword_parameters(routine)):
         return None
     if not all(type(x) is Variable for x in equation.outputs):
         return None
