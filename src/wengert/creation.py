@@ -12,7 +12,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.dispatch import ARRAYS, array_of_any, as_tensor, checked, plain_array
 from wengert.core.values.object_arrays import array_of_lists
 from wengert.core.values.tensor import ArrayLike, Tensor, array_tensor, check_dtype, concrete, innermost_trace
-from wengert.errors import DetachedWarning, GraphError, describe
+from wengert.errors import DetachedWarning, GraphError
 from wengert.support.refusals import refusal
 from wengert.traces.grad_modes import is_grad_enabled
 
@@ -55,16 +55,10 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
         try:
             found = array_of_lists("tensor", lambda nested: np.array(nested, dtype=dtype), found)
         except GraphError as error:
-            raise refusal(
-                GraphError(
-                    describe(
-                        "tensor",
-                        "lists of Tensors that are being differentiated",
-                        "numbers are needed, because a copy of these would lose the gradient",
-                        "Write np.stack for a list of Tensors, wengert.numpy.array for lists in lists",
-                    )
-                )
-            ) from error
+            given = "lists of Tensors that are being differentiated"
+            needed = "numbers are needed, because a copy of these would lose the gradient"
+            action = "Write np.stack for a list of Tensors, wengert.numpy.array for lists in lists"
+            raise refusal(GraphError("tensor", given, needed, action)) from error
     elif not isinstance(found, ARRAYS):
         found = array_of_any(found, dtype)
     made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))

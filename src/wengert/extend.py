@@ -122,14 +122,9 @@ def implements(*functions: Any) -> Callable[[F], F]:
     for function in functions:
         if not _dispatches(function):
             name = function_name(function)
-            raise UsageError(
-                describe(
-                    "implements",
-                    f"{name}, which does not dispatch on its arguments",
-                    "a ufunc, or a function with NumPy's __array_function__, is needed",
-                    "Call a function of your own in its place, which calls apply",
-                )
-            )
+            given = f"{name}, which does not dispatch on its arguments"
+            needed = "a ufunc, or a function with NumPy's __array_function__, is needed"
+            raise UsageError("implements", given, needed, "Call a function of your own in its place, which calls apply")
     return dispatch.implements(*functions)
 
 

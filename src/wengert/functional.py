@@ -16,7 +16,7 @@ import numpy as np
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.tensor import Tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.transforms.captured_gradients import Substitution, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
@@ -130,4 +130,4 @@ class Jvp:
 
 def refused(given: str, needed: str, action: str) -> UsageError:
     """Return the error about what cannot be differentiated."""
-    return UsageError(describe("GradOperation", given, needed, action))
+    return UsageError("GradOperation", given, needed, action)

@@ -14,7 +14,7 @@ from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current
 from wengert.core.values.aval import aval_text
 from wengert.core.values.tensor import Tensor, raw
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 from wengert.pictures.boxes import Box, Wire
 from wengert.pictures.picture import Picture
 from wengert.traces.nodes import RESULT, Leaf, Node, source_of
@@ -50,7 +50,7 @@ def visualize(tensor: Any) -> Picture:
     """
     outputs = [node_of(leaf) for leaf in flatten(tensor)[0]]
     if not outputs:
-        raise DtypeError(describe("visualize", shown(tensor), "a Tensor is needed", "Pass a result of Tensors"))
+        raise DtypeError("visualize", shown(tensor), "a Tensor is needed", "Pass a result of Tensors")
     drawing = Drawing()
     for node in recorded(outputs):
         drawing.add(node)
@@ -66,17 +66,12 @@ def node_of(leaf: Any) -> Node:
     """Return the node of a Tensor."""
     if not isinstance(leaf, Tensor):
         action = f"{DRAW_FUNCTION[0].upper()}{DRAW_FUNCTION[1:]}" if callable(leaf) else "Pass a result of Tensors"
-        raise DtypeError(describe("visualize", shown(leaf), "a Tensor is needed", action))
+        raise DtypeError("visualize", shown(leaf), "a Tensor is needed", action)
     tensor = current(leaf)
     if not isinstance(tensor._trace, Tape):
-        raise UsageError(
-            describe(
-                "visualize",
-                "a Tensor for which nothing was recorded",
-                "a result of Tensors with requires_grad is needed",
-                f"Make its arguments with wengert.tensor(..., requires_grad=True), or {DRAW_FUNCTION}",
-            )
-        )
+        given = "a Tensor for which nothing was recorded"
+        action = f"Make its arguments with wengert.tensor(..., requires_grad=True), or {DRAW_FUNCTION}"
+        raise UsageError("visualize", given, "a result of Tensors with requires_grad is needed", action)
     node: Node = tensor._node
     return node
 

@@ -13,7 +13,7 @@ from wengert.compile.simplify import simplify
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.graph_checker import check
 from wengert.core.graph.printing import render
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.support import config
 
 __all__ = [
@@ -78,6 +78,5 @@ def check_after(step: Pass, graph: Graph) -> None:
     try:
         check(graph)
     except GraphError as error:
-        raise GraphError(
-            describe(f"pass {step.__name__}", f"a graph with a mistake ({error})", "a graph is needed", "Mend the pass")
-        ) from error
+        given = f"a graph with a mistake ({error})"
+        raise GraphError(f"pass {step.__name__}", given, "a graph is needed", "Mend the pass") from error

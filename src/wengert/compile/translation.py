@@ -17,7 +17,7 @@ from wengert.core.graph.graph import Equation, Graph, subgraphs
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.driver import emitted
 from wengert.emission.programs import Emitted
-from wengert.errors import RangeError, describe
+from wengert.errors import RangeError
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
 from wengert.kernel.tiling import with_schedule
@@ -172,7 +172,7 @@ class Translation:
         (['kernel 0', 'NumPy: sort', 'kernel 1'], True)
         """
         if calls < 1:
-            raise RangeError(describe("profile", f"calls={calls}", "a positive number is needed", "Pass 20, or more"))
+            raise RangeError("profile", f"calls={calls}", "a positive number is needed", "Pass 20, or more")
         from wengert.compile.profiling import profiled
 
         return profiled(self.segments, self.values, calls)

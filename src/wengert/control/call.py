@@ -153,12 +153,9 @@ def enter_call(name: str, own: tuple[Any, ...]) -> Iterator[None]:
         own: function, containers, avals of traced leaves and the other leaves of the call.
     """
     if any(is_same_call(own, other) for other in TRACING.running):
-        raise GraphError(
-            "call",
-            f"{name} calls itself with arguments that differ only in values that are being traced",
-            "a depth that is known while tracing is needed",
-            "Use wengert.while_loop, or count the depth with a Python number",
-        )
+        given = f"{name} calls itself with arguments that differ only in values that are being traced"
+        needed = "a depth that is known while tracing is needed"
+        raise GraphError("call", given, needed, "Use wengert.while_loop, or count the depth with a Python number")
     TRACING.running.append(own)
     try:
         yield

@@ -107,12 +107,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
 def check_scalar(name: str, what: str, value: Any) -> None:
     """Raise unless a value is one."""
     if require_number(name, f"the {what}", value).shape != ():
-        raise ShapeError(
-            name,
-            f"a {what} of shape {aval_of(value).shape}",
-            "one value, of shape (), is needed",
-            "Reduce it, with .any() or .all() for instance, or choose element by element with wengert.numpy.where",
-        )
+        action = "Reduce it, with .any() or .all() for instance, or choose element by element with wengert.numpy.where"
+        raise ShapeError(name, f"a {what} of shape {aval_of(value).shape}", "one value, of shape (), is needed", action)
 
 
 def call_branch(name: str, own: str, function: Function, operands: Sequence[Any]) -> Any:

@@ -41,12 +41,9 @@ class ScanBody:
         arguments = unflatten(self.carried, leaves[: self.count]), unflatten(self.elements, leaves[self.count :])
         result = called_with("scan (f)", self.function, "carried, x", arguments)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise UsageError(
-                "scan",
-                f"a function that returned a {type(result).__name__}",
-                "a pair (next carried value, y) is needed",
-                "Return a tuple of two; y may be None",
-            )
+            given = f"a function that returned a {type(result).__name__}"
+            needed = "a pair (next carried value, y) is needed"
+            raise UsageError("scan", given, needed, "Return a tuple of two; y may be None")
         found, self.structure = leaves_of_result(result[0])
         check_containers("scan", CARRIED, self.structure, self.carried)
         ys, self.left = leaves_of_result(result[1])
@@ -116,12 +113,8 @@ def common_length(arrays: Sequence[Any], length: int | None) -> int:
     if not found:
         raise UsageError("scan", "neither xs nor a length", "one of them is needed", "Pass length=")
     if len(found) > 1:
-        raise ShapeError(
-            "scan",
-            f"lengths {' and '.join(map(str, found))}",
-            "one length of all xs along axis 0 is needed",
-            "Cut them to the same length",
-        )
+        given = f"lengths {' and '.join(map(str, found))}"
+        raise ShapeError("scan", given, "one length of all xs along axis 0 is needed", "Cut them to the same length")
     return int(found[0])
 
 

@@ -96,12 +96,9 @@ class FlatFunction:
         results, self.structure = leaves_of_result(found)
         for leaf in results:
             if type(leaf) is not Tensor and not isinstance(leaf, ARRAYS):
-                raise UsageError(
-                    self.name,
-                    f"a function that returned a {type(leaf).__name__}",
-                    "arrays and numbers, in any containers, are needed",
-                    "Return what has been computed",
-                )
+                given = f"a function that returned a {type(leaf).__name__}"
+                needed = "arrays and numbers, in any containers, are needed"
+                raise UsageError(self.name, given, needed, "Return what has been computed")
         require_plain(self.name, results)
         return results
 
@@ -128,12 +125,8 @@ def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> 
         remedy = (
             "annotate a field that changes as float or numpy.ndarray: int, bool and str are static" if static else ""
         )
-        raise UsageError(
-            name,
-            f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}",
-            "the same containers are needed",
-            f"Build both alike{remedy and '; ' + remedy}",
-        )
+        given = f"{what[0]} is {texts[0]} and {what[1]} is {texts[1]}"
+        raise UsageError(name, given, "the same containers are needed", f"Build both alike{remedy and '; ' + remedy}")
 
 
 def check_alike(
@@ -157,16 +150,8 @@ def check_alike(
     for i, (x, y) in enumerate(zip(*leaves, strict=True)):
         a, b = aval_of(x), aval_of(y)
         if a.shape != b.shape:
-            raise ShapeError(
-                name,
-                f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}",
-                "the same shape is needed",
-                "Reshape or broadcast one of them",
-            )
+            given = f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}"
+            raise ShapeError(name, given, "the same shape is needed", "Reshape or broadcast one of them")
         if a.dtype != b.dtype and not (weak and weak[i]):
-            raise DtypeError(
-                name,
-                f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}",
-                "the same dtype is needed",
-                "Convert one of them with .astype",
-            )
+            given = f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}"
+            raise DtypeError(name, given, "the same dtype is needed", "Convert one of them with .astype")

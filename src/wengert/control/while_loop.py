@@ -115,16 +115,12 @@ def check_condition(value: Any) -> Any:
     """Return what a condition gave, which must be one boolean."""
     aval = require_number("while_loop", "what cond_fun returned", value)
     if aval.shape != ():
-        raise ShapeError(
-            "while_loop",
-            f"cond_fun returned shape {aval.shape}",
-            "one boolean, of shape (), is needed",
-            "Reduce it, with .any() or .all() for instance",
-        )
+        given = f"cond_fun returned shape {aval.shape}"
+        needed = "one boolean, of shape (), is needed"
+        raise ShapeError("while_loop", given, needed, "Reduce it, with .any() or .all() for instance")
     if aval.dtype.kind in "fc":  # what a step gives, if the two functions were swapped: such a loop may never end
-        given = f"cond_fun returned dtype {aval.dtype}"
         remedy = "Compare it, with x != 0 for instance; the condition is the first function, the step the second"
-        raise DtypeError("while_loop", given, "one boolean is needed", remedy)
+        raise DtypeError("while_loop", f"cond_fun returned dtype {aval.dtype}", "one boolean is needed", remedy)
     return value if aval.dtype.kind == "b" else value != 0
 
 

@@ -59,8 +59,7 @@ def require_scalar(name: str, value: Any) -> Any:
     """Return a traced value of which Python makes a number; an error if it has axes."""
     found = one_element(name, value)
     if value.ndim:
-        needed = "one without axes is needed"
-        raise DtypeError(name, f"a Tensor of shape {value.shape}", needed, "Index it first")
+        raise DtypeError(name, f"a Tensor of shape {value.shape}", "one without axes is needed", "Index it first")
     return found
 
 
@@ -179,12 +178,9 @@ def staged_sorted(
         or len(listed) > MOST
         or is_staged(reverse)
     ):
-        raise TracedTruthError(
-            "sorted",
-            f"{len(listed)} items in the order of traced values ({position_of(*caller())})",
-            f"up to {MOST} numbers of one type are needed to order them while tracing",
-            "Write numpy.sort(x), or x[numpy.argsort(keys)]",
-        )
+        given = f"{len(listed)} items in the order of traced values ({position_of(*caller())})"
+        needed = f"up to {MOST} numbers of one type are needed to order them while tracing"
+        raise TracedTruthError("sorted", given, needed, "Write numpy.sort(x), or x[numpy.argsort(keys)]")
     row = np.stack(ranks)
     if row.dtype.kind in "fc":
         raise_here(np.any(np.isnan(row)), ValueError("sorted: NaN among traced values, which has no place"))

@@ -22,12 +22,8 @@ MANY_FILES = 64
 def conversion_error(function: Any, given: str, needed: str) -> UsageError:
     """Return the error about a function whose control flow cannot be converted."""
     name = function_name(function)
-    return UsageError(
-        "jit",
-        f"{name} decides by a traced value, and {given}",
-        needed,
-        "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision",
-    )
+    action = "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision"
+    return UsageError("jit", f"{name} decides by a traced value, and {given}", needed, action)
 
 
 def parse_definitions(filename: str, source: str) -> dict[int, list[ast.AST]]:

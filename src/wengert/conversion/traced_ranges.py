@@ -55,12 +55,9 @@ class StagedRange:
         return StagedRange(self.item(self.count() - 1), self.start - self.step, -self.step)
 
     def __iter__(self) -> NoReturn:
-        raise TracedTruthError(
-            "range",
-            f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})",
-            "a number that is known while the function is traced is needed",
-            "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums",
-        )
+        given = f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})"
+        action = "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums"
+        raise TracedTruthError("range", given, "a number that is known while the function is traced is needed", action)
 
     __len__ = __getitem__ = __iter__
 

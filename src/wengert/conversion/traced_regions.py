@@ -300,15 +300,9 @@ def enter_memory(result: Tensor, memory: Memory, share: Share) -> None:
 
 def shared_text(note: Note) -> str:
     """Return the text of the error about a Tensor that may share memory with one that has been written to."""
-    return (
-        describe(
-            note[0],
-            "an array that shares memory, or not, with one that has been written to since, as a traced value decides",
-            "it must be known which array a write changes",
-            "Copy what is written to first",
-        )
-        + f"\n  {note[2]}"
-    )
+    given = "an array that shares memory, or not, with one that has been written to since, as a traced value decides"
+    needed = "it must be known which array a write changes"
+    return describe(note[0], given, needed, "Copy what is written to first") + f"\n  {note[2]}"
 
 
 def operand_of(handle: Tensor) -> Tensor:
@@ -329,12 +323,9 @@ def as_truth(value: Any) -> Any:
 def one_element(name: str, value: Any) -> Any:
     """Return the only element of a traced value; an error if there is not exactly one."""
     if value.size != 1:
-        raise DtypeError(
-            name,
-            f"a Tensor of shape {value.shape}",
-            "a Tensor with exactly one element is needed",
-            "Reduce it first, with .any(), .all() or .sum() for instance",
-        )
+        given = f"a Tensor of shape {value.shape}"
+        needed = "a Tensor with exactly one element is needed"
+        raise DtypeError(name, given, needed, "Reduce it first, with .any(), .all() or .sum() for instance")
     return value if value.shape == () else np.reshape(value, ())
 
 

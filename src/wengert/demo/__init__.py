@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 __all__ = ["run"]
 
@@ -87,8 +87,5 @@ def write(path: str, content: bytes) -> None:
 
 def unwritable(path: str, reason: str) -> UsageError:
     """Return the error about a picture that cannot be written."""
-    return UsageError(
-        describe(
-            "wengert demo", f"--picture {path!r} ({reason})", "a path that can be written is needed", "Choose another"
-        )
-    )
+    given = f"--picture {path!r} ({reason})"
+    return UsageError("wengert demo", given, "a path that can be written is needed", "Choose another")

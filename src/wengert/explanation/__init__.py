@@ -105,12 +105,9 @@ def require_plain_arguments(names: Sequence[str], args: Sequence[Any]) -> None:
     """Raise a UsageError if an argument is a container, whose parts forward mode has no columns for."""
     for name, arg in zip(names, args, strict=True):
         if flatten(arg)[1] is not None:
-            raise UsageError(
-                "explain",
-                f'containers as {name} with mode="forward"',
-                "numbers and arrays are needed",
-                "Pass what is in them as arguments of their own",
-            )
+            given = f'containers as {name} with mode="forward"'
+            needed = "numbers and arrays are needed"
+            raise UsageError("explain", given, needed, "Pass what is in them as arguments of their own")
 
 
 def explanation(
@@ -243,12 +240,8 @@ def require_differentiable(name: str, leaf: Any) -> None:
     if isinstance(leaf, float | complex) or (isinstance(dtype, np.dtype) and is_differentiable(dtype)):
         return
     given = f"{name} of type {type(leaf).__name__}" if dtype is None else f"{name} of dtype {dtype}"
-    raise DtypeError(
-        "explain",
-        f"an argument {given}",
-        "floats, arrays or Tensors of floats (or containers of them) are needed to differentiate",
-        "Convert it to float, or pass it by keyword",
-    )
+    needed = "floats, arrays or Tensors of floats (or containers of them) are needed to differentiate"
+    raise DtypeError("explain", f"an argument {given}", needed, "Convert it to float, or pass it by keyword")
 
 
 def title_of(fun: Callable[..., Any], names: Sequence[str]) -> str:

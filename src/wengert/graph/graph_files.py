@@ -112,9 +112,8 @@ def as_path(name: str, path: Any) -> str | bytes:
     try:
         return os.fspath(path)  # type: ignore[no-any-return]  # strings and bytes are all that it returns
     except TypeError as error:
-        raise DtypeError(
-            name, f"{shown_argument(path)} as the path", "the name of a file is needed", "Pass a string"
-        ) from error
+        given = f"{shown_argument(path)} as the path"
+        raise DtypeError(name, given, "the name of a file is needed", "Pass a string") from error
 
 
 # Pickled and copied graphs are the content of a file.
@@ -188,12 +187,8 @@ def document(data: bytes) -> JSON:
     if header is None:
         raise invalid("content that does not begin like a graph file", "a file written by save is needed")
     if int(header[1]) != VERSION:
-        raise FileFormatError(
-            "load",
-            f"version {int(header[1])} of the format",
-            f"version {VERSION} is needed",
-            "Use the version of Wengert that saved the graph",
-        )
+        action = "Use the version of Wengert that saved the graph"
+        raise FileFormatError("load", f"version {int(header[1])} of the format", f"version {VERSION} is needed", action)
     body = memoryview(data)[header.end() :]
     if hashlib.sha256(body).hexdigest().encode("ascii") != header[2]:
         raise invalid("content that does not fit its checksum: the file is damaged", "an undamaged file is needed")

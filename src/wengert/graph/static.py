@@ -103,12 +103,9 @@ class Expressions(Trace):
 
     def below(self, tensor: Tensor) -> NoReturn:
         """Refuse: an expression has no elements."""
-        raise GraphError(
-            "expression",
-            f"the elements of {tensor._value!r} were asked for",
-            "an expression of placeholders has none until an Executor runs",
-            "Use operators and wengert.numpy functions, or ask Executor(expression).run({placeholder: value})",
-        )
+        given = f"the elements of {tensor._value!r} were asked for"
+        action = "Use operators and wengert.numpy functions, or ask Executor(expression).run({placeholder: value})"
+        raise GraphError("expression", given, "an expression of placeholders has none until an Executor runs", action)
 
     def owner(self, tensor: Tensor) -> Any:
         """Return nothing: there is no memory yet."""
@@ -162,9 +159,8 @@ def placeholder(name: str, shape: int | Sequence[int] = (), dtype: Any = float) 
         raise UsageError("placeholder", f"the name {name!r}", "a string is needed, not empty", "Name it")
     lengths = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     if not all(isinstance(n, int | np.integer) and n >= 0 for n in lengths):
-        raise UsageError(
-            "placeholder", f"shape {shape!r:.40} of {name}", "lengths from 0 are needed", "Give a known shape"
-        )
+        given = f"shape {shape!r:.40} of {name}"
+        raise UsageError("placeholder", given, "lengths from 0 are needed", "Give a known shape")
     found = as_dtype("placeholder", dtype)
     if found.kind not in "biufc":
         raise DtypeError("placeholder", f"dtype {found} of {name}", "a numeric dtype is needed", "Convert what is fed")
@@ -177,12 +173,8 @@ def require_expression(name: str, value: Any) -> Tensor:
     found = current(value) if type(value) is Tensor else value
     if type(found) is Tensor and found._trace is EXPRESSIONS:
         return found
-    raise UsageError(
-        name,
-        f"a {type(value).__name__} that is not an expression",
-        "expressions are needed",
-        "Build it from wengert.graph.placeholder",
-    )
+    given = f"a {type(value).__name__} that is not an expression"
+    raise UsageError(name, given, "expressions are needed", "Build it from wengert.graph.placeholder")
 
 
 def as_expression(value: Any) -> Tensor:
@@ -287,22 +279,14 @@ def mention(found: Tensor, definition: Definition) -> Tensor:
 def check_differentiable(output: Tensor, inputs: Iterable[Tensor]) -> None:
     """Raise unless an expression is a real scalar and the inputs have derivatives."""
     if output.shape != ():
-        raise ShapeError(
-            "gradients",
-            f"an output of shape {output.shape}",
-            "a scalar, of shape (), is needed",
-            "Reduce it, for instance with .sum()",
-        )
+        given = f"an output of shape {output.shape}"
+        raise ShapeError("gradients", given, "a scalar, of shape (), is needed", "Reduce it, for instance with .sum()")
     if output.dtype.kind != "f":
         raise DtypeError("gradients", f"an output of dtype {output.dtype}", "a real float is needed", "Convert it")
     for x in inputs:
         if not is_differentiable(x.dtype):
-            raise DtypeError(
-                "gradients",
-                f"the input {x._value!r}",
-                "float or complex inputs are needed to differentiate",
-                "Leave it out",
-            )
+            given = f"the input {x._value!r}"
+            raise DtypeError("gradients", given, "float or complex inputs are needed to differentiate", "Leave it out")
 
 
 class Executor:
@@ -358,16 +342,14 @@ class Executor:
             DtypeError: a value cannot be converted to the placeholder's dtype.
         """
         if not isinstance(feeds, Mapping):
-            raise DtypeError(
-                "run", f"{shown(feeds)} as feeds", "a dict of placeholders and values is needed", "Pass one"
-            )
+            given = f"{shown(feeds)} as feeds"
+            raise DtypeError("run", given, "a dict of placeholders and values is needed", "Pass one")
         values: dict[Variable, Any] = {}
         for key, value in feeds.items():
             variable = self.variable_of(key)
             if variable in values:
-                raise UsageError(
-                    "run", f"{variable.name} twice", "one value is needed", "Feed it by itself or by its name"
-                )
+                given = f"{variable.name} twice"
+                raise UsageError("run", given, "one value is needed", "Feed it by itself or by its name")
             values[variable] = convert_feed(variable, value)
         pairs = list(zip(self.graph.inputs, self.tensors, strict=True))
         missing = [variable.name for variable, tensor in pairs if tensor is None and variable not in values]
@@ -384,12 +366,9 @@ class Executor:
             found = variable if self.names.get(variable.name) is variable else None
             key = variable.name or "an intermediate expression"
         if found is None:
-            raise UsageError(
-                "run",
-                f"a value for {key}, which is no placeholder of these expressions",
-                f"values for {', '.join(self.names) or 'nothing'} are needed",
-                "Leave it out",
-            )
+            given = f"a value for {key}, which is no placeholder of these expressions"
+            needed = f"values for {', '.join(self.names) or 'nothing'} are needed"
+            raise UsageError("run", given, needed, "Leave it out")
         return found
 
 
@@ -398,16 +377,11 @@ def convert_feed(variable: Variable, value: Any) -> Any:
     shape, dtype, _ = require_number("run", f"the value for {variable.name}", value)
     found = value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
     if shape != variable.shape:
-        raise ShapeError(
-            "run",
-            f"shape {shape} for {variable.name}",
-            f"shape {variable.shape} is needed",
-            "Reshape it, or make a placeholder of that shape",
-        )
+        action = "Reshape it, or make a placeholder of that shape"
+        raise ShapeError("run", f"shape {shape} for {variable.name}", f"shape {variable.shape} is needed", action)
     if dtype == variable.dtype:
         return found
     if not np.can_cast(dtype, variable.dtype, "same_kind"):
-        raise DtypeError(
-            "run", f"dtype {dtype} for {variable.name}", f"dtype {variable.dtype} is needed", "Convert the value"
-        )
+        given = f"dtype {dtype} for {variable.name}"
+        raise DtypeError("run", given, f"dtype {variable.dtype} is needed", "Convert the value")
     return found.astype(variable.dtype)

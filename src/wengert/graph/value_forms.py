@@ -47,12 +47,8 @@ def invalid(given: str, needed: str) -> FileFormatError:
 
 def too_large(given: str, largest: int) -> FileFormatError:
     """Return the error about a file with larger arrays than expected."""
-    return FileFormatError(
-        "load",
-        given,
-        f"at most {largest} elements are expected",
-        "If you trust the file, call load(path, largest=...) with a larger number",
-    )
+    action = "If you trust the file, call load(path, largest=...) with a larger number"
+    return FileFormatError("load", given, f"at most {largest} elements are expected", action)
 
 
 def form_text(value: Any) -> str:
@@ -337,12 +333,9 @@ def primitive_of(form: JSON) -> Primitive:
             importlib.import_module(module)
     found = PRIMITIVES.get(name)
     if found is None:
-        raise FileFormatError(
-            "load",
-            f"the primitive {form_text(form)}, which is unknown here",
-            "registered primitives are needed",
-            "Import the module that declares it first, or install the version of Wengert that saved the graph",
-        )
+        given = f"the primitive {form_text(form)}, which is unknown here"
+        action = "Import the module that declares it first, or install the version of Wengert that saved the graph"
+        raise FileFormatError("load", given, "registered primitives are needed", action)
     return found
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -74,7 +74,7 @@ def findings(program: Program) -> list[Finding]:
 def require_sound(program: Program) -> None:
     """Raise a GraphError if a program breaks a rule."""
     for place, rule in findings(program):
-        raise GraphError(describe("kernel", place, rule.sentence, "Mend the pass that made it"))
+        raise GraphError("kernel", place, rule.sentence, "Mend the pass that made it")
 
 
 def checked(step: str, program: Program) -> Program:
@@ -88,7 +88,7 @@ def checked(step: str, program: Program) -> Program:
             require_sound(program)
         except GraphError as error:
             given, needed = f"a program with a mistake ({error})", "a program that keeps all rules is needed"
-            raise GraphError(describe(f"step {step}", given, needed, "Mend the step")) from error
+            raise GraphError(f"step {step}", given, needed, "Mend the step") from error
     return program
 
 

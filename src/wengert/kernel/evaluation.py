@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -230,7 +230,7 @@ class Memory:
 
 def broken(name: str, given: str, needed: str) -> GraphError:
     """Return the error about a program that does what it must not."""
-    return GraphError(describe(f"kernel buffer {name}", given, needed, "Mend the pass that made the program"))
+    return GraphError(f"kernel buffer {name}", given, needed, "Mend the pass that made the program")
 
 
 def run_kernel(program: Program, kernel: Kernel, memory: dict[str, Memory], random: np.random.Generator) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from wengert.errors import FileFormatError, describe
+from wengert.errors import FileFormatError
 from wengert.kernel.kernel import (
     Affine,
     Bound,
@@ -163,14 +163,9 @@ def loop_of(line: re.Match[str], lines: Lines) -> Loop:
 def unreadable(lines: Lines) -> FileFormatError:
     """Return the error about a line that cannot be read."""
     last = min(lines.place, len(lines.lines) - 1)
-    return FileFormatError(
-        describe(
-            "kernel text",
-            f"line {last + 1}, {lines.lines[last]!r:.100}",
-            "a line as wengert.kernel.printing writes it is needed",
-            "Print the program again",
-        )
-    )
+    given = f"line {last + 1}, {lines.lines[last]!r:.100}"
+    needed = "a line as wengert.kernel.printing writes it is needed"
+    return FileFormatError("kernel text", given, needed, "Print the program again")
 
 
 def listed(names: str) -> tuple[str, ...]:

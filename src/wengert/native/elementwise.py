@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.native.processor import CONDITIONS
 from wengert.support.config import MOST_TOLD, THREADS
 from wengert.support.deferred_warnings import unregister
@@ -154,7 +154,7 @@ def set_num_threads(threads: int) -> None:
     """
     if type(threads) is not int or not 1 <= threads <= MOST_TOLD:
         needed = f"a number of threads from 1 to {MOST_TOLD} is needed"
-        raise UsageError(describe("set_num_threads", repr(threads), needed, "Pass 1 to compute on one thread"))
+        raise UsageError("set_num_threads", repr(threads), needed, "Pass 1 to compute on one thread")
     SHARING.set_threads(threads)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from wengert.core.values.members import ArrayLike, Axis
 from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 from wengert.numpy import (
     _accumulations,
     _axes,
@@ -150,9 +150,8 @@ class ArrayMethods:
     @imag.setter
     def imag(self: Any, value: ArrayLike) -> None:
         if self.dtype.kind != "c":
-            raise DtypeError(
-                describe("imag", f"dtype {self.dtype}", "a complex dtype is needed to set it", "Use .astype(complex)")
-            )
+            given = f"dtype {self.dtype}"
+            raise DtypeError("imag", given, "a complex dtype is needed to set it", "Use .astype(complex)")
         _conversion.imag(self)[...] = value
 
     def __round__(self: Any, ndigits: Any = None) -> Any:
@@ -161,7 +160,7 @@ class ArrayMethods:
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version not in (None, *STANDARDS):
             needed = f"one of {', '.join(STANDARDS)} is needed"
-            raise UsageError(describe("__array_namespace__", f"api_version={api_version!r}", needed, "Leave it out"))
+            raise UsageError("__array_namespace__", f"api_version={api_version!r}", needed, "Leave it out")
         return sys.modules["wengert.numpy"]
 
     @property
@@ -335,7 +334,7 @@ class ArrayMethods:
         if isinstance(order, int):
             needed = "no axis is needed, because all axes become one, as NumPy has it"
             action = "Write x.reshape(*x.shape[:first], -1), or leave it out"
-            raise DtypeError(describe("flatten", f"the axis {order}", needed, action))
+            raise DtypeError("flatten", f"the axis {order}", needed, action)
         return _order.copy(_shapes.ravel(self, order=order))
 
     def sort(

@@ -14,7 +14,7 @@ from wengert.core.values.dispatch import applied, apply, as_tensor, implements
 from wengert.core.values.members import Axis
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, innermost_trace
-from wengert.errors import DtypeError, GraphError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions, selection
 from wengert.traces.eager_functions import eager_single
@@ -59,9 +59,7 @@ def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
 def whole_axis(axis: Any) -> int:
     """Return the number of an axis; NumPy's reductions do not take truth values for one."""
     if isinstance(axis, bool | np.bool):
-        raise DtypeError(
-            describe("axis", f"{axis}", "whole numbers are needed", f"Write keepdims={axis}, if that is meant")
-        )
+        raise DtypeError("axis", f"{axis}", "whole numbers are needed", f"Write keepdims={axis}, if that is meant")
     return operator.index(axis)
 
 
@@ -85,7 +83,7 @@ def chosen(where: Any) -> Any:
     """Return which elements count, None for all; NumPy takes None for no element at all."""
     if where is None:
         needed = "truth values are needed, which NumPy does not take None for"
-        raise UsageError(describe("where", "None", needed, "Leave where= out"))
+        raise UsageError("where", "None", needed, "Leave where= out")
     return given(where, True)
 
 
@@ -98,7 +96,7 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
         params["dtype"] = kind = np.dtype(dtype)
         if kind.kind not in "biufc" and innermost_trace(x) is not None:
             given = f"dtype {kind} for a Tensor that is being differentiated or traced"
-            raise GraphError(describe("dtype", given, "a numeric dtype is needed", "Call .detach() first"))
+            raise GraphError("dtype", given, "a numeric dtype is needed", "Call .detach() first")
     return params
 
 

@@ -65,16 +65,14 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
             given = {"out": (out, None), "where": (where, True)}  # pandas takes where=True for one that it cannot heed
             return ufunc(*args, **{key: x for key, (x, usual) in given.items() if x is not usual}, **options)
         if len(args) > count + ufunc.nout:
-            raise TypeError(
-                describe(name, f"{len(args)} operands", f"{count} are needed", "Pass the operands, and out= by name")
-            )
+            needed = f"{count} are needed"
+            raise TypeError(describe(name, f"{len(args)} operands", needed, "Pass the operands, and out= by name"))
         if len(args) > count:
             out = args[count:] if ufunc.nout > 1 else args[count]
         operands = [operand(name, x) for x in args[:count]]
         if len(operands) < count:
-            raise TypeError(
-                describe(name, f"{len(operands)} operands", f"{count} are needed", "Pass all operands of the ufunc")
-            )
+            needed = f"{count} are needed"
+            raise TypeError(describe(name, f"{len(operands)} operands", needed, "Pass all operands of the ufunc"))
         dtype = options.pop("dtype", None)
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
@@ -126,14 +124,9 @@ def calculated_in(ufunc: np.ufunc, operands: list[Any], dtype: np.dtype[Any]) ->
         loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout), signature=wanted, casting="same_kind")
     except TypeError as error:  # NumPy says why in terms of loops
         dtypes = ", ".join(str(kind.dtype) for kind in avals)
-        raise DtypeError(
-            describe(
-                ufunc.__name__,
-                f"dtype={dtype} for operands of dtype {dtypes}",
-                "a dtype that it can have is needed, to which operands are cast by the rule 'same_kind'",
-                "Convert the operands, or the result, with .astype",
-            )
-        ) from error
+        needed = "a dtype that it can have is needed, to which operands are cast by the rule 'same_kind'"
+        action = "Convert the operands, or the result, with .astype"
+        raise DtypeError(ufunc.__name__, f"dtype={dtype} for operands of dtype {dtypes}", needed, action) from error
     return [with_dtype(x, found) for x, found in zip(operands, loop, strict=False)]
 
 

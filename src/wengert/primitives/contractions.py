@@ -20,7 +20,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import multilinear
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import MOST_KNOWN
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -42,14 +42,8 @@ def conj(x: Any) -> Any:
 
 def mismatched(name: str, x: Any, y: Any, needed: str) -> ShapeError:
     """Return the error about two shapes that cannot be contracted."""
-    return ShapeError(
-        describe(
-            name,
-            f"shapes {aval_of(x).shape} and {aval_of(y).shape}",
-            needed,
-            "Transpose or reshape one of them",
-        )
-    )
+    given = f"shapes {aval_of(x).shape} and {aval_of(y).shape}"
+    return ShapeError(name, given, needed, "Transpose or reshape one of them")
 
 
 def product(name: str, evaluate: Callable[..., Any], labels: Callable[..., Labels], needed: str, **form: Any) -> Any:

@@ -15,7 +15,7 @@ from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.values.aval import Aval
 from wengert.core.values.python_numbers import LARGEST
-from wengert.errors import RangeError, UsageError, describe
+from wengert.errors import RangeError, UsageError
 from wengert.primitives import rewrites, scalars
 
 
@@ -47,9 +47,9 @@ def to_whole(x: Any) -> Any:
     if found.dtype.kind not in "bi" and not np.all(abs(found) < LARGEST):
         needed = "a whole number of 64 bits is needed where values are traced"
         if np.any(np.isnan(found)):  # a ValueError, as Python's
-            raise UsageError(describe("int", "NaN", needed, "Look for NaN before, or use numpy.floor"))
+            raise UsageError("int", "NaN", needed, "Look for NaN before, or use numpy.floor")
         given = "a number that is not finite, or has more than 64 bits"
-        raise RangeError(describe("int", given, needed, "Convert it before, or use numpy.floor"))
+        raise RangeError("int", given, needed, "Convert it before, or use numpy.floor")
     return found.astype(np.int64)
 
 

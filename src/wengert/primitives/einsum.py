@@ -18,7 +18,7 @@ from wengert.core.forms.labels import Labels, labelled
 from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.core.values.interop import undispatched
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 
 Names = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
@@ -103,14 +103,9 @@ def check_lengths(subscripts: Subscripts, operands: Sequence[Any], error: ValueE
         found = sorted({length for name, length in pairs if name == label} - {1})
         if len(found) > 1:
             what = f"axes of lengths {' and '.join(map(str, found))} for {spelled(label, subscripts)}"
-            raise ShapeError(
-                describe(
-                    "einsum",
-                    f"{what}, in shapes {' and '.join(map(str, shapes))}",
-                    "one length for each label is needed",
-                    "Correct the subscripts, or transpose an operand",
-                )
-            ) from error
+            given = f"{what}, in shapes {' and '.join(map(str, shapes))}"
+            needed = "one length for each label is needed"
+            raise ShapeError("einsum", given, needed, "Correct the subscripts, or transpose an operand") from error
 
 
 def spelled(label: int, subscripts: Subscripts) -> str:

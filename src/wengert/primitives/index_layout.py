@@ -182,14 +182,8 @@ def expanded(
             raise UsageError(text_of_masks())
         if array.ndim == 0:
             if not array or len(arrays) > 1 or any(isinstance(other, int) for other in index):
-                raise UsageError(
-                    describe(
-                        "vmap",
-                        "a single boolean as an index, which is False or beside other indices",
-                        "an array or None is needed",
-                        "Write None for True",
-                    )
-                )
+                given = "a single boolean as an index, which is False or beside other indices"
+                raise UsageError("vmap", given, "an array or None is needed", "Write None for True")
             entries.append(None)
             continue
         consumed += array.ndim
@@ -205,9 +199,6 @@ def expanded(
 
 def text_of_masks() -> str:
     """Return the text of the error about a mask whose lanes may choose different numbers of elements."""
-    return describe(
-        "vmap",
-        "a boolean mask that differs from lane to lane as an index",
-        "an index that selects as many elements in every lane is needed",
-        "Use wengert.numpy.where",
-    )
+    given = "a boolean mask that differs from lane to lane as an index"
+    needed = "an index that selects as many elements in every lane is needed"
+    return describe("vmap", given, needed, "Use wengert.numpy.where")

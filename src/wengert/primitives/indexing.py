@@ -300,28 +300,17 @@ def is_unknown_place(array: Any) -> bool:
 
 def part_text() -> str:
     """Return the text of the error about a part, or what it is one of, after the other has been written to."""
-    return (
-        describe(
-            "getitem",
-            "a part at a traced index, which shares memory with an array, and one of the two has been written to since",
-            "it must be known which elements a write changes",
-            "Copy the part first, or assign it to the array at once",
-        )
-        + f"\n  {position_of(*caller())}"
-    )
+    given = "a part at a traced index, which shares memory with an array, and one of the two has been written to since"
+    needed = "it must be known which elements a write changes"
+    action = "Copy the part first, or assign it to the array at once"
+    return describe("getitem", given, needed, action) + f"\n  {position_of(*caller())}"
 
 
 def require_writable(target: Tensor) -> None:
     """Raise if a Tensor must not be written to: what stands for a read-only ndarray, and a leaf while recording."""
     if hasattr(target, "_fixed"):
-        raise UsageError(
-            describe(
-                "assignment",
-                "a Tensor that stands for a read-only array",
-                "an array that can be written to is needed, as in NumPy",
-                "Copy it first",
-            )
-        )
+        given = "a Tensor that stands for a read-only array"
+        raise UsageError("assignment", given, "an array that can be written to is needed, as in NumPy", "Copy it first")
     if target._trace is not None:
         target._trace.require_writable(target)
 
@@ -408,14 +397,9 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
     else:
         found = value if type(value) is Tensor else checked("assignment", array_of_any(value))
     if found.dtype.kind == "c" and target.dtype.kind in "iuf" and not add and any(map(is_weak, leaves_of(value))):
-        raise DtypeError(
-            describe(
-                "assignment",
-                f"a complex number for a Tensor of dtype {target.dtype}",
-                "a real number is needed",
-                "Take its .real, or convert the Tensor with .astype(complex) first",
-            )
-        )
+        given = f"a complex number for a Tensor of dtype {target.dtype}"
+        action = "Take its .real, or convert the Tensor with .astype(complex) first"
+        raise DtypeError("assignment", given, "a real number is needed", action)
     if target.dtype.kind in "iu" and not add and is_weak(found):
         return apply(fitted, found, dtype=target.dtype)
     return found
@@ -434,14 +418,9 @@ def leaves_of(value: Any) -> Sequence[Any]:
 def require_depth(rank: int, shape: Sequence[int]) -> None:
     """Raise, as NumPy does, if nested lists for a part of `rank` axes have more than these."""
     if len(shape) > rank:
-        raise ShapeError(
-            describe(
-                "assignment",
-                f"nested lists of shape {tuple(shape)} for a part with {rank} axes",
-                "lists no deeper than the part are needed",
-                "Make them an array first, or leave out the outer brackets",
-            )
-        )
+        given = f"nested lists of shape {tuple(shape)} for a part with {rank} axes"
+        needed = "lists no deeper than the part are needed"
+        raise ShapeError("assignment", given, needed, "Make them an array first, or leave out the outer brackets")
 
 
 def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:

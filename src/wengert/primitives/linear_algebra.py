@@ -303,14 +303,10 @@ def require_regular(singular: Any) -> None:
     """Refuse singular matrices that are known to be there; of others `inv` says it."""
     known = seen(singular)
     if known is not None and known.any():
-        raise np.linalg.LinAlgError(
-            describe(
-                "slogdet",
-                "a singular matrix, of whose determinant the logarithm has no derivative",
-                "a regular one is needed, or a cotangent that is 0",
-                "Choose by numpy.where what is wanted there, or use det, which has derivatives at matrices of any rank",
-            )
-        )
+        given = "a singular matrix, of whose determinant the logarithm has no derivative"
+        needed = "a regular one is needed, or a cotangent that is 0"
+        action = "Choose by numpy.where what is wanted there, or use det, which has derivatives at matrices of any rank"
+        raise np.linalg.LinAlgError(describe("slogdet", given, needed, action))
 
 
 def jvp_slogdet(tangents: Sequence[Any], out: Any, a: Any) -> tuple[Any, Any]:

@@ -214,7 +214,7 @@ def evaluate_lu_solve(packed: Any, b: Any, pivots: Any, *, trans: int, check_fin
     rows = packed.shape[-1]
     if pivots.shape[-1] != rows or not np.all((pivots >= 0) & (pivots < rows)):  # LAPACK would write elsewhere
         needed = f"{rows} of them, each from 0 to {rows - 1}, are needed"
-        raise UsageError(describe("lu_solve", f"pivots {pivots.tolist()!s:.40}", needed, "Pass what lu_factor gave"))
+        raise UsageError("lu_solve", f"pivots {pivots.tolist()!s:.40}", needed, "Pass what lu_factor gave")
 
     def solve(packed: Any, b: Any, pivots: Any) -> Any:
         return linalg.lu_solve((packed, pivots), b, trans=trans, check_finite=check_finite)

@@ -229,14 +229,10 @@ def evaluate_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
     for column in columns:
         wrong = wrong | np.any(zero[..., None, :] & (np.abs(column) > limit), axis=-2, keepdims=True)
     if wrong.any():
-        raise np.linalg.LinAlgError(
-            describe(
-                "singular vectors",
-                "a function that depends on those of a singular value 0, or a direction that turns them",
-                "a matrix of full rank is needed, or a function of what belongs to other singular values",
-                "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others",
-            )
-        )
+        given = "a function that depends on those of a singular value 0, or a direction that turns them"
+        needed = "a matrix of full rank is needed, or a function of what belongs to other singular values"
+        action = "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others"
+        raise np.linalg.LinAlgError(describe("singular vectors", given, needed, action))
     return np.zeros(wrong.shape, x.dtype)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 MOST_THREADS = 16  # memory feeds no more than this
 MOST_TOLD = 256  # which may be asked for all the same
@@ -30,7 +30,7 @@ def switch(name: str) -> bool | None:
     """
     told = os.environ.get(name, "").strip()
     if told and told.lower() not in SETTINGS:
-        raise UsageError(describe(name, repr(told), "1 or 0 is needed", "Set one of the two, or take it away"))
+        raise UsageError(name, repr(told), "1 or 0 is needed", "Set one of the two, or take it away")
     return SETTINGS.get(told.lower())
 
 
@@ -63,7 +63,7 @@ def thread_count() -> int:
     if told:
         if not told.isdecimal() or not 1 <= int(told) <= MOST_TOLD:
             needed = f"a number of threads from 1 to {MOST_TOLD} is needed"
-            raise UsageError(describe("WENGERT_THREADS", repr(told), needed, "Set it to 1 to compute on one thread"))
+            raise UsageError("WENGERT_THREADS", repr(told), needed, "Set it to 1 to compute on one thread")
         return int(told)
     others, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
     if others.strip().isdecimal() and int(others):

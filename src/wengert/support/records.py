@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 
 
 class Record:
@@ -51,14 +51,9 @@ class FieldRecord:
         found = dict(zip(self.fields, values, strict=False)) | named
         absent = [name for name in self.fields if name not in found and not hasattr(type(self), name)]
         if absent or len(found) < len(values) + len(named) or not found.keys() <= {*self.fields}:
-            raise UsageError(
-                describe(
-                    type(self).__name__,
-                    f"{len(values)} values and the names {list(named)}",
-                    f"the fields {', '.join(self.fields) or 'none'} are needed",
-                    "Give each of them once; those that have a value may be left out",
-                )
-            )
+            needed = f"the fields {', '.join(self.fields) or 'none'} are needed"
+            action = "Give each of them once; those that have a value may be left out"
+            raise UsageError(type(self).__name__, f"{len(values)} values and the names {list(named)}", needed, action)
         vars(self).update(found)
 
     def replaced(self, **changes: Any) -> Self:

@@ -66,12 +66,9 @@ def check_leaf(label: str, leaf: Any) -> None:
     array = np.asarray(leaf) if not isinstance(leaf, Tensor) else leaf
     if not is_differentiable(array.dtype):
         given = f"dtype {array.dtype}" if array.dtype.kind in "?biu" else f"type {type(leaf).__name__}"
-        raise DtypeError(
-            "check_grads",
-            f"{label} has {given}",
-            "floats, arrays or Tensors of a float or complex dtype are needed",
-            "Fix other arguments in a lambda around the function",
-        )
+        given = f"{label} has {given}"
+        needed = "floats, arrays or Tensors of a float or complex dtype are needed"
+        raise DtypeError("check_grads", given, needed, "Fix other arguments in a lambda around the function")
 
 
 def smooth_outputs(problem: Problem) -> Leaves:

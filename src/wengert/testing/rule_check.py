@@ -103,12 +103,9 @@ def rules_of(fun: Any, params: Mapping[str, Any]) -> dict[str, Callable[..., Any
         known = {"vjp": fun.backward is not Function.backward, "jvp": hasattr(fun, "jvp")}
         if any(known.values()):
             return {"function": fun.apply, **{rule: fun.apply for rule, flag in known.items() if flag}}
-    raise UsageError(
-        "check_rule",
-        f"{fun!r}, which has no derivative rule of its own",
-        "a custom_rule with a vjp or jvp, a Function or a primitive is needed",
-        "Use check_grads for other functions",
-    )
+    given = f"{fun!r}, which has no derivative rule of its own"
+    needed = "a custom_rule with a vjp or jvp, a Function or a primitive is needed"
+    raise UsageError("check_rule", given, needed, "Use check_grads for other functions")
 
 
 def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
@@ -117,9 +114,8 @@ def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
     labels = list(names_of(structure))
     chosen = [i for i, leaf in enumerate(leaves) if is_smooth(leaf)]
     if not chosen:
-        raise UsageError(
-            "check_rule", "no float or complex argument", "something to differentiate is needed", "Pass one"
-        )
+        given = "no float or complex argument"
+        raise UsageError("check_rule", given, "something to differentiate is needed", "Pass one")
 
     def narrowed(values: Leaves) -> Leaves:
         everything = list(leaves)
@@ -160,14 +156,9 @@ class RuleMap:
             x, y, z = widen(x), widen(y), widen(z)
             size = np.max(np.abs(x) + np.abs(y), initial=0.0)
             if not np.allclose(z, 2 * x - 3 * y, rtol=0, atol=rounding(point, vectors) * size, equal_nan=True):
-                raise AssertionError(
-                    describe(
-                        self.name,
-                        f"the {self.rule} of 2 a - 3 b is not twice that of a less three times that of b",
-                        f"a {self.rule} linear in its {'cotangent' if self.rule == 'vjp' else 'tangents'} is needed",
-                        "Correct that rule",
-                    )
-                )
+                given = f"the {self.rule} of 2 a - 3 b is not twice that of a less three times that of b"
+                needed = f"a {self.rule} linear in its {'cotangent' if self.rule == 'vjp' else 'tangents'} is needed"
+                raise AssertionError(describe(self.name, given, needed, "Correct that rule"))
         return one
 
 
@@ -184,22 +175,13 @@ def compare_rules(
         expected, error = check.expected(problem, i, direction, cts)
         for rule, values in found.items():
             if not abs(values[i] - expected) <= check.rtol * max(1.0, abs(values[i]), abs(expected)):
-                raise AssertionError(
-                    describe(
-                        check.name,
-                        f"the {rule} gives {values[i]:.12g} in {label} along a random direction",
-                        f"{expected:.12g} is needed by differences good to {error:.1g}",
-                        f"Correct the {rule}, or choose a point away from kinks and jumps",
-                    )
-                )
+                given = f"the {rule} gives {values[i]:.12g} in {label} along a random direction"
+                needed = f"{expected:.12g} is needed by differences good to {error:.1g}"
+                action = f"Correct the {rule}, or choose a point away from kinks and jumps"
+                raise AssertionError(describe(check.name, given, needed, action))
         if len(found) == 2:
             a, b = found["vjp"][i], found["jvp"][i]
             if not abs(a - b) <= rounding(problem.point, cts) * max(1.0, abs(a), abs(b)):
-                raise AssertionError(
-                    describe(
-                        check.name,
-                        f"the vjp gives {a:.17g} and the jvp {b:.17g} in {label} along a random direction",
-                        "the same number is needed",
-                        "Correct the less accurate rule",
-                    )
-                )
+                given = f"the vjp gives {a:.17g} and the jvp {b:.17g} in {label} along a random direction"
+                needed = "the same number is needed"
+                raise AssertionError(describe(check.name, given, needed, "Correct the less accurate rule"))

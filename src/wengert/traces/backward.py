@@ -16,7 +16,7 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.levels import next_level
 from wengert.core.values.recording import recording_from
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrapped
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
 from wengert.traces.nodes import Leaf, Node
 from wengert.traces.plain_sweep import Sweep
@@ -133,14 +133,9 @@ def grad(
         if ct is None and materialize_grads:
             ct = np.zeros(x.shape, x.dtype)
         elif ct is None and not allow_unused:
-            raise GraphError(
-                describe(
-                    "grad",
-                    f"input {position}, of shape {x.shape}, on which no output depends",
-                    "inputs that the outputs were computed from are needed",
-                    "Pass allow_unused=True for None, or materialize_grads=True for zeros",
-                )
-            )
+            given = f"input {position}, of shape {x.shape}, on which no output depends"
+            action = "Pass allow_unused=True for None, or materialize_grads=True for zeros"
+            raise GraphError("grad", given, "inputs that the outputs were computed from are needed", action)
         results.append(None if ct is None else constant_tensor(conjugated(ct)))
     return tuple(results)
 
@@ -189,7 +184,7 @@ def inside_of_transformation(name: str, tensor: Tensor, action: str) -> GraphErr
             "Jit the loss alone, and call .backward() and change parameters outside, or take gradients inside by "
             "wengert.grad(loss, captured=[w])"
         )
-    return GraphError(describe(name, f"a Tensor of {getattr(trace, 'owner_name', '')}", needed, action))
+    return GraphError(name, f"a Tensor of {getattr(trace, 'owner_name', '')}", needed, action)
 
 
 def node_of(name: str, tensor: Any) -> Node:
@@ -204,13 +199,11 @@ def node_of(name: str, tensor: Any) -> Node:
     if type(found) is not Tensor or found._trace is not BASE_TAPE:
         what = f"a Tensor of shape {found.shape}" if type(found) is Tensor else f"a {type(tensor).__name__}"
         raise GraphError(
-            describe(
-                name,
-                f"{what} that does not require grad",
-                "a Tensor recorded by the tape is needed",
-                "Set requires_grad=True on the inputs, and compute it outside no_grad; gradients are recorded by "
-                "sweeps with create_graph=True",
-            )
+            name,
+            f"{what} that does not require grad",
+            "a Tensor recorded by the tape is needed",
+            "Set requires_grad=True on the inputs, and compute it outside no_grad; gradients are recorded by "
+            "sweeps with create_graph=True",
         )
     node: Node = found._node
     return node
@@ -221,23 +214,13 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
     shape, dtype = output.shape, output.dtype
     if given is None:
         if output.size != 1:
-            raise ShapeError(
-                describe(
-                    name,
-                    f"an output of shape {shape} without a gradient",
-                    "an output with one element is needed",
-                    "Reduce it, pass gradient=, or use wengert.vjp or wengert.jacobian",
-                )
-            )
+            needed = "an output with one element is needed"
+            action = "Reduce it, pass gradient=, or use wengert.vjp or wengert.jacobian"
+            raise ShapeError(name, f"an output of shape {shape} without a gradient", needed, action)
         if dtype.kind == "c":
-            raise DtypeError(
-                describe(
-                    name,
-                    f"an output of dtype {dtype} without a gradient",
-                    "a real output is needed, because a complex one has no direction of descent",
-                    "Take its real part or absolute value, or pass gradient=",
-                )
-            )
+            needed = "a real output is needed, because a complex one has no direction of descent"
+            action = "Take its real part or absolute value, or pass gradient="
+            raise DtypeError(name, f"an output of dtype {dtype} without a gradient", needed, action)
         ct: Any = np.ones(shape, dtype)[()]
         return constant_tensor(ct) if create_graph else ct
     if type(given) is Tensor and given._trace is None and given._kept is not BORROWED and not create_graph:
@@ -247,14 +230,9 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
     holder = as_tensor(given)
     tensor = current(holder)
     if tensor.shape != shape:
-        raise ShapeError(
-            describe(
-                name,
-                f"a gradient of shape {tensor.shape} for an output of shape {shape}",
-                "the same shape is needed",
-                "Broadcast or reshape the gradient",
-            )
-        )
+        needed = "the same shape is needed"
+        action = "Broadcast or reshape the gradient"
+        raise ShapeError(name, f"a gradient of shape {tensor.shape} for an output of shape {shape}", needed, action)
     if create_graph:  # what is recorded may be windows on it
         tensor = lasting(holder)
         own_memory(tensor)
@@ -328,9 +306,7 @@ def as_list(name: str, tensors: Any) -> list[Tensor]:
     found = [tensors] if type(tensors) is Tensor else list(tensors) if isinstance(tensors, Iterable) else [tensors]
     for item in found:
         if type(item) is not Tensor:
-            raise UsageError(
-                describe(name, f"a {type(item).__name__}", "Tensors are needed", "Make one with wengert.tensor")
-            )
+            raise UsageError(name, f"a {type(item).__name__}", "Tensors are needed", "Make one with wengert.tensor")
     return found
 
 
@@ -340,9 +316,6 @@ def as_cotangents(given: Any, count: int) -> list[Any]:
         return [None] * count
     found = list(given) if isinstance(given, list | tuple) and (count > 1 or len(given) == 1) else [given]
     if len(found) != count:
-        raise UsageError(
-            describe(
-                "backward", f"{len(found)} gradients for {count} outputs", "one for each is needed", "Pass as many"
-            )
-        )
+        needed = "one for each is needed"
+        raise UsageError("backward", f"{len(found)} gradients for {count} outputs", needed, "Pass as many")
     return found

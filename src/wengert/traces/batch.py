@@ -31,7 +31,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, counted, is_weak
 from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
-from wengert.errors import GraphError, ShapeError, describe
+from wengert.errors import GraphError, ShapeError
 from wengert.primitives.index_forms import Update
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
@@ -119,9 +119,7 @@ class Batch(Transient):
 
     def state(self, tensor: Tensor) -> Any:
         """Refuse: a lane cannot be pickled on its own."""
-        raise GraphError(
-            describe("pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
-        )
+        raise GraphError("pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value in a buffer of its own."""
@@ -161,12 +159,10 @@ class Batch(Transient):
     def note(self, error: Exception) -> None:
         """Note that some lane raised an error, for which plain NumPy would not have stopped the others."""
         noted = GraphError(
-            describe(
-                self.owner_name,
-                f"{type(error).__name__} ({error}) in one of the lanes at {position_of(*caller())}",
-                "an error in one lane cannot decide what the others do, so the function must not catch it",
-                "Choose with wengert.numpy.where, or call the function for each lane",
-            )
+            self.owner_name,
+            f"{type(error).__name__} ({error}) in one of the lanes at {position_of(*caller())}",
+            "an error in one lane cannot decide what the others do, so the function must not catch it",
+            "Choose with wengert.numpy.where, or call the function for each lane",
         )
         noted.__cause__ = error
 
@@ -401,14 +397,9 @@ def stacked(owner: str, name: str, lanes: Sequence[Any]) -> Any:
     """Return the lanes' results along a new axis; they must have one shape."""
     shapes = sorted({shape_of(lane) for lane in lanes})
     if len(shapes) > 1:
-        raise ShapeError(
-            describe(
-                owner,
-                f"results of {name} of shapes {' and '.join(map(str, shapes))} in different lanes",
-                "one shape for all lanes is needed",
-                "Use wengert.numpy.where in place of what depends on the values",
-            )
-        )
+        given = f"results of {name} of shapes {' and '.join(map(str, shapes))} in different lanes"
+        needed = "one shape for all lanes is needed"
+        raise ShapeError(owner, given, needed, "Use wengert.numpy.where in place of what depends on the values")
     return np.stack(lanes)
 
 

@@ -24,7 +24,7 @@ from wengert.core.values.aval import Aval, is_differentiable, strong
 from wengert.core.values.dispatch import apply, as_tensor, innermost
 from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
-from wengert.errors import DtypeError, GraphError, WengertError, describe
+from wengert.errors import DtypeError, GraphError, WengertError
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
@@ -154,14 +154,12 @@ class UserCall(Primitive):
     def unknown(self, place: Position) -> GraphError:
         """Return the error about a derivative of what the call only saved; `place` is that of the call."""
         return GraphError(
-            describe(
-                f"{self.name}.forward",
-                "a value that it saved, neither an argument nor a result, by which backward or jvp is differentiated "
-                f"(at {place})",
-                "its derivative is not known",
-                "Return it as a further result, or compute it in backward from the arguments; if it is a constant, "
-                "pass it to ctx.mark_non_differentiable",
-            )
+            f"{self.name}.forward",
+            "a value that it saved, neither an argument nor a result, by which backward or jvp is differentiated "
+            f"(at {place})",
+            "its derivative is not known",
+            "Return it as a further result, or compute it in backward from the arguments; if it is a constant, "
+            "pass it to ctx.mark_non_differentiable",
         )
 
     def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
@@ -377,14 +375,9 @@ class InGraph(Primitive):
         found = apply(again, *values)
         again.require_like(self.traced)
         if again.outputs != self.outputs:
-            raise GraphError(
-                describe(
-                    self.name,
-                    f"{again.outputs} {again.results} where {self.outputs} were traced",
-                    "as many in every call are needed in a traced function",
-                    "Return the same whatever the values are",
-                )
-            )
+            given = f"{again.outputs} {again.results} where {self.outputs} were traced"
+            needed = "as many in every call are needed in a traced function"
+            raise GraphError(self.name, given, needed, "Return the same whatever the values are")
         return found
 
 
@@ -409,7 +402,7 @@ def numeric(name: str, what: str, value: Any) -> Tensor:
         f"of dtype {value.dtype}" if isinstance(value, np.ndarray | np.generic) else f"of type {type(value).__name__}"
     )
     needed = "a Tensor, a numeric array or a number is needed"
-    raise DtypeError(describe(name, f"{what} {given}", needed, "Return that, or None where there is none")) from cause
+    raise DtypeError(name, f"{what} {given}", needed, "Return that, or None where there is none") from cause
 
 
 def readable(value: Any) -> Tensor:
@@ -424,13 +417,11 @@ def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any],
     for tensor, value in zip(taken, before, strict=True):
         if tensor._value is not value:
             raise GraphError(
-                describe(
-                    name,
-                    f"a write to an argument, of shape {tensor.shape}",
-                    "a function with a derivative of its own must leave its arguments as they are",
-                    action,
-                )
-                + f"\n  {position_of(*caller())}"
+                name,
+                f"a write to an argument, of shape {tensor.shape}",
+                "a function with a derivative of its own must leave its arguments as they are",
+                action,
+                place=position_of(*caller()),
             )
 
 

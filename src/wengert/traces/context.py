@@ -13,7 +13,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import identity
 from wengert.core.values.aval import is_differentiable, is_number
 from wengert.core.values.tensor import Tensor, raw
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 
 __all__ = [
     "LANES",
@@ -138,7 +138,7 @@ def require_same_attributes(name: str, before: Context, after: Context, why: tup
 def attribute_error(name: str, attribute: str, why: tuple[str, str]) -> GraphError:
     """Return the error about an attribute of a context that differs between calls."""
     action = "Pass what depends on values to ctx.save_for_backward"
-    return GraphError(describe(f"{name}.forward", f"ctx.{attribute}, {why[0]}", why[1], action))
+    return GraphError(f"{name}.forward", f"ctx.{attribute}, {why[0]}", why[1], action)
 
 
 def different_attributes(one: Context, other: Context) -> list[str]:

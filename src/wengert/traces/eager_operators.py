@@ -38,7 +38,7 @@ from wengert.core.values.interop import deferred, foreign, reflects
 from wengert.core.values.object_arrays import holds_objects, read_objects
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, plain_tensor
-from wengert.errors import DtypeError, GraphError, describe
+from wengert.errors import DtypeError, GraphError
 from wengert.native.elementwise import LARGE
 from wengert.support.attributes import attribute, has_class_attribute
 from wengert.support.deferred_warnings import require_warning, unregister
@@ -439,26 +439,17 @@ def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
     if has_class_attribute(type(value), "toarray"):
         raise refusal(
             GraphError(
-                describe(
-                    name,
-                    f"a sparse matrix and a Tensor of shape {tensor.shape}",
-                    "two arrays are needed",
-                    "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with "
-                    "wengert.extend",
-                )
+                name,
+                f"a sparse matrix and a Tensor of shape {tensor.shape}",
+                "two arrays are needed",
+                "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with "
+                "wengert.extend",
             )
         )
     if not isinstance(value, numbers.Rational):
         return NotImplemented
     if tensor.dtype == DOUBLE and is_scalar(tensor):
         return float(value)
-    raise refusal(
-        DtypeError(
-            describe(
-                name,
-                f"a {type(value).__name__} and a Tensor of shape {tensor.shape} and dtype {tensor.dtype}",
-                "a float is needed, as NumPy would make an array of objects",
-                "Write float(fraction)",
-            )
-        )
-    )
+    given = f"a {type(value).__name__} and a Tensor of shape {tensor.shape} and dtype {tensor.dtype}"
+    needed = "a float is needed, as NumPy would make an array of objects"
+    raise refusal(DtypeError(name, given, needed, "Write float(fraction)"))

@@ -21,7 +21,7 @@ from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing import rebind
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.context import (
@@ -87,21 +87,14 @@ class Function:
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Refuse: there are no instances."""
-        raise UsageError(
-            describe(
-                cls.__name__,
-                "the Function itself was called, or given to a transformation",
-                "its method apply is needed",
-                f"Call {cls.__name__}.apply, or pass that to grad, vmap or jit",
-            )
-        )
+        given = "the Function itself was called, or given to a transformation"
+        needed = "its method apply is needed"
+        raise UsageError(cls.__name__, given, needed, f"Call {cls.__name__}.apply, or pass that to grad, vmap or jit")
 
     @staticmethod
     def forward(ctx: Context, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs."""
-        raise UsageError(
-            describe("Function", "a subclass without forward", "a static method forward is needed", "Define it")
-        )
+        raise UsageError("Function", "a subclass without forward", "a static method forward is needed", "Define it")
 
     @staticmethod
     def setup_context(ctx: Context, inputs: tuple[Any, ...], output: Any) -> None:
@@ -110,14 +103,12 @@ class Function:
     @staticmethod
     def backward(ctx: Context, *cts: Any, **_: Any) -> Any:  # type checkers let those be overridden by any parameters
         """Compute a cotangent for each argument of `forward`."""
-        raise UsageError(
-            describe("Function", "a subclass without backward", "a static method backward is needed", "Define it")
-        )
+        raise UsageError("Function", "a subclass without backward", "a static method backward is needed", "Define it")
 
     @staticmethod
     def vmap(info: VmapInfo, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         """Compute the outputs of all lanes, and tell which of their axes count lanes; None for those that have none."""
-        raise UsageError(describe("Function", "a subclass without vmap", "nothing is needed", "Call apply under vmap"))
+        raise UsageError("Function", "a subclass without vmap", "nothing is needed", "Call apply under vmap")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -288,7 +279,7 @@ class Call(UserCall):
                     "Let forward take no ctx, and save in setup_context",
                 )
             )
-            raise UsageError(describe(self.name, what, needed, action))
+            raise UsageError(self.name, what, needed, action)
         arguments = list(self.args)
         in_dims: list[int | None] = [None] * self.count
         for place, operand, flag in zip(self.places, operands, lanes.flags, strict=True):
@@ -300,13 +291,13 @@ class Call(UserCall):
         if not isinstance(result, tuple) or len(result) != 2:
             shown = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
             needed = "a pair (results, the axes of theirs that count lanes) is needed"
-            raise UsageError(describe(f"{self.name}.vmap", shown, needed, "Return a tuple of two"))
+            raise UsageError(f"{self.name}.vmap", shown, needed, "Return a tuple of two")
         output, out_dims = result
         outs = output if isinstance(output, tuple) else (output,)
         dims = out_dims if isinstance(out_dims, tuple | list) else (out_dims,) * len(outs)
         if len(dims) != len(outs):
             shown = f"{len(dims)} axes for {len(outs)} results"
-            raise UsageError(describe(f"{self.name}.vmap", shown, "one for each is needed", "Build both alike"))
+            raise UsageError(f"{self.name}.vmap", shown, "one for each is needed", "Build both alike")
         found = [self.in_front(out, dim, lanes.size) for out, dim in zip(outs, dims, strict=True)]
         return found, isinstance(output, tuple)
 
@@ -317,14 +308,9 @@ class Call(UserCall):
             return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
         axis = as_whole(f"{self.name}.vmap", "an axis of a result", axis)
         if not -tensor.ndim <= axis < tensor.ndim or tensor.shape[axis] != size:
-            raise ShapeError(
-                describe(
-                    f"{self.name}.vmap",
-                    f"a result of shape {tensor.shape} whose axis {axis} is to count {size} lanes",
-                    f"an axis of length {size} is needed",
-                    "Return its place as the second of the pair, or None if all lanes have the same",
-                )
-            )
+            given = f"a result of shape {tensor.shape} whose axis {axis} is to count {size} lanes"
+            action = "Return its place as the second of the pair, or None if all lanes have the same"
+            raise ShapeError(f"{self.name}.vmap", given, f"an axis of length {size} is needed", action)
         return as_tensor(np.moveaxis(tensor, axis, 0))
 
     def compute(self, operands: Sequence[Tensor], known: Any = None) -> Sequence[Tensor]:
@@ -381,23 +367,13 @@ class Call(UserCall):
     def as_result(self, out: Any, operands: Sequence[Tensor]) -> Tensor:
         """Return a result of `forward` as a Tensor, which must not depend on what it captured."""
         if type(out) is not Tensor and not isinstance(out, np.ndarray | np.generic | float | int | complex):
-            raise UsageError(
-                describe(
-                    f"{self.name}.forward",
-                    f"a result of type {type(out).__name__}",
-                    "a Tensor or a tuple of Tensors is needed",
-                    "Store other results on ctx",
-                )
-            )
+            given = f"a result of type {type(out).__name__}"
+            needed = "a Tensor or a tuple of Tensors is needed"
+            raise UsageError(f"{self.name}.forward", given, needed, "Store other results on ctx")
         if not belongs_to(out, operands):
-            raise GraphError(
-                describe(
-                    f"{self.name}.forward",
-                    "a result that depends on a captured value which is being differentiated",
-                    "forward must take such values as arguments",
-                    "Add it to the arguments, or .detach() it",
-                )
-            )
+            given = "a result that depends on a captured value which is being differentiated"
+            needed = "forward must take such values as arguments"
+            raise GraphError(f"{self.name}.forward", given, needed, "Add it to the arguments, or .detach() it")
         return as_tensor(out)
 
     def keep(self, context: Context, operands: Sequence[Tensor]) -> None:
@@ -414,14 +390,8 @@ class Call(UserCall):
     def note(self, context: Context, arguments: Sequence[Any], outs: Sequence[Any], hidden: Sequence[Any]) -> None:
         """Note what `forward` marked."""
         if not outs:
-            raise UsageError(
-                describe(
-                    f"{self.name}.forward",
-                    "an empty tuple of results",
-                    "a Tensor or a tuple of Tensors is needed",
-                    "Return one at least",
-                )
-            )
+            needed = "a Tensor or a tuple of Tensors is needed"
+            raise UsageError(f"{self.name}.forward", "an empty tuple of results", needed, "Return one at least")
         results = [*outs, *hidden]
         self.constant = {self.index("mark_non_differentiable", x, results) for x in context._constant}
         self.dirty = {
@@ -468,14 +438,9 @@ class Call(UserCall):
         for i, candidate in enumerate(among):
             if candidate is tensor:
                 return i
-        raise UsageError(
-            describe(
-                f"{self.name}.forward",
-                f"{what} of a value that is not one of the call",
-                "the very Tensor that was passed in or is returned is needed",
-                "Mark that Tensor itself",
-            )
-        )
+        given = f"{what} of a value that is not one of the call"
+        needed = "the very Tensor that was passed in or is returned is needed"
+        raise UsageError(f"{self.name}.forward", given, needed, "Mark that Tensor itself")
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the operands and outputs that `forward` saved."""
@@ -537,14 +502,9 @@ class Call(UserCall):
         results = self.call("jvp", "ctx, *tangents", (context, *given), near=(*operands, *tangents))
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != self.shown:
-            raise GraphError(
-                describe(
-                    f"{self.name}.jvp",
-                    f"{len(results)} tangents",
-                    f"{self.shown} are needed, one for each result of forward",
-                    "Return None for results without one",
-                )
-            )
+            needed = f"{self.shown} are needed, one for each result of forward"
+            action = "Return None for results without one"
+            raise GraphError(f"{self.name}.jvp", f"{len(results)} tangents", needed, action)
         moved = [
             None if r is None else unwrapped(self.fitting("jvp", f"result {i}", r, aval.shape))
             for i, (r, aval) in enumerate(zip(results, self.out_avals, strict=True))
@@ -562,14 +522,9 @@ class Call(UserCall):
         """Return the cotangents of the operands, checking their number and shapes."""
         surplus = results[self.count :]
         if len(results) < self.count or any(x is not None for x in surplus):
-            raise GraphError(
-                describe(
-                    f"{self.name}.backward",
-                    f"{len(results)} cotangents",
-                    f"{self.count} are needed, one for each argument of forward",
-                    "Return None for arguments without one",
-                )
-            )
+            given = f"{len(results)} cotangents"
+            needed = f"{self.count} are needed, one for each argument of forward"
+            raise GraphError(f"{self.name}.backward", given, needed, "Return None for arguments without one")
         cts: list[Any] = []
         for place, aval in zip(self.places, avals, strict=True):
             ct = results[place]
@@ -588,25 +543,14 @@ class Call(UserCall):
         tensor = numeric(f"{self.name}.{method}", f"a {what} for {of}", given)
         if tensor.shape == shape:
             return tensor
-        raise ShapeError(
-            describe(
-                f"{self.name}.{method}",
-                f"a {what} of shape {tensor.shape} for {of}",
-                f"the shape {shape} of that {of.split()[0]} is needed",
-                "Sum over what forward broadcast" if method == "backward" else "Broadcast it as forward does",
-            )
-        )
+        needed = f"the shape {shape} of that {of.split()[0]} is needed"
+        action = "Sum over what forward broadcast" if method == "backward" else "Broadcast it as forward does"
+        raise ShapeError(f"{self.name}.{method}", f"a {what} of shape {tensor.shape} for {of}", needed, action)
 
     def lacking(self, method: str) -> UsageError:
         """Return the error about a method that is not there."""
-        return UsageError(
-            describe(
-                self.name,
-                f"a Function without {method}",
-                f"a static method {method} is needed to differentiate it",
-                "Define it",
-            )
-        )
+        given = f"a Function without {method}"
+        return UsageError(self.name, given, f"a static method {method} is needed to differentiate it", "Define it")
 
 
 def refuse_hidden_tensors(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -614,11 +558,6 @@ def refuse_hidden_tensors(name: str, args: Sequence[Any], kwargs: Mapping[str, A
     containers = [x for x in args if isinstance(x, list | tuple | dict)]
     for leaf in [leaf for tree in (*containers, *kwargs.values()) for leaf in flatten(tree)[0]]:
         if type(leaf) is Tensor and innermost_trace(leaf) is not None:
-            raise GraphError(
-                describe(
-                    f"{name}.apply",
-                    "a Tensor that is being differentiated, in a container or passed by keyword",
-                    "it is needed as a positional argument, because backward returns a cotangent for each of those",
-                    "Pass it by position, or .detach() it",
-                )
-            )
+            given = "a Tensor that is being differentiated, in a container or passed by keyword"
+            needed = "it is needed as a positional argument, because backward returns a cotangent for each of those"
+            raise GraphError(f"{name}.apply", given, needed, "Pass it by position, or .detach() it")

@@ -13,7 +13,7 @@ from wengert.core.memory.views import share
 from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, UsageError
 
 __all__ = ["Hooks", "RemovableHandle", "hand_on", "hooks_of"]
 
@@ -118,14 +118,8 @@ def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
         return olds
     news = result if isinstance(result, tuple | list) else (result,)
     if len(news) != len(olds):
-        raise UsageError(
-            describe(
-                name,
-                f"a hook returned {len(news)} cotangents",
-                f"{len(olds)} are needed",
-                "Return as many as the hook received, None where there is none, or None alone to change nothing",
-            )
-        )
+        action = "Return as many as the hook received, None where there is none, or None alone to change nothing"
+        raise UsageError(name, f"a hook returned {len(news)} cotangents", f"{len(olds)} are needed", action)
     lifted = any(type(old) is Tensor for old in olds)
     plains = [for_sweep(new, lifted) for new in news]
     return [
@@ -137,14 +131,9 @@ def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
 def fitting(name: str, new: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return what a hook put in a cotangent's place in the dtype of that, checking its shape."""
     if new.shape != shape:
-        raise ShapeError(
-            describe(
-                name,
-                f"a hook returned a cotangent of shape {new.shape}",
-                f"the shape {shape} is needed",
-                "Return an array of that shape, or None to leave the cotangent as it is",
-            )
-        )
+        given = f"a hook returned a cotangent of shape {new.shape}"
+        needed = f"the shape {shape} is needed"
+        raise ShapeError(name, given, needed, "Return an array of that shape, or None to leave the cotangent as it is")
     return match_dtype(new, dtype)
 
 

@@ -52,14 +52,8 @@ def _last_node(tensor: Tensor) -> Node | None:
 def _needed_node(tensor: Tensor, name: str) -> Node:
     node = _node(tensor)
     if node is None:
-        raise GraphError(
-            describe(
-                name,
-                f"a Tensor of shape {tensor.shape} that does not require grad",
-                "a Tensor that is being differentiated is needed",
-                "Call .requires_grad_() first",
-            )
-        )
+        given = f"a Tensor of shape {tensor.shape} that does not require grad"
+        raise GraphError(name, given, "a Tensor that is being differentiated is needed", "Call .requires_grad_() first")
     return node
 
 
@@ -88,11 +82,11 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     """
     if type(_node(self)) is Leaf:
         given = "a leaf Tensor that requires grad"
-        raise GraphError(describe("shape", given, "one that is not a leaf is needed", "Use reshape, or set it before"))
+        raise GraphError("shape", given, "one that is not a leaf is needed", "Use reshape, or set it before")
     if WATCHING.stack and id(self) not in WATCHING.stack[-1].born:
         given = "a Tensor that was there before the piece of a program that is being traced"
         needed = "one made there is needed, because its shape would change for all that comes after"
-        raise GraphError(describe("shape", given, needed, "Use reshape") + f"\n  {position_of(*caller())}")
+        raise GraphError("shape", given, needed, "Use reshape", place=position_of(*caller()))
     reshaped = self.reshape(shape)
     if reshaped._trace is not ALIAS:
         given = f"a Tensor of shape {self.shape} whose elements lie apart or in another order"
@@ -125,14 +119,8 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if node is not None and type(node) is not Leaf:
         if requires_grad:
             return self
-        raise GraphError(
-            describe(
-                "requires_grad_",
-                f"a Tensor that {node.name} computed",
-                "a leaf is needed to stop differentiating",
-                "Use .detach()",
-            )
-        )
+        given = f"a Tensor that {node.name} computed"
+        raise GraphError("requires_grad_", given, "a leaf is needed to stop differentiating", "Use .detach()")
     if not requires_grad:
         if node is not None:
             self._trace = None
@@ -195,23 +183,11 @@ def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
     node = _needed_node(self, "grad")
     grad = None if value is None else as_tensor(value)
     if grad is not None and grad.shape != self.shape:
-        raise ShapeError(
-            describe(
-                "grad",
-                f"a gradient of shape {grad.shape} for a Tensor of shape {self.shape}",
-                "the same shape is needed",
-                "Reshape it",
-            )
-        )
+        given = f"a gradient of shape {grad.shape} for a Tensor of shape {self.shape}"
+        raise ShapeError("grad", given, "the same shape is needed", "Reshape it")
     if grad is not None and grad.dtype != self.dtype:
-        raise DtypeError(
-            describe(
-                "grad",
-                f"a gradient of dtype {grad.dtype} for a Tensor of dtype {self.dtype}",
-                "the same dtype is needed",
-                "Convert it with .astype",
-            )
-        )
+        given = f"a gradient of dtype {grad.dtype} for a Tensor of dtype {self.dtype}"
+        raise DtypeError("grad", given, "the same dtype is needed", "Convert it with .astype")
     if type(node) is Leaf:
         node.grad = grad
     else:
@@ -289,14 +265,9 @@ def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], N
     require_callable("register_post_accumulate_grad_hook", hook, "hook")
     node = _needed_node(self, "register_post_accumulate_grad_hook")
     if type(node) is not Leaf:
-        raise GraphError(
-            describe(
-                "register_post_accumulate_grad_hook",
-                f"a Tensor that {node.name} computed",
-                "a leaf is needed",
-                "Use register_hook for others",
-            )
-        )
+        given = f"a Tensor that {node.name} computed"
+        needed = "a leaf is needed"
+        raise GraphError("register_post_accumulate_grad_hook", given, needed, "Use register_hook for others")
     return RemovableHandle(hooks_of(node).accumulated, hook)
 
 

@@ -12,7 +12,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.traces.context import Context, public_attributes
 from wengert.traces.grad_modes import no_grad
 
@@ -41,14 +41,9 @@ class _OnceOnly(Primitive):
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Refuse."""
-        raise GraphError(
-            describe(
-                self.name,
-                "a second differentiation, or one in forward mode",
-                "a backward that is not marked once_differentiable is needed",
-                "Write backward in operations on Tensors and remove the mark",
-            )
-        )
+        given = "a second differentiation, or one in forward mode"
+        needed = "a backward that is not marked once_differentiable is needed"
+        raise GraphError(self.name, given, needed, "Write backward in operations on Tensors and remove the mark")
 
 
 class FirstOnly(_OnceOnly):
@@ -71,13 +66,11 @@ class FirstOnly(_OnceOnly):
         """Pass the cotangent, and refuse what would need the derivative of the attribute."""
         if any(aval is not None for aval in avals[1:]):
             raise GraphError(
-                describe(
-                    f"{self.name}.backward",
-                    f"a second differentiation where forward stored ctx.{self.attribute}, numbers that may depend on"
-                    " the arguments",
-                    "Tensors are needed, whose derivatives can be followed",
-                    "Pass them to ctx.save_for_backward, or compute them in backward",
-                )
+                f"{self.name}.backward",
+                f"a second differentiation where forward stored ctx.{self.attribute}, numbers that may depend on"
+                " the arguments",
+                "Tensors are needed, whose derivatives can be followed",
+                "Pass them to ctx.save_for_backward, or compute them in backward",
             )
         return [apply(self, ct, *operands[1:]), *(None for _ in avals[1:])]
 

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.memory.views import share
 from wengert.core.values.recording import change, settings
 from wengert.core.values.tensor import Tensor, unwrapped, wrapped_constant
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.traces.nodes import PackedResiduals
 
 if TYPE_CHECKING:
@@ -63,12 +63,7 @@ def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:
     """Return what an unpack hook gave, which must be an array of the shape that was packed."""
     if not isinstance(found, Tensor | np.ndarray | np.generic) or found.shape != shape:
         given = f"shape {found.shape}" if isinstance(found, Tensor | np.ndarray) else f"a {type(found).__name__}"
-        raise UsageError(
-            describe(
-                "saved_tensors_hooks",
-                f"unpack returned {given} for a Tensor of shape {shape}",
-                "a Tensor or ndarray of the same shape is needed",
-                "Return what pack was given",
-            )
-        )
+        given = f"unpack returned {given} for a Tensor of shape {shape}"
+        needed = "a Tensor or ndarray of the same shape is needed"
+        raise UsageError("saved_tensors_hooks", given, needed, "Return what pack was given")
     return unwrapped(found)

@@ -30,7 +30,7 @@ from wengert.core.values.dispatch import counted
 from wengert.core.values.levels import next_level
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
-from wengert.errors import GraphError, TracedTruthError, describe
+from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.captured_variables import variables_stay
 from wengert.traces.grad_modes import stopped
@@ -181,13 +181,11 @@ class Staging(Transient):
             self.settings = present
         elif not primitive.view:
             raise GraphError(
-                describe(
-                    self.owner_name,
-                    "numpy.errstate with 'raise' around an operation that is being traced",
-                    "errors about elements cannot be raised before these are there",
-                    "Ask with numpy.isfinite, or use errstate around the call of the traced function",
-                )
-                + f"\n  {position_of(*caller())}"
+                self.owner_name,
+                "numpy.errstate with 'raise' around an operation that is being traced",
+                "errors about elements cannot be raised before these are there",
+                "Ask with numpy.isfinite, or use errstate around the call of the traced function",
+                place=position_of(*caller()),
             )
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
@@ -215,13 +213,11 @@ class Staging(Transient):
         asked = variable.name or expression_at(code, offset)
         name = asked if asked.isidentifier() or variable.name else f"a value in `{asked}`" if asked else "a value"
         raise TracedTruthError(
-            describe(
-                self.owner_name,
-                f"the elements of {name} ({aval_text(variable)}) were asked for while the function was being traced"
-                f" ({position_of(code, offset)})",
-                "operations on the Tensor as a whole are needed",
-                remedy_at(code, offset, tensor.dtype),
-            )
+            self.owner_name,
+            f"the elements of {name} ({aval_text(variable)}) were asked for while the function was being traced"
+            f" ({position_of(code, offset)})",
+            "operations on the Tensor as a whole are needed",
+            remedy_at(code, offset, tensor.dtype),
         )
 
     def alike(self, one: Tensor, other: Tensor) -> bool:
@@ -295,13 +291,11 @@ class Staging(Transient):
         origins = (e.origin for e in self.equations if any(x is item.variable for x in e.inputs))
         origin = next(origins, None) or self.place
         raise GraphError(
-            describe(
-                self.owner_name,
-                "a Tensor from outside that is written to after it has been used",
-                "what a traced function captures must stay as it is",
-                "Pass it as an argument, or write to it outside of the function",
-            )
-            + f"\n  {origin if isinstance(origin, Position) else position_of(*origin)}"
+            self.owner_name,
+            "a Tensor from outside that is written to after it has been used",
+            "what a traced function captures must stay as it is",
+            "Pass it as an argument, or write to it outside of the function",
+            place=origin if isinstance(origin, Position) else position_of(*origin),
         )
 
 

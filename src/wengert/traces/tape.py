@@ -20,7 +20,7 @@ from wengert.core.values.dispatch import ARRAYS, apply, checked
 from wengert.core.values.evaluation import evaluated
 from wengert.core.values.recording import SPECIAL, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result
@@ -84,14 +84,8 @@ class Tape(Transient):
         """Return True for a leaf of the base tape; other recorded values are nothing apart from their graph."""
         if self.is_leaf(tensor):
             return True
-        raise GraphError(
-            describe(
-                "pickle",
-                f"a Tensor that {tensor._node.name} recorded",
-                "a leaf or a plain Tensor is needed, because the graph is not pickled",
-                "Call .detach() first",
-            )
-        )
+        needed = "a leaf or a plain Tensor is needed, because the graph is not pickled"
+        raise GraphError("pickle", f"a Tensor that {tensor._node.name} recorded", needed, "Call .detach() first")
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""
@@ -142,13 +136,11 @@ class Tape(Transient):
         outs = out if type(out) is tuple else (out,)
         if self.level < level and any(is_differentiable(aval_of(x).dtype) for x in outs):
             raise GraphError(
-                describe(
-                    f"{name}.forward",
-                    "a captured value that is being differentiated",
-                    "forward must take such values as arguments",
-                    "Add it to the arguments, or .detach() it",
-                )
-                + f"\n  {position_of(*caller())}"
+                f"{name}.forward",
+                "a captured value that is being differentiated",
+                "forward must take such values as arguments",
+                "Add it to the arguments, or .detach() it",
+                place=position_of(*caller()),
             )
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -260,14 +252,9 @@ class Tape(Transient):
     def require_writable(self, handle: Tensor) -> None:
         """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""
         if self.is_leaf(handle) and recording(self):
-            raise GraphError(
-                describe(
-                    "assignment",
-                    "a leaf Tensor that requires grad",
-                    "a Tensor that is not a leaf is needed while recording",
-                    "Write into a copy (x.copy()), or write under no_grad",
-                )
-            )
+            given = "a leaf Tensor that requires grad"
+            needed = "a Tensor that is not a leaf is needed while recording"
+            raise GraphError("assignment", given, needed, "Write into a copy (x.copy()), or write under no_grad")
 
 
 BASE_TAPE = Tape(0, "the tape")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import Tensor, Trace
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.errors import EscapedValueError, GraphError
 
 __all__ = ["Transient"]
 
@@ -65,22 +65,11 @@ class Transient(Trace):
         """Return the error about an operand used after its transformation ended."""
         tensor = next(x for x in operands if type(x) is Tensor and x._trace is self)
         name = self.made_by(tensor)
-        return EscapedValueError(
-            describe(
-                self.owner_name,
-                f"a value {name and f'({name}) '}that escaped, created at {position_of(*self.made_at(tensor))}",
-                "values of a transformation may be used only until it ends",
-                self.remedy,
-            )
-        )
+        given = f"a value {name and f'({name}) '}that escaped, created at {position_of(*self.made_at(tensor))}"
+        needed = "values of a transformation may be used only until it ends"
+        return EscapedValueError(self.owner_name, given, needed, self.remedy)
 
     def state(self, tensor: Tensor) -> Any:
         """Refuse: what the trace knows of a Tensor means nothing outside its transformation."""
-        raise GraphError(
-            describe(
-                "pickle",
-                f"a Tensor of {self.owner_name}",
-                "a plain Tensor is needed",
-                "Use wengert.stop_gradient first",
-            )
-        )
+        given = f"a Tensor of {self.owner_name}"
+        raise GraphError("pickle", given, "a plain Tensor is needed", "Use wengert.stop_gradient first")

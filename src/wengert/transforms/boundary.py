@@ -70,12 +70,9 @@ def resolve_positions(name: str, argnums: int | Sequence[int], count: int) -> tu
     wanted = require_positions(name, argnums)
     for position in wanted:
         if not -count <= position < count:
-            raise UsageError(
-                name,
-                f"argnums={argnums} with {count} positional arguments",
-                "positions of arguments that were passed are needed",
-                "Pass the differentiated arguments by position",
-            )
+            given = f"argnums={argnums} with {count} positional arguments"
+            needed = "positions of arguments that were passed are needed"
+            raise UsageError(name, given, needed, "Pass the differentiated arguments by position")
     chosen = tuple(position % count for position in wanted)
     if len(set(chosen)) < len(chosen):
         raise UsageError(name, f"argnums={argnums}", "each position once is needed", "Leave out the repeated one")
@@ -88,12 +85,9 @@ def require_positions(name: str, argnums: int | Sequence[int]) -> tuple[int, ...
         return (argnums,)
     wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
     if not all(isinstance(position, int | np.integer) for position in wanted):
-        raise UsageError(
-            name,
-            f"argnums={argnums!r:.80}",
-            "the position of an argument, or several of them, is needed",
-            f"Pass argnums=0 or argnums=(0, 1), for instance; {name}(f) is a function, to be called with arguments",
-        )
+        given = f"argnums={argnums!r:.80}"
+        action = f"Pass argnums=0 or argnums=(0, 1), for instance; {name}(f) is a function, to be called with arguments"
+        raise UsageError(name, given, "the position of an argument, or several of them, is needed", action)
     return wanted
 
 
@@ -101,12 +95,9 @@ def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]
     """Raise a UsageError unless primals and tangents are sequences with an entry for each argument."""
     for what, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
-            raise UsageError(
-                name,
-                f"{what} of type {type(given).__name__}",
-                "a tuple with an entry for each argument of the function is needed",
-                f"Write {name}(fun, (x,), (direction,)) for a function of one argument",
-            )
+            needed = "a tuple with an entry for each argument of the function is needed"
+            action = f"Write {name}(fun, (x,), (direction,)) for a function of one argument"
+            raise UsageError(name, f"{what} of type {type(given).__name__}", needed, action)
 
 
 class Narrowed:
@@ -160,12 +151,8 @@ def differentiable_leaf(name: str, leaf: Any) -> Any:
             ),
         )
     if isinstance(leaf, int):
-        raise DtypeError(
-            name,
-            f"the integer {leaf}",
-            "a float or complex number is needed to differentiate",
-            f"Write {leaf}.0, or {left_out}",
-        )
+        needed = "a float or complex number is needed to differentiate"
+        raise DtypeError(name, f"the integer {leaf}", needed, f"Write {leaf}.0, or {left_out}")
     if isinstance(leaf, np.ndarray):
         leaf = plain_array(name, leaf)
     if not isinstance(leaf, np.ndarray | np.generic) and not is_number(leaf):
@@ -247,12 +234,8 @@ def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, a
     for leaf in leaves:
         dtype = aval_of(leaf).dtype
         if (dtype.kind == "c") != needed:
-            raise DtypeError(
-                name,
-                f"{what} of dtype {dtype} with holomorphic={needed}",
-                f"a {'complex' if needed else 'real'} one is needed",
-                action,
-            )
+            given = f"{what} of dtype {dtype} with holomorphic={needed}"
+            raise DtypeError(name, given, f"a {'complex' if needed else 'real'} one is needed", action)
 
 
 def inner_value(value: Any) -> Any:
@@ -303,12 +286,8 @@ def result_example(leaves: Sequence[Any]) -> Any:
 def split_aux(name: str, result: Any) -> tuple[Any, Any]:
     """Split the result of a function with auxiliary output."""
     if not isinstance(result, tuple) or len(result) != 2:
-        raise UsageError(
-            name,
-            f"has_aux=True and a function that returned a {type(result).__name__}",
-            "a pair (output, auxiliary) is needed",
-            "Return a tuple of two",
-        )
+        given = f"has_aux=True and a function that returned a {type(result).__name__}"
+        raise UsageError(name, given, "a pair (output, auxiliary) is needed", "Return a tuple of two")
     return result
 
 

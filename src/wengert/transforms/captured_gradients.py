@@ -74,12 +74,9 @@ class Substitution:
             rebound(handle, state)
             handle._kept = state._kept
         if written and kind is None:
-            raise GraphError(
-                self.name,
-                f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}",
-                "what is differentiated must stay as it is",
-                "Write to a copy (x.copy()) in the function",
-            )
+            given = f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}"
+            needed = "what is differentiated must stay as it is"
+            raise GraphError(self.name, given, needed, "Write to a copy (x.copy()) in the function")
 
 
 def captured_tensors(name: str, function: Callable[..., Any], captured: Any) -> dict[str, Tensor] | list[Tensor]:
@@ -106,12 +103,10 @@ def listed_tensors(name: str, captured: Any) -> list[Tensor]:
             raise UsageError(name, given, "a list of Tensors, or True, is needed", "Make it one with wengert.tensor")
     for i, item in enumerate(items):
         if not is_differentiable(item.dtype):
-            given = f"dtype {item.dtype} at captured[{i}]"
             needed = "a float or complex dtype is needed to differentiate"
-            raise DtypeError(name, given, needed, "Convert it with .astype(float)")
+            raise DtypeError(name, f"dtype {item.dtype} at captured[{i}]", needed, "Convert it with .astype(float)")
     if len({id(x) for x in items}) < len(items):
-        given = "a Tensor that is listed twice in captured"
-        raise UsageError(name, given, "each once is needed", "Leave it out")
+        raise UsageError(name, "a Tensor that is listed twice in captured", "each once is needed", "Leave it out")
     return list(items)
 
 

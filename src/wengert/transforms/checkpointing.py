@@ -138,12 +138,9 @@ class _Frame:
     @staticmethod
     def changed(what: str) -> GraphError:
         """Return the error about a function that did something else the second time."""
-        return GraphError(
-            "checkpoint",
-            f"a function that {what}",
-            "a function that does the same each time is needed",
-            "Pass random numbers and other state as arguments, and change captured values after the sweep",
-        )
+        given = f"a function that {what}"
+        action = "Pass random numbers and other state as arguments, and change captured values after the sweep"
+        return GraphError("checkpoint", given, "a function that does the same each time is needed", action)
 
 
 def fingerprints(result: Any) -> list[tuple[Any, ...]]:
@@ -230,12 +227,9 @@ def call_witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     for handle in written:
         rebound(handle, witness.log[id(handle)][1])
     if written:
-        raise GraphError(
-            name_of("checkpoint", fun),
-            f"a function that writes to a Tensor of shape {written[0].shape} that it captured",
-            "a function that does the same each time is needed",
-            "Write into a copy and return it",
-        )
+        given = f"a function that writes to a Tensor of shape {written[0].shape} that it captured"
+        needed = "a function that does the same each time is needed"
+        raise GraphError(name_of("checkpoint", fun), given, needed, "Write into a copy and return it")
     return result
 
 

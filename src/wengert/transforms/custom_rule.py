@@ -250,12 +250,10 @@ class CustomCall(UserCall):
         if not has_lanes:
             return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
         if tensor.shape[:1] != (size,):
-            raise ShapeError(
-                f"{self.name} (batch rule)",
-                f"an output of shape {tensor.shape} for {size} lanes",
-                "the axis that counts lanes is needed in front",
-                "Move it there, or return False if the output is the same for all lanes",
-            )
+            given = f"an output of shape {tensor.shape} for {size} lanes"
+            needed = "the axis that counts lanes is needed in front"
+            action = "Move it there, or return False if the output is the same for all lanes"
+            raise ShapeError(f"{self.name} (batch rule)", given, needed, action)
         return tensor
 
     def error(self, given: str, needed: str, action: str, rule: str = "") -> UsageError:
@@ -383,12 +381,8 @@ class CustomCall(UserCall):
         args = unflatten(self.structure, list(range(len(self.leaves))))
         if not isinstance(cts, tuple) or len(cts) != len(args):
             given = f"{len(cts)} cotangents" if isinstance(cts, tuple) else f"a {type(cts).__name__}"
-            raise UsageError(
-                f"{self.name} (vjp rule)",
-                given,
-                f"a tuple of {len(args)} is needed, one for each argument",
-                "Return None for arguments without a cotangent",
-            )
+            needed = f"a tuple of {len(args)} is needed, one for each argument"
+            raise UsageError(f"{self.name} (vjp rule)", given, needed, "Return None for arguments without a cotangent")
         by_place: dict[int, Any] = {}
         for argument, ct in zip(args, cts, strict=True):
             if ct is not None:
@@ -401,12 +395,9 @@ class CustomCall(UserCall):
                 continue
             tensor = numeric(f"{self.name} (vjp rule)", f"a cotangent for leaf {place} of the arguments", ct)
             if tensor.shape != aval.shape:
-                raise ShapeError(
-                    f"{self.name} (vjp rule)",
-                    f"a cotangent of shape {tensor.shape} for leaf {place} of the arguments",
-                    f"its shape {aval.shape} is needed",
-                    "Sum over what the function broadcast",
-                )
+                given = f"a cotangent of shape {tensor.shape} for leaf {place} of the arguments"
+                needed = f"its shape {aval.shape} is needed"
+                raise ShapeError(f"{self.name} (vjp rule)", given, needed, "Sum over what the function broadcast")
             results.append(unwrapped(tensor))
         return results
 
@@ -438,12 +429,9 @@ def positional_arguments(fun: Function, args: tuple[Any, ...], kwargs: Mapping[s
     bound = signature(fun).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise UsageError(
-            function_name(fun),
-            f"the keyword-only argument {next(iter(bound.kwargs))}",
-            "a function with rules of its own has positional arguments, of which its rules speak",
-            "Fix others in a lambda or functools.partial around the function",
-        )
+        needed = "a function with rules of its own has positional arguments, of which its rules speak"
+        action = "Fix others in a lambda or functools.partial around the function"
+        raise UsageError(function_name(fun), f"the keyword-only argument {next(iter(bound.kwargs))}", needed, action)
     return bound.args
 
 

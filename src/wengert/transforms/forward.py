@@ -153,12 +153,9 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
     aval = aval_of(value)
     tangent = match_tangent(name, aval, direction)
     if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
-        raise DtypeError(
-            name,
-            f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}",
-            "a real tangent is needed for a real primal",
-            "Pass its .real, or convert the primal with .astype(complex)",
-        )
+        given = f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}"
+        needed = "a real tangent is needed for a real primal"
+        raise DtypeError(name, given, needed, "Pass its .real, or convert the primal with .astype(complex)")
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
     return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)

@@ -256,12 +256,9 @@ class Jitted(Entry, Generic[P, R]):
             fixed = tuple((i, identity_of_static(args[i])) for i in sorted(static)[self.is_method :])
             named = tuple((name, identity_of_static(kwargs[name])) for name in self.static_argnames if name in kwargs)
         except TypeError as error:
-            raise UsageError(
-                "jit",
-                f"a static argument that cannot be hashed ({error})",
-                "hashable values are needed to tell traced forms apart",
-                "Pass a tuple in place of a list, a frozen dataclass in place of a dictionary, or make it dynamic",
-            ) from error
+            given = f"a static argument that cannot be hashed ({error})"
+            action = "Pass a tuple in place of a list, a frozen dataclass in place of a dictionary, or make it dynamic"
+            raise UsageError("jit", given, "hashable values are needed to tell traced forms apart", action) from error
         positional = tuple(x for i, x in enumerate(args) if i not in static)
         return (fixed, named), (positional, {k: v for k, v in kwargs.items() if k not in self.static_argnames})
 
@@ -404,12 +401,9 @@ def as_leaf(leaf: Any) -> Any:
     kind = type(leaf)
     if kind in NUMBERS:
         if kind is int and not -LARGEST <= leaf < LARGEST:
-            raise RangeError(
-                "jit",
-                f"an integer of {leaf.bit_length()} bits",
-                "at most 63 and a sign are needed",
-                "Name the argument in static_argnums, or pass a float",
-            )
+            given = f"an integer of {leaf.bit_length()} bits"
+            needed = "at most 63 and a sign are needed"
+            raise RangeError("jit", given, needed, "Name the argument in static_argnums, or pass a float")
         return leaf
     if isinstance(leaf, Tensor | np.generic):
         if is_selection(leaf):

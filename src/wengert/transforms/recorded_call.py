@@ -156,12 +156,9 @@ class Recording:
 def single_output(name: str, run: Recording) -> Any:
     """Return the one array that a function returned."""
     if run.structure is not None or len(run.outputs) != 1:
-        raise ShapeError(
-            name,
-            f"a function that returned a container of {len(run.outputs)} values",
-            "one array is needed",
-            "Return further results through has_aux=True, or use wengert.vjp",
-        )
+        given = f"a function that returned a container of {len(run.outputs)} values"
+        needed = "one array is needed"
+        raise ShapeError(name, given, needed, "Return further results through has_aux=True, or use wengert.vjp")
     return run.outputs[0]
 
 
@@ -174,12 +171,8 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
             return output
     shape = np.shape(output) if type(output) is not Tensor else output.shape
     if shape != ():
-        raise ShapeError(
-            name,
-            f"a function that returned shape {shape}",
-            "a scalar, of shape (), is needed",
-            "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian",
-        )
+        action = "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian"
+        raise ShapeError(name, f"a function that returned shape {shape}", "a scalar, of shape (), is needed", action)
     require_kind(name, run, output, holomorphic)
     return output
 

@@ -78,23 +78,17 @@ def require_arrays(name: str, leaves: Sequence[Any], structure: Any) -> None:
             if isinstance(leaf, Undefined):
                 leaf.refuse()
         if given:
-            raise DtypeError(
-                name,
-                f"a function that returned {given}{place_text(structure, i)}",
-                "numbers, arrays and Tensors, in any containers, are needed",
-                remedy_for(leaf, "Return what was computed, and anything else elsewhere"),
-            )
+            needed = "numbers, arrays and Tensors, in any containers, are needed"
+            action = remedy_for(leaf, "Return what was computed, and anything else elsewhere")
+            raise DtypeError(name, f"a function that returned {given}{place_text(structure, i)}", needed, action)
 
 
 def require_short(name: str, number: int, where: str) -> None:
     """Raise a RangeError if a whole number of Python's has more bits than any of NumPy's types."""
     if np.asarray(number).dtype.kind == "O":
-        raise RangeError(
-            name,
-            f"a function that returned an integer of {number.bit_length()} bits{where}",
-            "at most 63 and a sign are needed",
-            "Return a float, or calculate it where it is called",
-        )
+        given = f"a function that returned an integer of {number.bit_length()} bits{where}"
+        needed = "at most 63 and a sign are needed"
+        raise RangeError(name, given, needed, "Return a float, or calculate it where it is called")
 
 
 def place_text(structure: Any, index: int) -> str:

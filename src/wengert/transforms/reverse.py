@@ -311,12 +311,9 @@ def pullback_of(run: Recording) -> Callable[..., tuple[Any, ...]]:
             raise UsageError("vjp", f"{1 + len(more)} arguments of a pullback", needed, action)
         given, structure = flatten(ct)
         if structure != run.structure:
-            raise ShapeError(
-                "vjp",
-                f"a cotangent of structure {structure_text(structure)}",
-                f"that of the output, {structure_text(run.structure)}, is needed",
-                "Build the cotangent like the output",
-            )
+            needed = f"that of the output, {structure_text(run.structure)}, is needed"
+            action = "Build the cotangent like the output"
+            raise ShapeError("vjp", f"a cotangent of structure {structure_text(structure)}", needed, action)
         cts = [match_cotangent(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
 
@@ -334,21 +331,13 @@ def match_cotangent(output: Any, ct: Any) -> Any:
     value = inner_value(strengthened(ct)) if type(ct) is Tensor else np.asarray(ct)[()]
     shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
     if value.shape != shape:
-        raise ShapeError(
-            "vjp",
-            f"a cotangent of shape {value.shape} for an output of shape {shape}",
-            "the same shape is needed",
-            "Broadcast or reshape the cotangent",
-        )
+        given = f"a cotangent of shape {value.shape} for an output of shape {shape}"
+        raise ShapeError("vjp", given, "the same shape is needed", "Broadcast or reshape the cotangent")
     if not isinstance(output, Tensor):
         return value
     if value.dtype.kind == "c" and output.dtype.kind != "c":
-        raise DtypeError(
-            "vjp",
-            f"a cotangent of dtype {value.dtype} for an output of dtype {output.dtype}",
-            "a real cotangent is needed for a real output",
-            "Pass its .real",
-        )
+        given = f"a cotangent of dtype {value.dtype} for an output of dtype {output.dtype}"
+        raise DtypeError("vjp", given, "a real cotangent is needed for a real output", "Pass its .real")
     return value if value.dtype.kind in "fc" else value.astype(output.dtype)
 
 

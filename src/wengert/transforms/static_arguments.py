@@ -21,9 +21,8 @@ def as_tuple(parameter: str, value: Any, kind: type) -> tuple[Any, ...]:
     found = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value,)
     if not all(isinstance(item, kind) and not isinstance(item, bool) for item in found):
         needed = "positions of arguments" if kind is int else "names of arguments"
-        raise UsageError(
-            "jit", f"{shown(value)} for {parameter}", f"{needed} are needed", "Pass one or a tuple of them"
-        )
+        given = f"{shown(value)} for {parameter}"
+        raise UsageError("jit", given, f"{needed} are needed", "Pass one or a tuple of them")
     return found
 
 
@@ -42,12 +41,8 @@ def static_arguments(
     named = [p.name for p in parameters if p.kind in NAMED]
     for name in names:
         if name not in named and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-            raise UsageError(
-                "jit",
-                f"{name!r} in static_argnames of a function of ({', '.join(named)})",
-                "the name of one of its arguments is needed",
-                "Correct it",
-            )
+            given = f"{name!r} in static_argnames of a function of ({', '.join(named)})"
+            raise UsageError("jit", given, "the name of one of its arguments is needed", "Correct it")
     order = [p.name for p in parameters if p.kind in POSITIONAL]
     by_name = [order.index(name) for name in names if name in order]
     by_position = [order[i] for i in positions if 0 <= i < len(order)]
@@ -66,12 +61,9 @@ def known_positions(fun: Callable[..., Any], parameter: str, positions: tuple[in
     count = sum(p.kind in POSITIONAL for p in parameters)
     for i in positions:
         if not -count <= i < count:
-            raise UsageError(
-                "jit",
-                f"{i} in {parameter} of a function of {count} argument{'s'[: count != 1]} by position",
-                "the position of one of them, from 0, is needed",
-                "Correct it, or name the argument in static_argnames",
-            )
+            given = f"{i} in {parameter} of a function of {count} argument{'s'[: count != 1]} by position"
+            needed = "the position of one of them, from 0, is needed"
+            raise UsageError("jit", given, needed, "Correct it, or name the argument in static_argnames")
     return positions
 
 

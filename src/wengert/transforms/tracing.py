@@ -165,12 +165,9 @@ def require_numeric(leaf: Any, name: str) -> None:
     """Raise a DtypeError for an example that is neither a number nor a numeric array."""
     known = isinstance(attribute(leaf, "dtype"), np.dtype) or isinstance(leaf, bool | int | float | complex)
     if not known or aval_of(leaf).dtype.kind not in "biufc":
-        raise DtypeError(
-            "trace",
-            f"{leaf!r:.60} as the example of {name or 'an input'}",
-            "a number or a numeric array is needed",
-            "Bind other arguments beforehand, with functools.partial or a lambda",
-        )
+        given = f"{leaf!r:.60} as the example of {name or 'an input'}"
+        needed = "a number or a numeric array is needed"
+        raise DtypeError("trace", given, needed, "Bind other arguments beforehand, with functools.partial or a lambda")
 
 
 def input_names(function: Callable[..., Any], places: Sequence[Sequence[Any]]) -> list[str]:
@@ -244,24 +241,15 @@ def output_position(graph: Graph, output: int) -> int:
     """Return the position of the output to differentiate, counted from the front; it must be a real scalar."""
     count = len(graph.outputs)
     if not -count <= output < count:
-        raise UsageError(
-            "gradient", f"output={output} of a graph with {count} outputs", "one of them is needed", "Name it"
-        )
+        given = f"output={output} of a graph with {count} outputs"
+        raise UsageError("gradient", given, "one of them is needed", "Name it")
     shape, dtype, _ = aval_of(graph.outputs[output])
     if shape != ():
-        raise ShapeError(
-            "gradient",
-            f"an output of shape {shape}",
-            "a scalar, of shape (), is needed",
-            "Reduce it before tracing, for instance with .sum(), or choose another with output=",
-        )
+        action = "Reduce it before tracing, for instance with .sum(), or choose another with output="
+        raise ShapeError("gradient", f"an output of shape {shape}", "a scalar, of shape (), is needed", action)
     if dtype.kind != "f":
-        raise DtypeError(
-            "gradient",
-            f"an output of dtype {dtype}",
-            "a real float is needed",
-            "Convert it before tracing, or choose another with output=",
-        )
+        action = "Convert it before tracing, or choose another with output="
+        raise DtypeError("gradient", f"an output of dtype {dtype}", "a real float is needed", action)
     return output % count
 
 
@@ -286,10 +274,6 @@ def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -
             )
     for i in chosen:
         if not is_differentiable(graph.inputs[i].dtype):
-            raise DtypeError(
-                "gradient",
-                f"the input {graph.inputs[i]!r}",
-                "float or complex inputs are needed to differentiate",
-                "Leave it out of wrt",
-            )
+            needed = "float or complex inputs are needed to differentiate"
+            raise DtypeError("gradient", f"the input {graph.inputs[i]!r}", needed, "Leave it out of wrt")
     return tuple(chosen)

@@ -68,12 +68,8 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size
 def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `vmap` makes gives for arguments."""
     if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
-        raise UsageError(
-            "vmap",
-            f"in_axes of length {len(in_axes)} for {len(args)} arguments",
-            "one entry for each is needed",
-            "Pass None for arguments shared by all lanes",
-        )
+        given = f"in_axes of length {len(in_axes)} for {len(args)} arguments"
+        raise UsageError("vmap", given, "one entry for each is needed", "Pass None for arguments shared by all lanes")
     wanted = in_axes if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
     leaves: list[Any] = []
     axes: list[int | None] = []
@@ -237,22 +233,15 @@ def lane_count(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
             continue
         shape = require_number("vmap", "an argument", leaf).shape
         if not -len(shape) <= axis < len(shape):
-            raise ShapeError(
-                "vmap",
-                f"an argument of shape {shape} with in_axes {axis}",
-                "an argument that has that axis is needed",
-                "Pass in_axes=None for arguments shared by all lanes",
-            )
+            given = f"an argument of shape {shape} with in_axes {axis}"
+            needed = "an argument that has that axis is needed"
+            raise ShapeError("vmap", given, needed, "Pass in_axes=None for arguments shared by all lanes")
         counts.add(shape[axis])
     if not counts:
         raise UsageError("vmap", "no argument with lanes", "at least one is needed", "Pass an axis for it in in_axes")
     if len(counts) > 1:
-        raise ShapeError(
-            "vmap",
-            f"arguments with {' and '.join(map(str, sorted(counts)))} lanes",
-            "the same number in all is needed",
-            "Check in_axes",
-        )
+        given = f"arguments with {' and '.join(map(str, sorted(counts)))} lanes"
+        raise ShapeError("vmap", given, "the same number in all is needed", "Check in_axes")
     return int(counts.pop())
 
 
@@ -269,12 +258,8 @@ def gather_lanes(trace: Batch, leaf: Any, place: int | None) -> Any:
     found = current(leaf) if type(leaf) is Tensor else leaf
     if type(found) is Tensor and found._trace is trace:
         if place is None:
-            raise UsageError(
-                "vmap",
-                "out_axes=None for a result that differs from lane to lane",
-                "an axis for it is needed",
-                "Pass an int in out_axes",
-            )
+            given = "out_axes=None for a result that differs from lane to lane"
+            raise UsageError("vmap", given, "an axis for it is needed", "Pass an int in out_axes")
         value = found._value
         found._kept = True
     else:
@@ -283,10 +268,7 @@ def gather_lanes(trace: Batch, leaf: Any, place: int | None) -> Any:
             return value if isinstance(value, Tensor) else np.asarray(value)
         value = np.broadcast_to(value, (trace.size, *shape_of(value))).copy()
     if not -value.ndim <= place < value.ndim:
-        raise ShapeError(
-            "vmap",
-            f"out_axes {place} for a result of shape {value.shape[1:]} in each lane",
-            f"an axis from {-value.ndim} to {value.ndim - 1} is needed",
-            "Count the axis of the lanes among the result's axes",
-        )
+        given = f"out_axes {place} for a result of shape {value.shape[1:]} in each lane"
+        needed = f"an axis from {-value.ndim} to {value.ndim - 1} is needed"
+        raise ShapeError("vmap", given, needed, "Count the axis of the lanes among the result's axes")
     return value if place % value.ndim == 0 else np.moveaxis(value, 0, place)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.support.attributes import has_class_attribute, own_attributes
 from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED, WALKING
@@ -234,7 +234,7 @@ def require_attributes(instance: Any, static: Iterable[str]) -> None:
     if missing:
         kind = type(instance).__name__
         needed = "an attribute of this name, or a default of the class, is needed"
-        raise UsageError(describe("tree.register", f"static={missing} for a {kind} without it", needed, "Correct it"))
+        raise UsageError("tree.register", f"static={missing} for a {kind} without it", needed, "Correct it")
 
 
 def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any]) -> None:
@@ -243,14 +243,10 @@ def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any
         try:
             hash(value)
         except TypeError:
-            raise UsageError(
-                describe(
-                    "tree",
-                    f"{kind.__name__}.{name}, which is static, is of type {type(value).__name__}",
-                    "what hashes and does not change is needed, such as a tuple",
-                    "Convert it, or make it a leaf: a field of a dataclass that is not static, or an item",
-                )
-            ) from None
+            given = f"{kind.__name__}.{name}, which is static, is of type {type(value).__name__}"
+            needed = "what hashes and does not change is needed, such as a tuple"
+            action = "Convert it, or make it a leaf: a field of a dataclass that is not static, or an item"
+            raise UsageError("tree", given, needed, action) from None
 
 
 def annotations_of(kind: type[Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from wengert.core.containers.container_classes import (
     register_on_sight,
 )
 from wengert.core.containers.nested_sequences import Nested, take_apart
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.support.fork_safety import WALKING
 
 
@@ -87,14 +87,8 @@ def nesting_error(name: str, tree: Any) -> UsageError:
     >>> print(nesting_error("array", inside))
     array: a list that contains itself, or is nested very deeply; containers that end are needed. Build it anew.
     """
-    return UsageError(
-        describe(
-            name,
-            f"a {type(tree).__name__} that contains itself, or is nested very deeply",
-            "containers that end are needed",
-            "Build it anew",
-        )
-    )
+    given = f"a {type(tree).__name__} that contains itself, or is nested very deeply"
+    return UsageError(name, given, "containers that end are needed", "Build it anew")
 
 
 def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.dispatch import require_plain
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 __all__ = [
     "as_dtype",
@@ -45,25 +45,16 @@ def require_callable(name: str, value: Any, what: str = "function") -> None:
     wengert.errors.DtypeError: grad: 3.0 as the function; something that can be called is needed. Pass the function...
     """
     if not callable(value):
-        raise DtypeError(
-            describe(
-                name,
-                f"{shown(value)} as the {what}",
-                "something that can be called is needed",
-                "Pass the function itself, not what it returned",
-            )
-        )
+        action = "Pass the function itself, not what it returned"
+        raise DtypeError(name, f"{shown(value)} as the {what}", "something that can be called is needed", action)
 
 
 def require_flag(name: str, **flags: Any) -> None:
     """Raise a UsageError unless arguments are True or False (or numbers that stand for them)."""
     for parameter, value in flags.items():
         if not isinstance(value, bool | int | np.bool_) or value not in (0, 1):
-            raise UsageError(
-                describe(
-                    name, f"{shown(value)} for {parameter}", "True or False is needed", f"Pass {parameter} as a bool"
-                )
-            )
+            given = f"{shown(value)} for {parameter}"
+            raise UsageError(name, given, "True or False is needed", f"Pass {parameter} as a bool")
 
 
 def as_items(name: str, what: str, value: Any) -> list[Any]:
@@ -75,9 +66,8 @@ def as_items(name: str, what: str, value: Any) -> list[Any]:
     try:
         return list(value)
     except TypeError:
-        raise UsageError(
-            describe(name, f"{shown(value)} for {what}", "a list or tuple is needed", "Put it into brackets")
-        ) from None
+        given = f"{shown(value)} for {what}"
+        raise UsageError(name, given, "a list or tuple is needed", "Put it into brackets") from None
 
 
 def as_whole(name: str, parameter: str, value: Any, least: int | None = None) -> int:
@@ -88,9 +78,7 @@ def as_whole(name: str, parameter: str, value: Any, least: int | None = None) ->
         found = None
     if found is None or isinstance(value, bool) or (least is not None and found < least):
         bound = "" if least is None else f", {least} or more,"
-        raise UsageError(
-            describe(name, f"{shown(value)} for {parameter}", f"a whole number{bound} is needed", "Pass an int")
-        )
+        raise UsageError(name, f"{shown(value)} for {parameter}", f"a whole number{bound} is needed", "Pass an int")
     return found
 
 
@@ -99,11 +87,8 @@ def as_dtype(name: str, value: Any) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype(value)
     except (TypeError, ValueError) as error:
-        raise DtypeError(
-            describe(
-                name, f"{shown(value)} for dtype", "a dtype is needed", "Pass float or numpy.float32, for instance"
-            )
-        ) from error
+        given = f"{shown(value)} for dtype"
+        raise DtypeError(name, given, "a dtype is needed", "Pass float or numpy.float32, for instance") from error
     return dtype
 
 
@@ -114,10 +99,10 @@ def as_order(order: Any, default: str) -> str:
     """Return the name of a memory order in capitals; the default for None."""
     needed = "'C', 'F', 'A' or 'K' is needed"
     if order is not None and not isinstance(order, str):
-        raise DtypeError(describe("order", shown(order), needed, "Leave it out"))
+        raise DtypeError("order", shown(order), needed, "Leave it out")
     found = default if order is None else order.upper()
     if found not in ORDERS:
-        raise UsageError(describe("order", shown(order), needed, "Leave it out"))
+        raise UsageError("order", shown(order), needed, "Leave it out")
     return found
 
 
@@ -129,14 +114,8 @@ def require_number(name: str, what: str, value: Any) -> Aval:
     except ValueError:  # lists of different lengths
         aval = Aval((), np.dtype(object))
     if aval.dtype.kind not in "biufc":
-        raise DtypeError(
-            describe(
-                name,
-                f"{shown(value)} as {what}",
-                "a number, a numeric array or a Tensor is needed",
-                "Convert it, with .astype(float) for instance",
-            )
-        )
+        needed = "a number, a numeric array or a Tensor is needed"
+        raise DtypeError(name, f"{shown(value)} as {what}", needed, "Convert it, with .astype(float) for instance")
     return aval
 
 
@@ -144,7 +123,7 @@ def require_real(name: str, what: str, dtype: np.dtype[Any]) -> None:
     """Raise a DtypeError about complex numbers where real ones are meant."""
     if dtype.kind == "c":
         needed = "real numbers are needed"
-        raise DtypeError(describe(name, f"{what} of dtype {dtype}", needed, "Pass their real part, or their size"))
+        raise DtypeError(name, f"{what} of dtype {dtype}", needed, "Pass their real part, or their size")
 
 
 def require_one_number(name: str, parameter: str, value: Any, real: bool = True) -> None:
@@ -153,8 +132,7 @@ def require_one_number(name: str, parameter: str, value: Any, real: bool = True)
         return
     aval = require_number(name, parameter, value)
     if aval.shape:
-        given = f"{parameter} of shape {aval.shape}"
-        raise ShapeError(describe(name, given, "one number is needed", "Pass one of its elements"))
+        raise ShapeError(name, f"{parameter} of shape {aval.shape}", "one number is needed", "Pass one of its elements")
     if real:
         require_real(name, parameter, aval.dtype)
 
@@ -163,7 +141,7 @@ def require_finite(name: str, what: str, value: Any) -> None:
     """Raise a UsageError about NaN or infinity among numbers that are known."""
     known = elements(value)
     if known is not None and not np.all(np.isfinite(known)):
-        raise UsageError(describe(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out"))
+        raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out")
 
 
 def elements(value: Any) -> Any:
@@ -183,7 +161,7 @@ def refused(name: str, what: str, known: Any, wrong: Any, needed: str) -> None:
     if np.any(wrong):
         found = np.broadcast_to(known, np.shape(wrong))[wrong].flat[0]
         text = f"{found!s} for {what}" if is_number(known) else f"{found!s} among {what}"
-        raise UsageError(describe(name, text, needed, "Correct it"))
+        raise UsageError(name, text, needed, "Correct it")
 
 
 def positive(name: str, what: str, value: Any, zero: bool = True) -> Any:

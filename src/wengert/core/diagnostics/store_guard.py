@@ -14,7 +14,7 @@ from typing import Any
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.diagnostics.source_positions import ASSIGNING, names_beside, use_at
 from wengert.core.primitives.signatures import say_parameter
-from wengert.errors import GraphError, WengertError, describe
+from wengert.errors import GraphError, WengertError
 from wengert.support.refusals import REFUSALS
 
 __all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
@@ -86,13 +86,11 @@ def variable(frame: FrameType, name: str) -> Any:
 def stored_in_ndarray(given: str, reason: str = LOSES, remedy: str | None = None) -> GraphError:
     """Return the error for a value stored into an ndarray; `remedy` says what to do about one of a library's."""
     return GraphError(
-        describe(
-            "assignment",
-            f"{given}, stored into an ndarray",
-            f"a Tensor is needed to hold it, because {reason}",
-            remedy
-            or "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
-        )
+        "assignment",
+        f"{given}, stored into an ndarray",
+        f"a Tensor is needed to hold it, because {reason}",
+        remedy
+        or "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
     )
 
 

@@ -15,7 +15,7 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 
 __all__ = ["aligned", "each_lane", "lead", "shift"]
 
@@ -38,7 +38,7 @@ def shift(axis: Any) -> Any:
         return axis if axis is None or axis < 0 else axis + 1
     except (TypeError, ValueError):
         needed = "an axis, a tuple of them, or None is needed"
-        raise DtypeError(describe("shift", f"{shown(axis)} as axes", needed, "Pass whole numbers")) from None
+        raise DtypeError("shift", f"{shown(axis)} as axes", needed, "Pass whole numbers") from None
 
 
 def lead(value: Any, batched: bool, size: int) -> Any:
@@ -88,7 +88,7 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[in
     except (TypeError, ValueError):
         given = ", ".join(shown(x) for x in (operands, batched, cores))
         needed = "a list of arrays, and as many truths and numbers of axes, are needed"
-        raise DtypeError(describe("aligned", given, needed, "Pass one of each for every operand")) from None
+        raise DtypeError("aligned", given, needed, "Pass one of each for every operand") from None
     found = []
     for x, flag, own in zip(operands, batched, ranks, strict=True):
         if flag and own < rank:

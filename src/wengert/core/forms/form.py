@@ -34,7 +34,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
 from wengert.core.values.broadcast import misfit
 from wengert.core.values.dispatch import apply
 from wengert.core.values.python_numbers import calculated
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.support.records import FieldRecord
 
 __all__ = [
@@ -425,14 +425,9 @@ whose shape does not depend on elements is needed. Use numpy.where.
         deciding = inputs[self.decides]
         if self.is_free(params) or isinstance(deciding, np.ndarray | np.generic):
             return super().results(primitive, inputs, params)
-        raise GraphError(
-            describe(
-                self.function or primitive.name,
-                f"an array of shape {aval_of(deciding).shape} whose elements are unknown while tracing",
-                "a result whose shape does not depend on elements is needed",
-                self.instead,
-            )
-        )
+        given = f"an array of shape {aval_of(deciding).shape} whose elements are unknown while tracing"
+        needed = "a result whose shape does not depend on elements is needed"
+        raise GraphError(self.function or primitive.name, given, needed, self.instead)
 
 
 class Like(Form):

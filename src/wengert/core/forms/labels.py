@@ -28,7 +28,7 @@ from wengert.core.forms.label_products import (
 )
 from wengert.core.graph.identity import Composite
 from wengert.core.values.bounded_cache import Cache
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 from wengert.support.cached import cached
 from wengert.support.records import FieldRecord
 
@@ -335,7 +335,7 @@ def labelled(
     except (TypeError, ValueError, KeyError) as error:
         wrong = f"labels {operands!r:.80} of shapes {shapes!r:.80}, and {result!r:.80} of the result"
         needed = "a hashable name for each axis of each operand is needed, and those of the result among them"
-        raise ShapeError(describe("labelled", wrong, needed, "Name all axes, or pass lengths")) from error
+        raise ShapeError("labelled", wrong, needed, "Name all axes, or pass lengths") from error
     numbers: dict[Any, int] = {}
     sizes: list[int] = []
 

@@ -10,7 +10,7 @@ from wengert.core.diagnostics.source_positions import Position, position_of
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, aval_text
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 
 
 class Equation:
@@ -89,6 +89,4 @@ def lists_among(params: Mapping[str, Any], kind: type[Listed]) -> Iterator[tuple
 def require_graph(name: str, value: Any) -> None:
     """Raise a DtypeError unless a value is a graph."""
     if not isinstance(value, EquationList):
-        raise DtypeError(
-            describe(name, f"a {type(value).__name__}", "a graph is needed", "Make one with wengert.graph.trace")
-        )
+        raise DtypeError(name, f"a {type(value).__name__}", "a graph is needed", "Make one with wengert.graph.trace")

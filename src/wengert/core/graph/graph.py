@@ -22,7 +22,7 @@ from wengert.core.memory.buffers import fixed
 from wengert.core.values.aval import aval_of, aval_text, united
 from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Graph(EquationList, Composite):
     def __reduce__(self) -> Any:
         """Refuse to be pickled before `wengert.graph` is there, which enters how it is done."""
         given, needed = "a graph, before wengert.graph was imported", "that module, which knows how, is needed"
-        raise UsageError(describe("pickle", given, needed, "Write import wengert.graph first"))
+        raise UsageError("pickle", given, needed, "Write import wengert.graph first")
 
     def to_svg(self) -> str:
         """Return a picture of the graph; see `wengert.graph.to_svg`."""
@@ -199,14 +199,8 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
         DtypeError: a dtype differs.
     """
     if len(args) != len(graph.inputs):
-        raise ShapeError(
-            describe(
-                "graph",
-                f"{len(args)} arguments for {len(graph.inputs)} inputs",
-                "one for each is needed",
-                "Pass as many",
-            )
-        )
+        needed = "one for each is needed"
+        raise ShapeError("graph", f"{len(args)} arguments for {len(graph.inputs)} inputs", needed, "Pass as many")
     given: list[Any] = []
     traced = False
     for variable, value in zip(graph.inputs, args, strict=True):
@@ -252,26 +246,15 @@ def fitting(variable: Variable, value: Any) -> Any:
     if aval == wanted:
         return value
     if aval.shape != wanted.shape:
-        raise ShapeError(
-            describe(
-                "graph",
-                f"shape {aval.shape} for input {variable!r}",
-                f"shape {wanted.shape} is needed",
-                "Trace the function anew for other shapes",
-            )
-        )
+        given = f"shape {aval.shape} for input {variable!r}"
+        raise ShapeError("graph", given, f"shape {wanted.shape} is needed", "Trace the function anew for other shapes")
     if aval.dtype == wanted.dtype or (aval.weak and united(aval, wanted).dtype == wanted.dtype):
         return conformed(value, wanted)
-    raise DtypeError(
-        describe(
-            "graph",
-            f"{aval_text(value)} for input {variable!r}",
-            f"the dtype {wanted.dtype} is needed",
-            "Convert the argument with .astype, or trace the function anew for other dtypes",
-        )
-    )
+    given = f"{aval_text(value)} for input {variable!r}"
+    action = "Convert the argument with .astype, or trace the function anew for other dtypes"
+    raise DtypeError("graph", given, f"the dtype {wanted.dtype} is needed", action)
 
 
 def malformed(given: str, needed: str) -> GraphError:
     """Return the error about a graph that is not well formed."""
-    return GraphError(describe("graph", given, needed, "Build graphs by tracing, or mend the pass that made this one"))
+    return GraphError("graph", given, needed, "Build graphs by tracing, or mend the pass that made this one")

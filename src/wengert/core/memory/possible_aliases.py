@@ -175,15 +175,10 @@ def memories_of(handle: Tensor) -> dict[Memory, Share]:
 
 def scalar_text() -> str:
     """Return the text of the error about a scalar or an array after an in-place operator, which changes arrays."""
-    return (
-        describe(
-            "in-place operator",
-            "a scalar or an array without axes, as a traced value decides, that has got another value since",
-            "it must be known which, because scalars do not change",
-            "Use it under one name only, or make an array of it before, as by numpy.copy",
-        )
-        + f"\n  {position_of(*caller())}"
-    )
+    given = "a scalar or an array without axes, as a traced value decides, that has got another value since"
+    needed = "it must be known which, because scalars do not change"
+    action = "Use it under one name only, or make an array of it before, as by numpy.copy"
+    return describe("in-place operator", given, needed, action) + f"\n  {position_of(*caller())}"
 
 
 def after(handle: Tensor) -> Tensor:

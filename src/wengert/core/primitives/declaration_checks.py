@@ -20,7 +20,7 @@ from wengert.core.primitives.rule import Rule
 from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
 from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrapped
-from wengert.errors import RegistrationError, describe
+from wengert.errors import RegistrationError
 
 __all__ = ["Claim", "Evaluation"]
 
@@ -40,14 +40,8 @@ class Claim:
     def broken(self, given: str, needed: str) -> RegistrationError:
         """Return the error about what a function gave, with the lines that asked for it and that declared it."""
         asked, declared = position_of(*caller()), position_of(*self.place)
-        return RegistrationError(
-            describe(
-                f"primitive {self.name}",
-                f"{given} ({asked})",
-                needed,
-                f"Correct its declaration ({declared.filename}, line {declared.line})",
-            )
-        )
+        action = f"Correct its declaration ({declared.filename}, line {declared.line})"
+        return RegistrationError(f"primitive {self.name}", f"{given} ({asked})", needed, action)
 
     def diagonal(self, rule: Rule) -> Rule:
         """Return the rule of an operand of an elementwise primitive, whose result must have the shape of what it needs.

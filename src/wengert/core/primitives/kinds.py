@@ -18,7 +18,7 @@ from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
 from wengert.core.primitives.rule import Rule, Signature, misdeclared
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.native.elementwise import shared
 from wengert.support.cached import cached
 
@@ -538,7 +538,7 @@ class Opaque(Primitive):
         else:
             given = "its vjp gave one value that is no tuple"
         needed = f"{len(operands)} are needed, one for each operand"
-        raise GraphError(describe(self.name, given, needed, "Give None for operands without one"))
+        raise GraphError(self.name, given, needed, "Give None for operands without one")
 
 
 class Constant(Primitive):

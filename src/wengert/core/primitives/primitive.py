@@ -15,7 +15,7 @@ from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.primitives.rule import Rule, misdeclared
 from wengert.core.values.aval import Aval
 from wengert.core.values.bounded_cache import Cache
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError
 from wengert.support.cached import cached
 
 __all__ = [
@@ -236,9 +236,7 @@ class Primitive:
             DtypeError: always.
         """
         given, needed = "it was called, and is no function", "its operands are needed beside it"
-        raise DtypeError(
-            describe(f"primitive {self.name}", given, needed, "Write wengert.extend.apply(primitive, ...)")
-        )
+        raise DtypeError(f"primitive {self.name}", given, needed, "Write wengert.extend.apply(primitive, ...)")
 
     def __copy__(self) -> Self:
         """Return another primitive of the same declaration."""
@@ -322,14 +320,8 @@ def registered_primitive(name: str) -> Primitive:
         UsageError: none is registered under it.
     """
     if name not in PRIMITIVES:
-        raise UsageError(
-            describe(
-                "pickle",
-                f"the primitive {name}, which is unknown here",
-                "a registered one is needed",
-                "Import the module that declares it first",
-            )
-        )
+        given = f"the primitive {name}, which is unknown here"
+        raise UsageError("pickle", given, "a registered one is needed", "Import the module that declares it first")
     return PRIMITIVES[name]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from wengert.errors import RegistrationError, describe
+from wengert.errors import RegistrationError
 
 __all__ = ["Rule", "Signature", "misdeclared"]
 
@@ -21,7 +21,7 @@ Rule = Callable[..., Any]
 
 def misdeclared(name: str, given: str, needed: str) -> RegistrationError:
     """Return the error about the declaration of a primitive."""
-    return RegistrationError(describe(f"primitive {name}", given, needed, "Correct its declaration"))
+    return RegistrationError(f"primitive {name}", given, needed, "Correct its declaration")
 
 
 def positional_arguments(rule: Rule) -> tuple[Sequence[str], str | None]:

@@ -9,7 +9,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from wengert.core.diagnostics.source_positions import is_own
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.support.hints import hints, public_module
 
 __all__ = ["MISSING", "NONE", "called_with", "say_parameter"]
@@ -58,14 +58,8 @@ def called_with(
         signature = refused_by(function, error, arguments, keywords)
         if signature is None:
             raise
-        raise DtypeError(
-            describe(
-                name,
-                f"parameters {signature}",
-                f"a call with ({parameters}), {arguments_text(len(arguments), keywords)}, must be possible",
-                "Change them, or what is passed",
-            )
-        ) from error
+        needed = f"a call with ({parameters}), {arguments_text(len(arguments), keywords)}, must be possible"
+        raise DtypeError(name, f"parameters {signature}", needed, "Change them, or what is passed") from error
 
 
 def arguments_text(count: int, keywords: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.errors import RangeError, describe
+from wengert.errors import RangeError
 
 __all__ = [
     "NUMBERS",
@@ -100,14 +100,8 @@ def strong(value: Any) -> Any:
     try:
         return NUMBERS[kind].type(value) if kind in NUMBERS else value
     except OverflowError:
-        raise RangeError(
-            describe(
-                "integer",
-                f"one of {value.bit_length()} bits",
-                "at most 63 and a sign are needed where it becomes an array",
-                "Write it as a float",
-            )
-        ) from None
+        needed = "at most 63 and a sign are needed where it becomes an array"
+        raise RangeError("integer", f"one of {value.bit_length()} bits", needed, "Write it as a float") from None
 
 
 def aval_of(value: Any) -> Aval:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.core.values.aval import aval_of
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError
 
 __all__ = ["check_broadcast", "misfit"]
 
@@ -25,11 +25,5 @@ def check_broadcast(name: str, operands: Sequence[Any]) -> None:
 
 def misfit(name: str, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
     """Return the error about shapes that do not broadcast together."""
-    return ShapeError(
-        describe(
-            name,
-            f"shapes {' and '.join(map(str, shapes))}",
-            "shapes that broadcast are needed: equal from the right, or 1",
-            "Reshape one of them",
-        )
-    )
+    needed = "shapes that broadcast are needed: equal from the right, or 1"
+    return ShapeError(name, f"shapes {' and '.join(map(str, shapes))}", needed, "Reshape one of them")

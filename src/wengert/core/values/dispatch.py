@@ -17,7 +17,7 @@ from wengert.core.values.evaluation import evaluated
 from wengert.core.values.numpy_overrides import DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.support.attributes import attribute
 from wengert.support.refusals import refusal
 
@@ -84,7 +84,7 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
         structured = primitive.structured
     except AttributeError:
         given = f"a {type(primitive).__name__}"
-        raise DtypeError(describe("apply", given, "a primitive is needed", "Declare one with wengert.extend")) from None
+        raise DtypeError("apply", given, "a primitive is needed", "Declare one with wengert.extend") from None
     if primitive.view and type(operands[0]) is Tensor:
         return apply_view(primitive, operands, params)
     if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
@@ -127,14 +127,8 @@ def checked(name: str, value: Any) -> Any:
     if type(value) is not ndarray and not isinstance(value, ARRAYS):
         value = array_of_any(value)[()]
     if not isinstance(value, ARRAYS) or value.dtype.kind not in "biufc":
-        raise DtypeError(
-            describe(
-                name,
-                f"data of dtype {array_of_any(value).dtype}",
-                "a numeric dtype is needed",
-                "Convert it with .toarray()" if hasattr(value, "toarray") else "Convert it with .astype(float)",
-            )
-        )
+        action = "Convert it with .toarray()" if hasattr(value, "toarray") else "Convert it with .astype(float)"
+        raise DtypeError(name, f"data of dtype {array_of_any(value).dtype}", "a numeric dtype is needed", action)
     return value
 
 
@@ -176,17 +170,9 @@ def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     """
     kind = type(value)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and not _calculates_as_ndarray(kind):
-        raise refusal(
-            DtypeError(
-                describe(
-                    name,
-                    f"an array of type {kind.__name__}",
-                    "an ndarray is needed, because other classes calculate in their own way, "
-                    "which derivatives would miss",
-                    "Convert it with numpy.asarray, and take masks or units into account yourself",
-                )
-            )
-        )
+        needed = "an ndarray is needed, because other classes calculate in their own way, which derivatives would miss"
+        action = "Convert it with numpy.asarray, and take masks or units into account yourself"
+        raise refusal(DtypeError(name, f"an array of type {kind.__name__}", needed, action))
     return array_of_any(value)
 
 

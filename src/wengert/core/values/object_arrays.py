@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, WengertError, describe
+from wengert.errors import DtypeError, ShapeError, WengertError
 
 __all__ = ["array_of_lists", "holds_objects", "leaves_of_result", "read_objects"]
 
@@ -59,14 +59,9 @@ def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
     except WengertError:
         raise
     except ValueError as error:
-        raise ShapeError(
-            describe(
-                name,
-                f"nested lists that make no array ({error})".replace(".)", ")"),
-                "rows of one length, of numbers and Tensors, are needed",
-                "Fill the shorter ones, or keep arrays of several shapes in a list",
-            )
-        ) from error
+        given = f"nested lists that make no array ({error})".replace(".)", ")")
+        action = "Fill the shorter ones, or keep arrays of several shapes in a list"
+        raise ShapeError(name, given, "rows of one length, of numbers and Tensors, are needed", action) from error
 
 
 def holds_tensors(array: np.ndarray[Any, Any]) -> bool:
@@ -88,14 +83,9 @@ def read_objects(name: str, array: np.ndarray[Any, Any]) -> Any:
     items = array.ravel().tolist()
     for item in items:
         if not (type(item) is Tensor or is_numeric(item)):
-            raise DtypeError(
-                describe(
-                    name,
-                    f"an array of dtype object that holds a {type(item).__name__}",
-                    "numbers or Tensors as items are needed",
-                    "Fill it completely, or build it with wengert.numpy.stack or wengert.numpy.array",
-                )
-            )
+            given = f"an array of dtype object that holds a {type(item).__name__}"
+            action = "Fill it completely, or build it with wengert.numpy.stack or wengert.numpy.array"
+            raise DtypeError(name, given, "numbers or Tensors as items are needed", action)
     require_one_shape(name, items)
     if not items:
         return np.zeros(array.shape)
@@ -114,11 +104,5 @@ def require_one_shape(name: str, items: Sequence[Any]) -> None:
     """Raise a ShapeError unless all objects of an array have the same shape."""
     shapes = sorted({np.shape(item) if type(item) is not Tensor else item.shape for item in items})
     if len(shapes) > 1:
-        raise ShapeError(
-            describe(
-                name,
-                f"an array of dtype object whose items have the shapes {shapes[0]} and {shapes[1]}",
-                "items of one shape are needed",
-                "Keep arrays of several shapes in a list",
-            )
-        )
+        given = f"an array of dtype object whose items have the shapes {shapes[0]} and {shapes[1]}"
+        raise ShapeError(name, given, "items of one shape are needed", "Keep arrays of several shapes in a list")

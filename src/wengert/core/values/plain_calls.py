@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete, is_staged, make_tensor
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.support.refusals import refusal
 
 __all__ = ["call_plainly"]
@@ -41,11 +41,8 @@ def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any
 
 def unsupported(name: str, given: str, otherwise: str) -> DtypeError:
     action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
-    return refusal(
-        DtypeError(
-            describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
-        )
-    )
+    needed = "a function that Wengert knows how to differentiate is needed"
+    return refusal(DtypeError(name, given, needed, action + otherwise))
 
 
 def result_of_numpy(value: Any) -> Any:

@@ -18,7 +18,7 @@ from wengert.core.values.interop import ORDINARY, any_decides, decides, decides_
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.values.plain_calls import call_plainly
 from wengert.core.values.tensor import Tensor, new_tensor
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister
 from wengert.support.hints import hints
@@ -117,7 +117,7 @@ def left_to(kind: type, ufunc: np.ufunc, x: Tensor) -> Any:
     if x._trace is None or kind.__module__.partition(".")[0] != "pandas":
         return NotImplemented
     needed = "an ndarray is needed beside a Tensor that is being differentiated or traced"
-    raise GraphError(describe(ufunc.__name__, f"a {kind.__name__} of pandas", needed, hints("libraries")["pandas"]))
+    raise GraphError(ufunc.__name__, f"a {kind.__name__} of pandas", needed, hints("libraries")["pandas"])
 
 
 def known_later() -> bool:

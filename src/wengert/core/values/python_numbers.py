@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.core.values.aval import NUMBERS, strong
-from wengert.errors import RangeError, describe
+from wengert.errors import RangeError
 
 __all__ = ["LARGEST", "calculated"]
 
@@ -50,21 +50,11 @@ def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., A
     if kind is complex and complex not in map(type, values):
         return evaluate(*map(strong, values)).item()
     if kind is int and not -LARGEST <= result < LARGEST:
-        raise RangeError(
-            describe(
-                name,
-                f"an integer of {result.bit_length()} bits",
-                "at most 63 and a sign are needed where values are traced or differentiated",
-                "Use floats, or calculate it beforehand",
-            )
-        )
+        given = f"an integer of {result.bit_length()} bits"
+        needed = "at most 63 and a sign are needed where values are traced or differentiated"
+        raise RangeError(name, given, needed, "Use floats, or calculate it beforehand")
     if whole and kind is float and compute is operator.pow:
-        raise RangeError(
-            describe(
-                name,
-                f"the integer {values[0]} to the power {values[1]}",
-                "an exponent from 0 is needed between integers",
-                f"Write {float(values[0])} for the base",
-            )
-        )
+        given = f"the integer {values[0]} to the power {values[1]}"
+        needed = "an exponent from 0 is needed between integers"
+        raise RangeError(name, given, needed, f"Write {float(values[0])} for the base")
     return result if kind in NUMBERS else evaluate(*map(strong, values))

@@ -175,14 +175,8 @@ class MadeByFunctions(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse the call."""
-        raise TypeError(
-            describe(
-                "Tensor",
-                "a call of the class",
-                "a function that makes Tensors is needed",
-                "Use wengert.tensor(data), or wengert.numpy.zeros(shape)",
-            )
-        )
+        action = "Use wengert.tensor(data), or wengert.numpy.zeros(shape)"
+        raise TypeError(describe("Tensor", "a call of the class", "a function that makes Tensors is needed", action))
 
 
 @final
@@ -221,9 +215,8 @@ class Tensor(Members, metaclass=MadeByFunctions):
     _fixed: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> NoReturn:
-        raise TypeError(
-            describe("Tensor", f"a subclass {cls.__name__}", "Tensor is final", "Hold a Tensor in your class instead")
-        )
+        given = f"a subclass {cls.__name__}"
+        raise TypeError(describe("Tensor", given, "Tensor is final", "Hold a Tensor in your class instead"))
 
     # Array attributes
 
@@ -298,9 +291,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """Return the Tensor on a device, of which there is one: "cpu"."""
         if not isinstance(device, str) or device != "cpu":
-            raise UsageError(
-                describe("to_device", f"device {device!r:.40}", "'cpu' is needed", "Leave the Tensor where it is")
-            )
+            raise UsageError("to_device", f"device {device!r:.40}", "'cpu' is needed", "Leave the Tensor where it is")
         return self
 
     # Leaving the library
@@ -377,10 +368,10 @@ class Tensor(Members, metaclass=MadeByFunctions):
             name, action, position = asked[:3] if asked else (name, "Use functions of wengert.numpy", None)
             if position is not None and is_staged(self):
                 needed = "a plain value is needed, because an ndarray holds numbers"
-                raise TracedTruthError(describe(name, f"{self._shown()} ({position})", needed, action))
+                raise TracedTruthError(name, f"{self._shown()} ({position})", needed, action)
             concrete(name, self, LEAVING if asked is None else action)
             needed = f"a plain value is needed, because {LOSES}"
-            raise GraphError(describe(name, self._shown(), needed, f"{action}, or call .detach() first"))
+            raise GraphError(name, self._shown(), needed, f"{action}, or call .detach() first")
 
     def _shown(self) -> str:
         known = "differs from lane to lane" if not is_staged(self) else "is being traced"
@@ -396,16 +387,15 @@ class Tensor(Members, metaclass=MadeByFunctions):
         name = getattr(function, "__name__", "function")
         write = f"np.{name}" if hasattr(np, name) else "it with NumPy's functions"
         action = f"Write {write}, or convert the Tensor first, by torch.tensor(x.numpy())"
-        raise DtypeError(describe(f"torch.{name}", "a Tensor of Wengert", "one of PyTorch is needed", action))
+        raise DtypeError(f"torch.{name}", "a Tensor of Wengert", "one of PyTorch is needed", action)
 
     # Python protocols
 
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise TypeError(
-                describe("len", "a 0-d Tensor", "at least one axis is needed", "Use .size for a number of elements")
-            )
+            given = "a 0-d Tensor"
+            raise TypeError(describe("len", given, "at least one axis is needed", "Use .size for a number of elements"))
         return shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -427,7 +417,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
         if kind not in "iu" and not (kind == "b" and self.weak):
             mask = "Use .detach().numpy() as a mask for ndarrays, or index a Tensor"
             action = mask if kind == "b" else "Convert it with int()"
-            raise DtypeError(describe("index", f"a Tensor of dtype {self.dtype}", "an integer is needed", action))
+            raise DtypeError("index", f"a Tensor of dtype {self.dtype}", "an integer is needed", action)
         return operator.index(self._integer("index"))
 
     def __float__(self) -> float:
@@ -440,20 +430,15 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def _concrete(self, name: str, action: str = LOOKED_AT) -> Any:
         if self.size != 1:
-            raise DtypeError(
-                describe(
-                    name,
-                    f"a Tensor of shape {self.shape}",
-                    "a Tensor with exactly one element is needed",
-                    "Reduce it first, with .any(), .all() or .sum() for instance",
-                )
-            )
+            given = f"a Tensor of shape {self.shape}"
+            needed = "a Tensor with exactly one element is needed"
+            raise DtypeError(name, given, needed, "Reduce it first, with .any(), .all() or .sum() for instance")
         return concrete(name, self, action).item()
 
     def _integer(self, name: str) -> Any:
         if self.size == 1 and self.ndim:  # as in NumPy; PyTorch's users look at losses of one element by float()
             needed = "one without axes is needed"
-            raise DtypeError(describe(name, f"a Tensor of shape {self.shape}", needed, "Call .item(), or index it"))
+            raise DtypeError(name, f"a Tensor of shape {self.shape}", needed, "Call .item(), or index it")
         return self._concrete(name)
 
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
@@ -462,28 +447,19 @@ class Tensor(Members, metaclass=MadeByFunctions):
             raise self._stored(caller)
         self._refuse_in_transformations(name)
         if trace is not None and not is_reading(caller):
-            raise GraphError(
-                describe(
-                    name,
-                    f"{self._shown()}, given to a function that may store it as a number",
-                    "a plain value is needed, because a Python number would silently lose the gradient",
-                    library_that_asks(caller) or "Use wengert.numpy, or give it float(x) or x.detach()",
-                )
-            )
+            given = f"{self._shown()}, given to a function that may store it as a number"
+            needed = "a plain value is needed, because a Python number would silently lose the gradient"
+            action = library_that_asks(caller) or "Use wengert.numpy, or give it float(x) or x.detach()"
+            raise GraphError(name, given, needed, action)
 
     def _refuse_in_transformations(self, name: str) -> None:
         concrete(name, self)
         trace = innermost_trace(self)
         if trace is not None and trace.level > 0 and not is_ended(trace):
             remedy = remedy_by_source(*caller()) or f"Leave {name} out, {PLAIN_NUMBERS}"
-            raise GraphError(
-                describe(
-                    name,
-                    "a Tensor that a transformation is differentiating",
-                    "a plain value is needed, because a Python number would silently lose the gradient",
-                    library_that_asks(sys._getframe(2)) or f"{remedy}, or apply wengert.stop_gradient first",
-                )
-            )
+            needed = "a plain value is needed, because a Python number would silently lose the gradient"
+            action = library_that_asks(sys._getframe(2)) or f"{remedy}, or apply wengert.stop_gradient first"
+            raise GraphError(name, "a Tensor that a transformation is differentiating", needed, action)
 
     def _refuse_c_code(self) -> None:
         """Refuse to be handed on by functions of SciPy's whose C code would tell another error than ours."""
@@ -496,7 +472,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
             return
         if innermost_trace(self) is not None:
             needed = "a plain value is needed, because draws are made integers, which silently lose the gradient"
-            raise GraphError(describe("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it"))
+            raise GraphError("rvs", f"{self._shown()} as loc", needed, "Add loc to what rvs draws without it")
 
     def __hash__(self) -> int:
         """Return the hash of the identity; of a scalar that no tape records that of its number, as NumPy's is."""
@@ -508,14 +484,12 @@ class Tensor(Members, metaclass=MadeByFunctions):
         number = concrete("hash", self)
         if trace is not None:
             raise GraphError(
-                describe(
-                    "hash",
-                    "a Tensor that a transformation is differentiating, looked up or stored by its value",
-                    "a plain number is needed",
-                    library_that_asks(sys._getframe(1))
-                    or "Convert it with int() or round(), or compare with == what it may be",
-                )
-                + f"\n  {position_of(*caller())}"
+                "hash",
+                "a Tensor that a transformation is differentiating, looked up or stored by its value",
+                "a plain number is needed",
+                library_that_asks(sys._getframe(1))
+                or "Convert it with int() or round(), or compare with == what it may be",
+                place=position_of(*caller()),
             )
         return hash(number)
 
@@ -527,7 +501,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
         except ValueError:
             given = f"a Tensor of shape {self.shape} with the format {specification!r}"
             action = "Format its elements, or write np.array2string(x, precision=3)"
-            raise DtypeError(describe("format", given, "one number is needed", action)) from None
+            raise DtypeError("format", given, "one number is needed", action) from None
 
     def __repr__(self) -> str:
         if is_staged(self):
@@ -674,14 +648,9 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
         trace = below._trace
         if trace is not None and not trace.concrete and not trace.staged:
             kind = TracedTruthError if is_staged(below) else GraphError
-            raise kind(
-                describe(
-                    name,
-                    f"a value that differs from lane to lane of {trace.owner_name}",
-                    "one value for all lanes is needed where a program looks at numbers",
-                    remedy_by_source(*caller()) or action,
-                )
-            )
+            given = f"a value that differs from lane to lane of {trace.owner_name}"
+            needed = "one value for all lanes is needed where a program looks at numbers"
+            raise kind(describe(name, given, needed, remedy_by_source(*caller()) or action))
         below = below._value if trace is None else trace.below(below)
     return strong(below)
 
@@ -729,14 +698,7 @@ def restore(value: Any, state: Any) -> Tensor:
 def check_dtype(name: str, dtype: np.dtype[Any], action: str = "Convert it with .astype(float)") -> None:
     """Raise a DtypeError unless a dtype has derivatives; `action` says what to do."""
     if not is_differentiable(dtype):
-        raise DtypeError(
-            describe(
-                name,
-                f"dtype {dtype}",
-                "a float or complex dtype is needed to differentiate",
-                action,
-            )
-        )
+        raise DtypeError(name, f"dtype {dtype}", "a float or complex dtype is needed to differentiate", action)
 
 
 def unwrapped(out: Any) -> Any:

@@ -14,7 +14,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
 from wengert.support.refusals import refusal
 
@@ -33,16 +33,9 @@ def by_order(ufunc: np.ufunc, slope: Any) -> Elementwise:
 def real(name: str, x: Any) -> Any:
     """Refuse complex numbers, for which scaled functions have no complex derivative."""
     if is_complex(x):
-        raise refusal(
-            DtypeError(
-                describe(
-                    f"scipy.special.{name}",
-                    "a complex argument, whose absolute parts scale the function, is being differentiated",
-                    "a real one is needed",
-                    "Scale the function without the letter e yourself",
-                )
-            )
-        )
+        given = "a complex argument, whose absolute parts scale the function, is being differentiated"
+        action = "Scale the function without the letter e yourself"
+        raise refusal(DtypeError(f"scipy.special.{name}", given, "a real one is needed", action))
     return x
 
 

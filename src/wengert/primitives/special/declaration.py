@@ -12,7 +12,7 @@ from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES, PointRules, Primitive
 from wengert.core.values.dispatch import is_weak, strengthened
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError
 from wengert.support.refusals import refusal
 
 __all__ = ["OF_SCIPY", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
@@ -80,16 +80,9 @@ def refusing(name: str, operand: str) -> Rule:
     """Return the rule of an operand by which there is no derivative here: an error that says so."""
 
     def rule(_t: Any, _out: Any, *_rest: Any, **_params: Any) -> Any:
-        raise refusal(
-            DtypeError(
-                describe(
-                    f"scipy.special.{name}",
-                    f"{operand}, which is being differentiated",
-                    "an operand without derivative is needed there",
-                    "Pass a number, or the value through stop_gradient",
-                )
-            )
-        )
+        needed = "an operand without derivative is needed there"
+        action = "Pass a number, or the value through stop_gradient"
+        raise refusal(DtypeError(f"scipy.special.{name}", f"{operand}, which is being differentiated", needed, action))
 
     rule.refuses = True  # type: ignore[attr-defined]  # read by the tests, which differentiate by all other operands
     return rule
