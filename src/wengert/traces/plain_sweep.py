@@ -468,10 +468,10 @@ class Sweep:
 
     def pull_rules(self, node: Node, primitive: Any, ct: Any, out: Any, operands: Sequence[Any]) -> None:
         """Run the rules of an elementwise operation, and look whether partials are infinite."""
-        steep = primitive.steep and primitive.is_steep(operands)
+        steep, params = primitive.steep and primitive.is_steep(operands), node.params
         for rule, parent in zip(primitive.rules, node.inputs, strict=True):
             if parent is not None and rule is not None:
-                c = ct if rule is passed else rule(ct, out, *operands, **node.params)
+                c = ct if rule is passed else rule(ct, out, *operands, **params)
                 if steep:
                     self.notice(c, ct, out)
                 self.add_summed(node, parent, c, c is not ct)

@@ -18,6 +18,7 @@ from wengert.core.primitives.transposes import factor_of, slope_of, transpositio
 from wengert.core.values.aval import Aval
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor
+from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.nodes import NOTHING, LargeResiduals, Node, PackedResiduals, new_node
@@ -79,17 +80,49 @@ class RecordedSweep(Sweep):
         if type(node.saved) is not tuple and type(node.saved) is not LargeResiduals:
             self.pull_whole(node, ct, owns)
             return
-        near = primitive.raises or primitive.degree or (len(inputs) > 1 and inputs[0] is inputs[1])
-        past = near and self.goes_past(node, ct)
-        out, operands = self.residuals(node)
-        self.leave(node)
-        if past:
+        below = None if inputs[0] is None else inputs[0].primitive
+        curved = below is not None and (below.raises or below.square or below.scales)
+        curved = curved and (primitive.raises or primitive.degree or inputs[0] is inputs[-1])
+        if curved and self.goes_past(node, ct):
+            self.leave(node)
             return
+        if len(inputs) == 1 and type(node.saved) is tuple and not node.given and not primitive.masks:
+            self.pull_rule(node, ct)
+            return
+        out, operands, tape = node.out, node.saved, self.tape
+        if type(operands) is tuple:  # as `residuals`, in half of its time
+            operands = [None if x is None else lifted(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
+            out = None if out is None else lifted(out, node, tape)
+        else:
+            out, operands = self.residuals(node)
+        params = node.given if type(node.given) is dict else node.params
+        self.leave(node)
         if primitive.masks:
             self.masked = FOR_GOOD
         elif self.masked:
             primitive = self.protected(node)
-        self.pull_rules(node, primitive, ct, out, operands)
+        steep = primitive.steep and primitive.is_steep(operands)
+        for rule, parent in zip(primitive.rules, inputs, strict=True):
+            if parent is not None and rule is not None:
+                c = ct if rule is passed else rule(ct, out, *operands, **params)
+                if steep:
+                    self.notice(c, ct, out)
+                if c.shape == parent.shape:
+                    self.add(parent, c, False)
+                else:
+                    self.add_summed(node, parent, c, False)
+
+    def pull_rule(self, node: Node, ct: Any) -> None:
+        """Run the rule of an operation on one operand, as most are: a sixth of a second derivative's time less."""
+        out, parent, tape = node.out, node.inputs[0], self.tape
+        x = node.saved[0]
+        primitive = self.protected(node) if self.masked else node.primitive
+        self.leave(node)
+        out = None if out is None else lifted(out, node, tape)
+        c = primitive.rules[0](ct, out, None if x is None else lifted(x, parent, tape))
+        if primitive.steep:
+            self.notice(c, ct, out)
+        self.add(parent, c, False)  # type: ignore[arg-type]  # it is there
 
     @discreet
     @speaks_for("node")
