@@ -137,7 +137,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         place = (code, frame.f_lasti) if code is RECENT[0] else caller(2)
         part = record_result(out, trace, getitem, (x._node,), entries, NOTHING[1], False, place)
     elif type(out) is not ndarray:
-        part = plain_tensor(out)
+        return plain_tensor(out)
     return part if type(out) is not ndarray else window_on(base, earlier, getitem, {"index": entries}, part)
 
 

@@ -185,17 +185,20 @@ def binary_in_general(primitive: Elementwise, compute: Operator, of_complex: Ele
     def operate(compact: Operator, a: Any, b: Any, error: Exception | None = None) -> Any:
         kind = type(b)
         beside = b._trace if kind is Tensor else None
-        if isinstance(error, ValueError):
-            check_broadcast(primitive.name, (a._value, b._value if kind is Tensor else b))
-            raise error
-        if isinstance(error, TypeError):
-            require_warning(error)
-        if a._trace is ALIAS or beside is ALIAS:
+        if error is not None:
+            if isinstance(error, ValueError):
+                check_broadcast(primitive.name, (a._value, b._value if kind is Tensor else b))
+                raise error
+            if isinstance(error, TypeError):
+                require_warning(error)
+        trace = a._trace
+        if trace is ALIAS or beside is ALIAS:
             return resolved(compact, a, b)
-        trace = beside if a._trace is None else a._trace
+        if trace is None:
+            trace = beside
         if (
             type(trace) is Batch
-            and is_familiar(b)
+            and (kind is Tensor or kind is float or kind is int or is_familiar(b))
             and (a._trace is None or beside is None or a._trace is beside)
             and (of_complex is None or is_double(a, b))
             and (not function or type(a._value) is ndarray)

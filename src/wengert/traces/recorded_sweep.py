@@ -89,7 +89,8 @@ class RecordedSweep(Sweep):
         if len(inputs) == 1 and type(node.saved) is tuple and not node.given and not primitive.masks:
             self.pull_rule(node, ct)
             return
-        out, operands, tape = node.out, node.saved, self.tape
+        operands: Any = node.saved
+        out, tape = node.out, self.tape
         if type(operands) is tuple:  # as `residuals`, in half of its time
             operands = [None if x is None else lifted(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
             out = None if out is None else lifted(out, node, tape)
