@@ -10,13 +10,12 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_dtype, require_flag
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.dispatch import ARRAYS, array_of_any, as_tensor, checked, plain_array
+from wengert.core.values.members import ArrayLike
 from wengert.core.values.object_arrays import array_of_lists
-from wengert.core.values.tensor import ArrayLike, Tensor, array_tensor, check_dtype, concrete, innermost_trace
+from wengert.core.values.tensor import Tensor, array_tensor, check_dtype, concrete, innermost_trace
 from wengert.errors import DetachedWarning, GraphError
 from wengert.support.refusals import refusal
 from wengert.traces.grad_modes import is_grad_enabled
-
-__all__ = ["asarray", "tensor"]
 
 
 def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> Tensor:

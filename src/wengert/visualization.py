@@ -20,8 +20,6 @@ from wengert.pictures.picture import Picture
 from wengert.traces.nodes import RESULT, Leaf, Node, source_of
 from wengert.traces.tape import Tape
 
-__all__ = ["visualize"]
-
 UNKNOWN = "constant"
 """Stands for an operand without a derivative that was not kept."""
 

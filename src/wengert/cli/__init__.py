@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 from wengert.errors import UsageError, WengertError
 
-__all__ = ["main"]
-
 USER_ERROR = 2
 INTERRUPTED = 130
 FORMULA_OPTIONS = ("--order", "--mode", "--picture")

@@ -4,8 +4,6 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-__all__: list[str] = []
-
 
 class Package(ModuleType):
     """Be this package, which `torch.compile` lets one take for a function."""

@@ -11,9 +11,8 @@ from wengert.compile.nodes import BOOL, Access, Nodes, Shape
 from wengert.compile.operands import Pair, Value
 from wengert.compile.scalars import Scalar, select
 from wengert.compile.simplify import simplify
-from wengert.core.graph.graph import Graph, Variable
-
-__all__ = ["are_short", "selected", "specialised", "taken"]
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 
 
 def are_short(graphs: Sequence[Graph]) -> bool:

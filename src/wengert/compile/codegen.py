@@ -19,8 +19,6 @@ from wengert.native.engine import host
 from wengert.native.executable import Image
 from wengert.support import config
 
-__all__ = ["imaged"]
-
 DIGITS = 64
 """Hexadecimal digits of constants that are printed."""
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import identity, identity_of_params
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_full
-
-__all__ = ["merge_common"]
 
 MOST_COMPARED = 1 << 16
 """Bytes of a literal array up to which its elements are compared."""

@@ -12,12 +12,11 @@ from itertools import chain
 from typing import Any, Literal
 
 from wengert.compile.segments import Segment, Segments
-from wengert.core.graph.graph import Graph, Variable
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest
+from wengert.core.graph.variable import Variable
 from wengert.native.cache import object_cache
 from wengert.native.executable import Image
-
-__all__ = ["Keeper", "Kind"]
 
 Kind = Literal["graph", "whole", "round"]
 """What a graph becomes: parts that are worth it; one program, or nothing; the same for a loop to run."""

@@ -24,8 +24,6 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import PARTS, Aval
 from wengert.kernel.checking import DTYPES
 
-__all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]
-
 DType = np.dtype[Any]
 
 

@@ -16,8 +16,6 @@ from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
 
-__all__ = ["contraction"]
-
 SMALL_PRODUCT = 1 << 15
 NARROW = 32
 """Products of few elements, and those of few rows, columns or terms, are computed in kernels; BLAS does the others."""

@@ -8,13 +8,12 @@ from typing import Any
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
-from wengert.core.graph.graph import Equation, Graph, subgraphs
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.primitive import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
-
-__all__ = ["CALLING", "calls_before", "is_worthwhile", "time_of"]
 
 COMPILING = 10_000.0, 250.0
 """Microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to 200, 0.3 s for

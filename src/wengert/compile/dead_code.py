@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import compress
 
 from wengert.compile.equations import everywhere
-from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Structured
-
-__all__ = ["eliminate_dead", "must_run", "narrowed", "needed_inputs"]
 
 
 @everywhere

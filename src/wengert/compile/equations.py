@@ -7,21 +7,9 @@ from functools import cache, wraps
 from inspect import signature
 from typing import Any
 
-from wengert.core.graph.graph import Equation, Graph, Variable
-
-__all__ = [
-    "Known",
-    "Pass",
-    "distinct_variables",
-    "entered",
-    "everywhere",
-    "holds_graphs",
-    "keyword_parameters",
-    "renamed",
-    "throughout",
-    "unknown_parameters",
-    "variables",
-]
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]

@@ -19,16 +19,16 @@ from wengert.compile.output_aliasing import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.programs import ABSENT, in_memory
 from wengert.compile.segments import Segments, without_numbers
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.native.callee import Callee
-from wengert.native.entry import Entry, Variant
+from wengert.native.ctypes_entry import CtypesEntry as Entry
+from wengert.native.ctypes_entry import CtypesVariant as Variant
 from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
-
-__all__ = ["Compiled", "GraphFunction"]
 
 
 def call_program(program: Executable, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -12,8 +12,6 @@ from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.reductions import reduced, with_axes_restored
 from wengert.compile.scalars import Scalar, select
 
-__all__ = ["place_of_extremum"]
-
 MOST = 4096
 """Elements up to which two passes that other kernels may share take less than NumPy's one and going there."""
 

@@ -17,8 +17,6 @@ from wengert.compile.index_maps import Index, IndexMap, identity_map
 from wengert.compile.loop_roots import AGAIN, Root, accesses_below, below
 from wengert.compile.nodes import Node, through_memory
 
-__all__ = ["ROW_CACHE", "Group", "computed_again", "grouped", "set_stages"]
-
 ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
 LONG_ROW = 1 << 25

@@ -18,8 +18,6 @@ from wengert.compile.scalars import Scalar, convert, select
 from wengert.core.values.aval import aval_of
 from wengert.primitives.index_layout import OPERAND, expanded
 
-__all__ = ["gathered_at", "scattered_at"]
-
 
 class Places:
     """Be where the elements of an index lie in an array that is one row of elements.

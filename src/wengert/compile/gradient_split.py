@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wengert.compile.dead_code import eliminate_dead
 from wengert.compile.equations import distinct_variables, variables
-from wengert.compile.passes import eliminate_dead
 from wengert.core.forms.contraction import Contraction
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import Aval
-
-__all__ = ["Halves", "cut"]
 
 Flags = Sequence[bool]
 SMALL = 512

@@ -8,19 +8,6 @@ from typing import NamedTuple
 
 from wengert.core.values.bounded_cache import MOST_KNOWN
 
-__all__ = [
-    "Index",
-    "IndexMap",
-    "broadcast_map",
-    "compose",
-    "decomposed",
-    "flattened",
-    "identity_map",
-    "is_within",
-    "span",
-    "strides_for",
-]
-
 Shape = tuple[int, ...]
 
 

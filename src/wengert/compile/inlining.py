@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, holds_graphs, renamed, throughout
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Structured, StructuredLowering
 from wengert.core.values.aval import is_number
-
-__all__ = ["inline_calls"]
 
 
 class Calls(StructuredLowering):

@@ -14,11 +14,11 @@ from wengert.compile.inlining import spliced
 from wengert.compile.layouts import axes_in_kernels
 from wengert.compile.output_aliasing import reading_in_c_order, with_own_results
 from wengert.compile.passes import inlined
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
-
-__all__ = ["ENDLESS", "Iteration", "behind", "iteration_of", "sequence_of"]
 
 Params = Mapping[str, Any]
 

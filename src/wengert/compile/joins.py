@@ -15,17 +15,6 @@ from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
 from wengert.primitives.index_layout import join_index
 
-__all__ = [
-    "Part",
-    "added",
-    "assign",
-    "choice",
-    "concatenate",
-    "pad",
-    "place_windows",
-    "stack",
-]
-
 DType = np.dtype[Any]
 MOST_WINDOWS = 32
 MOST_BOXES = 32

@@ -30,8 +30,6 @@ from wengert.kernel.kernel import (
 from wengert.kernel.merging import merged as with_merged_dimensions
 from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
 
-__all__ = ["program_of"]
-
 Key = tuple[Node, IndexMap, Guard]
 
 

@@ -10,22 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.graph import Variable
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import axes_without_gaps, example, lie_alike, lies_along
 from wengert.core.values.aval import PARTS
 from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
-
-__all__ = [
-    "array_kind",
-    "as_array",
-    "as_value",
-    "axes_in_kernels",
-    "inverse",
-    "kind_for",
-    "overlap",
-    "result_kind",
-    "side_by_side",
-]
 
 
 def axes_in_kernels(variable: Variable) -> tuple[int, ...]:

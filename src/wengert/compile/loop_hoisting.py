@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.graph.graph import Equation, Graph
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
 from wengert.core.primitives.primitive import Structured
-
-__all__ = ["hoist_invariants"]
 
 
 @everywhere

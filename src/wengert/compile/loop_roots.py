@@ -12,8 +12,6 @@ from typing import Literal
 from wengert.compile.index_maps import IndexMap, compose, identity_map
 from wengert.compile.nodes import Access, Node, Shape, through_memory
 
-__all__ = ["AGAIN", "Reads", "Root", "find_roots"]
-
 RECOMPUTED = 6
 """Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
 AGAIN = 40

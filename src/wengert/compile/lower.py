@@ -45,12 +45,12 @@ from wengert.compile.view_index_maps import difference, imaginary, part, triangl
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.forms.routine import Routine
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive, Structured, StructuredLowering
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
-
-__all__ = ["Lowered", "is_native", "lower"]
 
 
 @dataclass(frozen=True)

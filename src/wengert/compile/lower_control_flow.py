@@ -13,11 +13,10 @@ from wengert.compile.object_code import images
 from wengert.compile.programs import ABSENT, Compiler, Kernel, in_memory
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.graph.graph import Equation, Graph, subgraphs
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.primitive import Structured, StructuredLowering
 from wengert.native.executable import Executable
-
-__all__ = ["Natively", "holds_native", "kernel_of", "may_be_steps", "natively", "round_of", "with_operations"]
 
 Evaluation = Callable[..., tuple[Any, ...]]
 

@@ -16,8 +16,9 @@ import numpy as np
 from wengert.compile.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
 from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
 from wengert.compile.programs import Compiler, Kernel, address_of
-from wengert.core.graph.graph import Variable, evaluate
+from wengert.core.graph.graph import evaluate
 from wengert.core.graph.loop_spec import Parts, parts
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import example, lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.values.sequences import Items, sequence_aval
@@ -25,8 +26,6 @@ from wengert.core.values.tensor import raw
 from wengert.native.interrupts import OFTEN
 from wengert.native.memory import address
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
-
-__all__ = ["NativeLoop", "native_loop"]
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]

@@ -16,8 +16,6 @@ from wengert.compile.index_maps import Index, IndexMap, compose, identity_map
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["BOOL", "LONG", "Access", "Box", "Node", "Nodes", "through_memory"]
-
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]

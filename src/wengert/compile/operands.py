@@ -11,11 +11,9 @@ import numpy as np
 from wengert.compile.index_maps import broadcast_map
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.scalars import Scalar, convert
-from wengert.core.graph.graph import Variable
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
-
-__all__ = ["Call", "Found", "Pair", "Refused", "Rule", "Value"]
 
 DType = np.dtype[Any]
 

@@ -9,12 +9,12 @@ from typing import Any
 from wengert.compile.equations import distinct_variables
 from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.core.forms.abstract_evaluation import avals_and_strides
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps
 from wengert.primitives.conversion import copy
 from wengert.primitives.shapes import transpose
-
-__all__ = ["merged_results", "reading_in_c_order", "sharing_views", "with_own_results", "with_packed_results"]
 
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:

@@ -15,11 +15,11 @@ from wengert.compile.kernel_stages import program_of
 from wengert.compile.lower import lower
 from wengert.compile.output_aliasing import sharing_views
 from wengert.compile.segments import Segment, Segments, without_numbers
-from wengert.core.graph.graph import Equation, Graph, Variable, subgraphs
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.variable import Variable
 from wengert.kernel.kernel import Program
 from wengert.primitives.indexing import assign, getitem
-
-__all__ = ["segmented"]
 
 INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""

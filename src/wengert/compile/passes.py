@@ -16,18 +16,6 @@ from wengert.core.graph.printing import render
 from wengert.errors import GraphError
 from wengert.support import config
 
-__all__ = [
-    "BEFORE_LOWERING",
-    "PIPELINE",
-    "eliminate_dead",
-    "hoist_invariants",
-    "inline_calls",
-    "inlined",
-    "merge_common",
-    "simplified",
-    "simplify",
-]
-
 PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_common, eliminate_dead)
 """What every traced graph goes through; calls stay one equation, as they were written."""
 

@@ -14,8 +14,6 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
 
-__all__ = ["pointwise"]
-
 DType = np.dtype[Any]
 Expression = Callable[..., "Scalar | tuple[Scalar, ...] | None"]
 

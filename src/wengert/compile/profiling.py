@@ -30,8 +30,6 @@ from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
 from wengert.native.values import Value
 
-__all__ = ["Profile", "Span", "profiled"]
-
 CLOCK = "clock"
 read_clock = external("clock_gettime", I32, I32, Pointer(I64))
 """POSIX's: it writes seconds and nanoseconds, on the systems whose processors have 64 bits."""

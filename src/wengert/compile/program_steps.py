@@ -13,14 +13,14 @@ from wengert.compile.partition import segmented
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segment, without_numbers
 from wengert.compile.small_matrices import SmallMatrices, small_matrices
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Buffer, Carried, Copy, Loop, Program, Routine, Row, Run, Step
-
-__all__ = ["whole_program"]
 
 MOST = 1 << 24
 """Bytes of an arena up to which it is worth while to keep them for the next call."""

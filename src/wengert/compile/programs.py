@@ -13,8 +13,6 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.loader import kept_function
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["ABSENT", "Compiler", "Kernel", "address_of", "in_memory"]
-
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
 

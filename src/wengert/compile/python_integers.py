@@ -7,11 +7,10 @@ from typing import Any
 
 from wengert.compile.nodes import LONG, Access, Nodes
 from wengert.compile.scalars import Scalar
-from wengert.core.graph.graph import Equation, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
-
-__all__ = ["is_whole_number", "too_large", "too_long_to_compare"]
 
 LONGEST_EXACT = 1 << 53
 """The whole numbers up to which floats are exact."""

@@ -16,20 +16,6 @@ from wengert.compile.view_index_maps import reshaped, viewed
 from wengert.core.forms.form import Reduction, form_of
 from wengert.primitives.shares import LARGEST_LOGARITHM, LARGEST_SHARE
 
-__all__ = [
-    "count_nonzero",
-    "log_softmax_transposed",
-    "logsumexp",
-    "mean",
-    "norm",
-    "reduced",
-    "reduction",
-    "softmax_product",
-    "trace",
-    "variance",
-    "with_axes_restored",
-]
-
 
 def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
     """Return the combination of the elements of an array along axes, which are gone then.

@@ -17,8 +17,6 @@ from wengert.compile.nodes import BOOL, Access, Nodes
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["BY_UFUNC", "OF_BOOLS", "Scalar", "Unwritten", "apply_ufunc", "convert", "opcode_of", "operate", "select"]
-
 DType = np.dtype[Any]
 Number = float | int | bool
 

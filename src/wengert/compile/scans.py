@@ -14,8 +14,6 @@ from wengert.compile.reductions import COMBINING
 from wengert.compile.scalars import OF_BOOLS, Scalar, convert, select
 from wengert.core.forms.form import Scan, form_of
 
-__all__ = ["extremum_partials", "recurrence", "scan"]
-
 DType = np.dtype[Any]
 
 

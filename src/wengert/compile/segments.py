@@ -8,10 +8,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from wengert.compile.layouts import as_array, as_value
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.support.records import Record
-
-__all__ = ["Segment", "Segments", "with_programs", "without_numbers"]
 
 P = TypeVar("P")
 Q = TypeVar("Q")

@@ -10,7 +10,9 @@ import numpy as np
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.form import is_elementwise
-from wengert.core.graph.graph import Equation, Graph, Variable, literal
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, literal
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_uniform, lie_alike
 from wengert.core.values.aval import aval_of
 from wengert.core.values.evaluation import evaluated
@@ -18,8 +20,6 @@ from wengert.primitives.checks import raised
 from wengert.primitives.conversion import astype
 from wengert.primitives.rewrites import Definitions, Rewrite, is_number_of, is_repeated
 from wengert.primitives.shapes import broadcast_to
-
-__all__ = ["simplify"]
 
 LARGEST_FOLDED = 1 << 16
 """Elements of a result up to which an operation on literals is carried out beforehand."""

@@ -13,7 +13,8 @@ from wengert.compile.layouts import array_kind, as_array, as_value, axes_in_kern
 from wengert.compile.programs import address_of
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
-from wengert.core.graph.graph import Equation, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
@@ -21,8 +22,6 @@ from wengert.native.kinds import ArrayKind
 from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.processor import LINE
 from wengert.support.cached import cached
-
-__all__ = ["SmallMatrices", "small_matrices"]
 
 Params = Mapping[str, Any]
 

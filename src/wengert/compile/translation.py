@@ -13,7 +13,8 @@ from wengert.compile.passes import inlined
 from wengert.compile.program_steps import whole_program
 from wengert.compile.segments import Segment, Segments
 from wengert.compile.small_matrices import small_matrices
-from wengert.core.graph.graph import Equation, Graph, subgraphs
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.driver import emitted
 from wengert.emission.programs import Emitted
@@ -27,8 +28,6 @@ from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile
-
-__all__ = ["Cost", "Listing", "Translation"]
 
 INDENTATION = "  "
 DIGITS = 64

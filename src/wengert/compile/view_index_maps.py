@@ -14,21 +14,6 @@ from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, select
 from wengert.primitives.index_layout import join_index
 
-__all__ = [
-    "MOST_LITERAL",
-    "difference",
-    "gathered",
-    "imaginary",
-    "inverted",
-    "part",
-    "reshaped",
-    "triangle",
-    "view",
-    "viewed",
-    "where_known",
-    "window_on",
-]
-
 Array = np.ndarray[Any, Any]
 MOST_LITERAL = 1 << 16
 """The most elements of which a program holds the places one by one."""

@@ -20,8 +20,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.traces.staging import Staging
 
-__all__ = ["forbid_changes", "has_other_name", "holders_in", "identity_error", "is_unchangeable", "keep_apart"]
-
 
 def keep_apart(
     old: Any,

@@ -19,8 +19,6 @@ from wengert.primitives.index_forms import require_writable_window
 from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
 
-__all__ = ["contents_before", "find_writes", "origin_of", "protect_argument", "require_apart", "require_unshared"]
-
 Written = Mapping[int, Position | None]
 HARD = 1000
 """How many candidates to try before two arrays are taken to overlap."""

@@ -34,15 +34,13 @@ from wengert.control.subgraphs import (
 )
 from wengert.control.zero_sequence import zeros
 from wengert.core.forms.form import Region
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
-
-__all__ = ["Alternatives", "Branch", "branch", "choose_lanes"]
-
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]

@@ -19,7 +19,8 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import Region
-from wengert.core.graph.graph import Equation, Graph, evaluate
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.identity import identity
 from wengert.core.memory.views import base_and_path
 from wengert.core.primitives.primitive import StructuredLowering, register
@@ -31,8 +32,6 @@ from wengert.errors import GraphError
 from wengert.primitives.indexing import rebind
 from wengert.support.attributes import function_name
 from wengert.traces.staging import Staging
-
-__all__ = ["CallPrimitive", "call"]
 
 
 class CallPrimitive(Alternatives):

@@ -14,8 +14,6 @@ from typing import Any
 from wengert.core.diagnostics.source_positions import PACKAGE_PREFIX
 from wengert.support.attributes import attribute, own_attributes
 
-__all__ = ["is_library", "is_library_file", "is_wengerts"]
-
 ORDERING = frozenset(id(made.__code__) for found in vars(functools).get("_convert", {}).values() for _, made in found)
 """The identities of the code of the comparisons that `functools.total_ordering` adds."""
 PACKAGES = "site-packages", "dist-packages"

@@ -28,8 +28,6 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 
-__all__ = ["cond", "switch"]
-
 Function = Callable[..., Any]
 
 

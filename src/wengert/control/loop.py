@@ -44,8 +44,10 @@ from wengert.control.subgraphs import (
 )
 from wengert.control.zero_sequence import collect_rows, zeros
 from wengert.core.forms.form import Region
-from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
 from wengert.core.values.active_lanes import ACTIVE
@@ -54,8 +56,6 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.traces.linearity import Moves, NotLinear, joined
-
-__all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]

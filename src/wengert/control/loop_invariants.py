@@ -7,9 +7,9 @@ from typing import Any
 
 from wengert.compile.equations import distinct_variables, variables
 from wengert.control.subgraphs import with_extra_inputs
-from wengert.core.graph.graph import Equation, Graph, Variable
-
-__all__ = ["hoist_invariants"]
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
 
 
 def hoist_invariants(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variable, Any]] | None:

@@ -9,8 +9,6 @@ from wengert.control.subgraphs import permute
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts
 
-__all__ = ["backward_body", "interleave"]
-
 Flags = Sequence[bool]
 
 

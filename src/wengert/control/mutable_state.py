@@ -20,17 +20,6 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute, own_attributes
 
-__all__ = [
-    "AttributesHolder",
-    "BytesHolder",
-    "CellHolder",
-    "GlobalsHolder",
-    "RandomHolder",
-    "content_of",
-    "holder_of",
-    "is_users",
-]
-
 
 def content_of(cell: CellType) -> Any:
     """Return what a variable of a function holds; UNBOUND if nothing yet."""

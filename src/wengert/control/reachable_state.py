@@ -51,8 +51,6 @@ from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, describe
 from wengert.support.attributes import attribute, has_class_attribute, own_attributes
 
-__all__ = ["ReachableState", "is_numeric_array", "tensors_in"]
-
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )

@@ -18,8 +18,6 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 
-__all__ = ["scan"]
-
 C = TypeVar("C")
 """What is carried: by what the function gives, as a first value made in place has a narrower type for checkers."""
 Function = Callable[..., Any]

@@ -21,8 +21,6 @@ from wengert.errors import GraphError
 from wengert.support.attributes import own_attributes
 from wengert.traces.staging import Staging
 
-__all__ = ["Reach", "require_unwritten"]
-
 
 def require_unwritten(watch: Watch, name: str) -> None:
     """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""

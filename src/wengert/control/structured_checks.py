@@ -17,8 +17,6 @@ from wengert.core.graph.graph_checker import FURTHER_CHECKS
 from wengert.core.graph.loop_spec import LoopSpec, is_counted, parts
 from wengert.core.values.aval import UNKNOWN, aval_of, shape_of
 
-__all__: list[str] = []
-
 Inputs = Sequence[Any]
 Params = Mapping[str, Any]
 

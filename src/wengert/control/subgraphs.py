@@ -18,7 +18,8 @@ from wengert.compile.passes import simplified
 from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import called
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch
@@ -35,30 +36,6 @@ from wengert.traces.jet import Jet, Series
 from wengert.traces.staging import staged
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
-
-__all__ = [
-    "GuardedHalves",
-    "batched_graph",
-    "dependent_outputs",
-    "fill_inactive",
-    "find_staged",
-    "forward_graph",
-    "joint_variable",
-    "keep_places",
-    "permute",
-    "restrict_condition",
-    "restrict_lanes",
-    "row_variable",
-    "scatter_flagged",
-    "scatter_parts",
-    "select",
-    "split_gradient",
-    "trace_closed",
-    "trace_subgraph",
-    "with_extra_inputs",
-    "with_used_captures",
-    "with_zeros",
-]
 
 Flags = Sequence[bool]
 C = TypeVar("C")

@@ -19,16 +19,6 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 
-__all__ = [
-    "FlatFunction",
-    "any_staged",
-    "as_given",
-    "check_alike",
-    "check_containers",
-    "start_leaves",
-    "with_common_constants",
-]
-
 Function = Callable[..., Any]
 ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
 

@@ -16,24 +16,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute
 
-__all__ = [
-    "HIDDEN",
-    "RESULT",
-    "RETURNED",
-    "UNBOUND",
-    "Contents",
-    "Holder",
-    "StatementSite",
-    "Undefined",
-    "VariablePlace",
-    "is_undefined",
-    "line_text",
-    "require_defined",
-    "suggest_instead",
-    "value_text",
-]
-
-
 HIDDEN = "wengert_"
 """What the names that conversion adds begin with, and end with an underscore."""
 OPERATIONS = f"{HIDDEN}operations_"

@@ -20,16 +20,15 @@ from wengert.control.traced_bodies import (
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
-from wengert.core.graph.graph import Graph, Variable
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import LoopSpec
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, united
 from wengert.core.values.dispatch import apply, as_index, conformed, is_weak
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError
-
-__all__ = ["CARRIED", "find_weak", "fori_loop", "loop_equation", "while_loop"]
 
 Function = Callable[..., Any]
 

@@ -15,8 +15,6 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import Items, sequence_aval
 from wengert.traces.linearity import Moves
 
-__all__ = ["collect_rows", "lane_shape", "zeros", "zeros_like"]
-
 
 def collect_rows(arrays: list[Any], aval: Aval, length: int | None) -> Any:
     """Return what iterations left behind as a value with the aval that `sequence_aval` gives."""

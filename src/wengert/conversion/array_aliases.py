@@ -16,8 +16,6 @@ from wengert.core.memory.possible_aliases import SHARES, Plain, Share, may_share
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["Aliases", "CarriedLeaf"]
-
 
 class CarriedLeaf(NamedTuple):
     """Hold a leaf that a loop carries.

@@ -10,9 +10,6 @@ from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import loop_exits
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["Changes", "changes", "dotted_name", "exits_always"]
-
-
 ADDED: WeakIdentityMap[ast.FunctionDef, Changes] = WeakIdentityMap()
 """What is inside functions that conversion added: in a chain of choices each is inside of all before it."""
 

@@ -49,8 +49,6 @@ from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, united
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 
-__all__ = ["Merge"]
-
 Pair: TypeAlias = Sequence[Any]
 """What the two branches give of something."""
 Take: TypeAlias = Callable[[list[Any]], Any]

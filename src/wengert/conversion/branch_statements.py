@@ -30,8 +30,6 @@ from wengert.core.values.dispatch import is_weak, weakened
 from wengert.core.values.tensor import is_staged
 from wengert.primitives.indexing import rebind
 
-__all__ = ["and_", "if_exp", "if_stmt", "none_set", "not_", "or_"]
-
 Thunk = Callable[[], Any]
 Regions: TypeAlias = Mapping[Thunk, TracedRegion]
 NO_REGIONS: Regions = MappingProxyType({})

@@ -37,9 +37,6 @@ from wengert.core.values.dispatch import as_index, conformed, weakened
 from wengert.core.values.tensor import is_staged
 from wengert.errors import DtypeError, TracedTruthError
 
-__all__ = ["FUNCTIONS"]
-
-
 # Numbers and truths
 
 

@@ -23,17 +23,6 @@ from wengert.support.attributes import unwrap, with_closure
 from wengert.support.refusals import forgive, refusal_count
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = [
-    "BUILTINS",
-    "RUNTIME",
-    "callee",
-    "callee_in_for",
-    "convert",
-    "convert_method",
-    "find_in_class",
-    "make_passing",
-]
-
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""

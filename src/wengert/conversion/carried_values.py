@@ -47,8 +47,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
 
-__all__ = ["Slot"]
-
 
 class Slot:
     """Hold what is known of one place in a loop.

@@ -17,8 +17,6 @@ from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.checks import raised, require_none
 
-__all__ = ["Ending", "handle_errors", "may_wait", "raise_where"]
-
 RAISE = dis.opmap["RAISE_VARARGS"]
 
 

@@ -9,8 +9,6 @@ from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.bound_names import MUTATORS
 from wengert.conversion.syntax_nodes import SUSPENDING, constant, locate, name_node, parameters
 
-__all__ = ["ITEM", "Expressions"]
-
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 DECISIONS = ("any", "all")
 ITERATORS = ("enumerate", "zip", "reversed")

@@ -18,9 +18,6 @@ from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.support.attributes import with_closure
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["OPERATIONS", "bind_code", "compile_definition", "is_converted", "remember"]
-
-
 FEATURES = 0
 for _name in __future__.all_feature_names:
     FEATURES |= getattr(__future__, _name).compiler_flag

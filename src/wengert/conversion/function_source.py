@@ -11,8 +11,6 @@ from typing import Any, TypeAlias
 from wengert.errors import UsageError
 from wengert.support.attributes import function_name
 
-__all__ = ["Definition", "conversion_error", "definition_of"]
-
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
 _FILES: dict[str, tuple[str, dict[int, list[ast.AST]]]] = {}

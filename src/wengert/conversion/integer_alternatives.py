@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["Alternatives", "alternatives_of", "enter_alternatives", "has_alternatives"]
-
 
 class Alternatives(NamedTuple):
     """Hold what a value is where a traced truth holds, and where it does not."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["ITERATORS", "SIZED", "LoopIterator", "make_iterating"]
-
 ITERATORS = frozenset((enumerate, zip, reversed))
 SIZED = (list, tuple, range, str, bytes, dict, np.ndarray, Tensor)
 """What can be gone through again and again, so that nobody notices how far a loop has gone."""

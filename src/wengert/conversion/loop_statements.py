@@ -20,8 +20,6 @@ from wengert.core.values.dispatch import weakened
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import UsageError
 
-__all__ = ["decide_items", "for_stmt", "while_stmt"]
-
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
     """Carry out `while`."""

@@ -41,8 +41,6 @@ from wengert.primitives.indexing import rebind
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 
-__all__ = ["Counted", "staged_loop"]
-
 Thunk = Callable[[], Any]
 EXPECTED: Cache[CodeType, dict[str, list[Aval | None]]] = Cache()
 """As what a loop was found to carry the leaves of its variables, by its code: nested loops are traced many times."""

@@ -30,8 +30,6 @@ from wengert.conversion.syntax_nodes import (
     stays_unconverted,
 )
 
-__all__ = ["rewrite"]
-
 BODY = f"{HIDDEN}body_"
 ELSE = f"{HIDDEN}else_"
 TEST = f"{HIDDEN}test_"

@@ -6,22 +6,6 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = [
-    "DEFINITIONS",
-    "SUSPENDING",
-    "constant",
-    "function_of_statements",
-    "is_generator",
-    "locate",
-    "loop_exits",
-    "name_node",
-    "own_nodes",
-    "parameters",
-    "returns_inside",
-    "set_flag",
-    "stays_unconverted",
-]
-
 Located = TypeVar("Located", bound=ast.AST)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)

@@ -11,8 +11,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
 from wengert.primitives import conversion
 
-__all__ = ["as_integer", "has_index", "raise_here"]
-
 
 def as_integer(value: Any) -> Any:
     """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""

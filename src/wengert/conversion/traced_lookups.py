@@ -18,8 +18,6 @@ from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weakened
 from wengert.core.values.tensor import Tensor, is_staged
 
-__all__ = ["MOST", "index_target", "item_of"]
-
 MOST = 64
 """Items that are chosen one after the other."""
 

@@ -14,8 +14,6 @@ from wengert.core.values.dispatch import as_index
 from wengert.core.values.tensor import is_staged
 from wengert.errors import DtypeError, TracedTruthError
 
-__all__ = ["StagedRange"]
-
 ZERO = "range() arg 3 must not be zero"
 
 

@@ -14,7 +14,8 @@ from wengert.control.variable_places import UNBOUND, Contents, Holder
 from wengert.conversion.deferred_errors import Ending, may_wait
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
 from wengert.core.memory.possible_aliases import Memory, Plain, Share, hold, shared_with
 from wengert.core.memory.views import base_and_path, current, share
@@ -25,24 +26,6 @@ from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Staging
-
-__all__ = [
-    "Note",
-    "TracedRegion",
-    "as_truth",
-    "common_strides",
-    "enter_memory",
-    "give_strides",
-    "is_array",
-    "is_same",
-    "is_unchanged",
-    "operand_of",
-    "shared_text",
-    "take_alike",
-    "trace_region",
-    "tracing_error",
-    "with_note",
-]
 
 
 def is_array(leaf: Any) -> bool:

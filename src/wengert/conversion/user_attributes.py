@@ -17,8 +17,6 @@ from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes
 
-__all__ = ["augment_target", "change_target", "manage", "read_attribute"]
-
 PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
 """Types of objects without properties of the user's."""
 UNTOUCHED = (np.ndarray, Tensor, type, super, ModuleType)

@@ -21,23 +21,6 @@ from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = [
-    "AUGMENTED",
-    "OPERATORS",
-    "UNARY",
-    "addend",
-    "apply_unary",
-    "ask_truth",
-    "augment",
-    "compare",
-    "formatting_operand",
-    "is_plain",
-    "iterate",
-    "left_operand",
-    "right_operand",
-    "sum_items",
-]
-
 Function = Callable[[Any, Any], Any]
 Way: TypeAlias = tuple[Any, Any, Any]
 """A method, the operand that has it, and the other one."""

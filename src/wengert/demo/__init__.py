@@ -8,8 +8,6 @@ import numpy as np
 
 from wengert.errors import UsageError
 
-__all__ = ["run"]
-
 SEED = 1964  # the year of Wengert's paper
 
 

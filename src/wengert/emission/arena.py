@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from wengert.kernel.kernel import Buffer
 
-__all__ = ["LINE", "ROOM", "Arena", "laid_out", "padded"]
-
 LINE = 64
 ROOM = 2
 """Lines of which buffers of the row, and those of parts, are whole multiples, so that their vectors need no masks."""

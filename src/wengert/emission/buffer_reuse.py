@@ -12,8 +12,6 @@ from typing import NamedTuple
 from wengert.emission.plans import accesses
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
 
-__all__ = ["in_place"]
-
 Place = tuple[int, int]
 """The numbers of a kernel and of a stage of it; kernels keep numbers of the row after all stages."""
 

@@ -13,8 +13,6 @@ from wengert.kernel.functions import FUNCTIONS, Features, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Program, Stage
 from wengert.native.engine import Target
 
-__all__ = ["KernelCost", "cost_of_kernel"]
-
 FREE = frozenset({"load", "gather", "constant", "number", "index", "pick", "argument", "bitcast", "convert", "select"})
 """What moves and chooses numbers, and computes none."""
 

@@ -25,8 +25,6 @@ from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, 
 from wengert.native.values import Value
 from wengert.support.cached import cached
 
-__all__ = ["USUAL", "cycles_of", "emitted"]
-
 USUAL = 128
 """Iterations of a loop of which nobody knows how many there are."""
 CALLING = 64

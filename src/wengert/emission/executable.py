@@ -14,8 +14,6 @@ from wengert.native.elementwise import SHARING
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.executable import Image
 
-__all__ = ["Executable", "image_of"]
-
 
 class Executable(executable.Executable):
     """Compile a program of kernels, and run it natively.

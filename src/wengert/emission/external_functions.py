@@ -27,8 +27,6 @@ from wengert.native.repeating import REPEAT, repeat
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, Type, vector_of
 from wengert.native.values import Value
 
-__all__ = ["TOTAL", "address_of", "declared", "function_named", "text_of"]
-
 
 @functools.cache
 def declared(name: str, target: Target) -> Function:

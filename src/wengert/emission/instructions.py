@@ -12,17 +12,6 @@ from wengert.native.engine import Target
 from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector, element, like
 from wengert.native.values import Value
 
-__all__ = [
-    "INSTRUCTIONS",
-    "Case",
-    "in_memory",
-    "in_register",
-    "instructions_of",
-    "literal",
-    "multiply_add",
-    "registered",
-]
-
 Dtype = np.dtype[np.generic]
 
 

@@ -13,8 +13,6 @@ from wengert.native.builder import Builder
 from wengert.native.structs import BOOL, I32, element, numeric
 from wengert.native.values import Value
 
-__all__ = ["Clean", "Condition", "Lanes", "Masked", "WrittenOut", "all_of", "select_where"]
-
 Condition = Value | bool
 """Whether something holds, for a point or for each lane; known while the code is written, or when it runs."""
 

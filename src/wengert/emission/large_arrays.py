@@ -16,8 +16,6 @@ from wengert.native.processor import CONDITIONS
 from wengert.native.structs import BOOL, I32, Array, like, vector_of
 from wengert.native.values import Value
 
-__all__ = ["LOOP", "inner_loop"]
-
 LOOP = "loop"
 REPORTED = CONDITIONS["invalid"] | CONDITIONS["divide"] | CONDITIONS["over"]
 

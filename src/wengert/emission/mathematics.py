@@ -23,8 +23,6 @@ from wengert.native.program import template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, element, like, vector_of
 from wengert.native.values import Value
 
-__all__ = ["Specialisation", "called_outside", "function_of_body", "is_rare", "rare_of", "template_of"]
-
 Dtype = np.dtype[np.generic]
 RARE = ".rare"
 CAREFUL = "intel_ocl_bicc"

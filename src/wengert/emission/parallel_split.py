@@ -29,8 +29,6 @@ from wengert.kernel.kernel import (
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["Step", "cycles", "lanes_of", "steps"]
-
 LARGE = 60_000
 """Cycles from which on a kernel is shared: about 20 microseconds."""
 

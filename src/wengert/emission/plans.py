@@ -19,8 +19,6 @@ from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 from wengert.support.cached import cached
 
-__all__ = ["FEW", "Plan", "accesses", "dependences", "is_far", "nest_of", "nest_of_stage", "weight_of"]
-
 FEW = 4
 """Vectors of a loop that is written out, and steps of one that has no body without masks."""
 

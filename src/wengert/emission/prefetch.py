@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from wengert.emission.plans import accesses, dependences, is_far, nest_of, weight_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
 
-__all__ = ["Ahead", "brought_ahead"]
-
 SHORT = 1 << 9
 """Bytes of a row from which on it is brought ahead: shorter ones a processor reaches by itself."""
 

@@ -22,8 +22,6 @@ from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
 from wengert.support.cached import cached
 
-__all__ = ["RUN", "Emission", "Emitted", "Places"]
-
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""
 

@@ -19,8 +19,6 @@ from wengert.native.jobs import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
 from wengert.native.values import Value
 
-__all__ = ["Found", "anonymous", "kernel_function", "kernel_job", "row_bytes", "write_kernel"]
-
 Blocks = Sequence[tuple[int, frozenset[str]]]
 """The blocks of a step that stand one in the other."""
 

@@ -21,8 +21,6 @@ from wengert.native.program import template
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 from wengert.native.values import Value
 
-__all__ = ["neutral", "write_stage"]
-
 STEPS = 4
 """Steps below which a loop has no clean body."""
 

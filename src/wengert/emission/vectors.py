@@ -20,8 +20,6 @@ from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, like, vector_of
 from wengert.native.values import Value
 
-__all__ = ["Frame", "Index", "Module", "Values", "moved", "within"]
-
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import wengert.control.structured_checks  # noqa: F401 - it declares what files may name, and how it is checked
 from wengert.core.diagnostics.argument_checks import shown as shown_argument
-from wengert.core.graph.equation import require_graph
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation, require_graph
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.graph_checker import FAILURES, check
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
 from wengert.errors import DtypeError, FileFormatError, GraphError

@@ -30,8 +30,6 @@ from wengert.kernel.kernel import (
 from wengert.kernel.opcodes import OPCODES
 from wengert.support import config
 
-__all__ = ["RULES", "Finding", "Rule", "checked", "findings", "reach", "require_sound"]
-
 COMBINING = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 READING = frozenset({"load", "gather"})
 BITWISE = frozenset({"and", "or", "xor", "not"})

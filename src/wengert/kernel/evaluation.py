@@ -31,8 +31,6 @@ from wengert.kernel.kernel import (
 )
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["Memory", "evaluate"]
-
 Array = np.ndarray[Any, Any]
 GROUPS = 3
 """In how many groups rows are carried out: enough for an order to matter."""

@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["exponent", "fraction", "fused", "guarded", "mantissa", "power", "scaled", "tanh_derivative"]
-
 Array = Any  # arrays and scalars of NumPy
 
 SPLITTER = 2.0**27 + 1

@@ -24,30 +24,6 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = [
-    "Affine",
-    "Bound",
-    "Buffer",
-    "BufferKind",
-    "Carried",
-    "Copy",
-    "Guard",
-    "Keep",
-    "Kernel",
-    "Loop",
-    "Operation",
-    "Program",
-    "Reduction",
-    "ReductionKind",
-    "Routine",
-    "Row",
-    "Run",
-    "Stage",
-    "Step",
-    "Store",
-    "Update",
-]
-
 Constant = float | int | bool
 BufferKind = Literal["input", "output", "temporary", "row", "constant"]
 ReductionKind = Literal["row", "nested", "total", "column", "scan"]

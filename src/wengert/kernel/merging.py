@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from wengert.kernel.kernel import Affine, Bound, Guard, Kernel, Program, Stage
 
-__all__ = ["merged"]
-
 
 def merged(program: Program) -> Program:
     """Return a program whose loops are as few as its index maps allow; every point of them is what it was."""

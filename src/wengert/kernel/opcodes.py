@@ -11,8 +11,6 @@ import numpy as np
 
 from wengert.kernel import fused
 
-__all__ = ["OPCODES", "Function", "Opcode"]
-
 Gives = Literal["operand", "bool", "stated"]
 """The dtype of a result: that of the last operand, bool, or what the operation states."""
 

@@ -34,8 +34,6 @@ from wengert.kernel.kernel import (
 )
 from wengert.kernel.printing import TOLD
 
-__all__ = ["parsed"]
-
 HEAD = re.compile(r"program (?P<inputs>.*) -> (?P<outputs>.*?)(?: failing (?P<failing>\w+))?")
 BUFFER = re.compile(
     rf"buffer (?P<name>\w+): (?P<kind>{'|'.join(get_args(BufferKind))}) "

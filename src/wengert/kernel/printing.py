@@ -22,8 +22,6 @@ from wengert.kernel.kernel import (
     Step,
 )
 
-__all__ = ["TOLD", "kernel_text", "text"]
-
 TOLD = "count", "starts", "going"
 """The words for what tells how often a loop runs: its fields of these names."""
 

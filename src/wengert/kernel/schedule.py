@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from wengert.kernel.kernel import Affine, Kernel, Operation, Program, Stage
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["Pack", "Schedule", "illegal", "scanned", "schedule_of"]
-
 MANY_LANES = 256
 """Lanes up to which rows are carried out together: with more there is enough to do at once."""
 FEW_LANES = 64

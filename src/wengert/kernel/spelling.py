@@ -13,8 +13,6 @@ from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Sta
 from wengert.kernel.merging import guards_of
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["pruned", "spelled_out", "with_long_lanes"]
-
 SHORT = 4
 """The most points of a dimension that is spelled out."""
 MOST = 6

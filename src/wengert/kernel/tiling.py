@@ -9,8 +9,6 @@ from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Loop, Operation, Program, Run, Stage, Store
 from wengert.kernel.schedule import Pack, Schedule, schedule_of
 
-__all__ = ["scheduled", "with_schedule"]
-
 Copies = dict[tuple[str, Affine, int, tuple[int, ...]], Operation]
 
 

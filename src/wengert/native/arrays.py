@@ -8,8 +8,6 @@ from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS
 from wengert.native.structs import I64, Pointer
 from wengert.native.values import Value
 
-__all__ = ["UNSUITABLE", "elements", "has_gaps", "stride"]
-
 UNSUITABLE = -1
 
 

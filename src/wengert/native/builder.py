@@ -26,8 +26,6 @@ from wengert.native.structs import (
 )
 from wengert.native.values import Instructions, Operand, Value
 
-__all__ = ["Builder", "Loop"]
-
 
 class Loop:
     """Be a loop that is being written: its index and the values of this round; after it, the last ones.

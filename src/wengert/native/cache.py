@@ -27,8 +27,6 @@ from wengert.support import config
 from wengert.support.digests import DIGEST, digest_of
 from wengert.support.records import Record
 
-__all__ = ["ObjectCache", "Usage", "default_folder", "object_cache"]
-
 MAGIC = b"Wengert object 1\n"
 SUFFIX = ".object"
 LIMIT = 256 << 20  # bytes in all

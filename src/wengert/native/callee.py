@@ -13,8 +13,6 @@ import numpy as np
 from wengert.native.memory import address, room
 from wengert.native.processor import LINE
 
-__all__ = ["GENERATION", "LARGE", "Callee"]
-
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 LARGE = 1 << 18
 """Bytes of an arena from which each call takes memory of its own, and gives it back: it takes 0.2 microseconds, and

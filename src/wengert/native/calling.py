@@ -16,8 +16,6 @@ from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Point
 from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, PIECE, VARIANT, Way
 from wengert.native.values import Value
 
-__all__ = ["call", "insert"]
-
 EQUAL = 2  # Py_EQ
 C_ORDER, SAME_ORDER = 0, 2  # NPY_CORDER, NPY_KEEPORDER
 COUNT = (1 << 63) - 1  # the bit above says that the place before the arguments may be used

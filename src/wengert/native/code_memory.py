@@ -16,8 +16,6 @@ from typing import Any
 
 from wengert.support.records import Record
 
-__all__ = ["Code", "Linked", "address_of", "is_linked", "load"]
-
 MAGIC = b"Wengert code\n"
 ADDRESS = struct.Struct("<Q")
 READ, WRITE, EXECUTE = 1, 2, 4

@@ -23,8 +23,6 @@ from wengert.native.kinds import (
     leaves,
 )
 
-__all__ = ["CtypesEntry", "CtypesVariant"]
-
 MANY_VARIANTS = 64
 MISMATCH = object()
 

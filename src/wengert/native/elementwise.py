@@ -24,8 +24,6 @@ from wengert.support.config import MOST_TOLD, THREADS
 from wengert.support.deferred_warnings import unregister
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["LARGE", "SHARING", "Sharing", "set_num_threads", "shared"]
-
 unregister(globals())  # `shared` says who meets what stops
 
 LARGE = 32_768

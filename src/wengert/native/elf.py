@@ -16,8 +16,6 @@ from wengert.errors import FileFormatError, describe
 from wengert.native.code_memory import Linked
 from wengert.support.records import Record
 
-__all__ = ["FORMATS", "MAGIC", "ObjectCodeError", "UnknownRelocationError", "linked", "undefined"]
-
 MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")

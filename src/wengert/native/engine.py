@@ -12,8 +12,6 @@ from wengert.native.processor import MACHINE
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.records import Record
 
-__all__ = ["Target", "emit_assembly", "emit_object", "host", "linked", "loaded_by_llvm"]
-
 
 class Target(Record):
     """The processor that code is made for.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # both sorts behave alike
     from wengert.native.ctypes_entry import CtypesEntry as Entry
     from wengert.native.ctypes_entry import CtypesVariant as Variant
 
-__all__ = ["Entry", "Variant"]
-
 
 def entry_classes() -> tuple[Any, Any]:
     """Return the classes of entries and variants that serve here."""

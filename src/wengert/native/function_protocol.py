@@ -8,8 +8,6 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
-__all__ = ["LikeFunction", "global_name", "is_method_of", "named_alike"]
-
 
 class LikeFunction:
     """Be a method where it is an attribute of a class, and one object however it is copied."""

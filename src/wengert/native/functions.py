@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from wengert.native.structs import Scalar, Signature, Type, Void, suffix
 from wengert.support.cached import cached
 
-__all__ = ["BEGIN", "MARK", "Function", "Table", "Template", "argument", "external", "intrinsic", "listed", "native"]
-
 MARK = "~"
 """What stands in the text of a template where names begin that are to become those of a function."""
 BEGIN = f"{MARK}begin"

@@ -18,8 +18,6 @@ from wengert.native.program import program
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 from wengert.native.values import Value
 
-__all__ = ["INNER_LOOP", "code", "loop_of", "own_loop"]
-
 PART = 64  # elements of a part of a job: whole cache lines, so that threads write to none together
 GRAIN = 128  # parts that a thread takes at once
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))

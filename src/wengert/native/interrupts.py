@@ -16,8 +16,6 @@ from wengert.native.functions import Function, external
 from wengert.native.structs import BOOL, I32, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 
-__all__ = ["LOOK", "LOOK_UP", "OFTEN", "give_back", "is_stopped", "look_up_now", "looking"]
-
 OFTEN = 1 << 16
 """Cycles after which to look: some 20 microseconds, in which a look at the clock takes 10 nanoseconds."""
 PATIENCE = 10_000_000

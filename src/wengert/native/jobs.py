@@ -29,8 +29,6 @@ from wengert.native.processor import CONDITIONS, MACHINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
 from wengert.native.values import Value
 
-__all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "linger"]
-
 IDLE, CALLED, RUNNING = 0, 1, 2
 REFUSED = -1
 FEW = 2  # grains to a region at least

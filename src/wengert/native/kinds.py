@@ -10,25 +10,6 @@ import numpy as np
 
 from wengert.support.records import Record
 
-__all__ = [
-    "LONGEST",
-    "MANY_LEAVES",
-    "NUMBERS",
-    "AnyKind",
-    "ArrayKind",
-    "ContainerKind",
-    "CopyKind",
-    "Kind",
-    "NumberKind",
-    "SameKind",
-    "check_leaves",
-    "constant_kind",
-    "is_found",
-    "kind_of",
-    "leaves",
-    "with_leaves",
-]
-
 LONGEST = 1 << 63
 """The first int that is too long for native code."""
 

@@ -9,8 +9,6 @@ from wengert.native.cache import object_cache
 from wengert.native.code_memory import Code, address_of, is_linked, load
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["kept_function", "kept_object", "loaded", "machine_code"]
-
 
 def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
     """Bring object code for this machine into memory.

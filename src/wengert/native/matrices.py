@@ -16,8 +16,6 @@ from wengert.native.structs import F32, F64, I8, I64, Float, Struct, vector_of
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 
-__all__ = ["MATRICES", "SCALARS", "SMALL", "SOLVERS", "small"]
-
 SMALL = "small"
 """What the names of these kernels begin with: "small.solve.float64"."""
 SCALARS = {"float64": F64, "float32": F32}

@@ -9,8 +9,6 @@ import numpy as np
 
 from wengert.native.processor import LINE
 
-__all__ = ["address", "room"]
-
 
 def room(size: int) -> np.ndarray[Any, Any]:
     """Return memory of whole cache lines, of one at least, for so many bytes; all are zero."""

@@ -24,8 +24,6 @@ from wengert.native.objects import OBJECT, TYPE, check_layout
 from wengert.native.tables import ENTRY, VARIANT, Tables
 from wengert.support.fork_safety import UNSTOPPED
 
-__all__ = ["NativeEntry", "NativeVariant", "probe"]
-
 BASE_TYPE, HAS_VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS
 CALL, MEMBERS = 50, 72  # Py_tp_call, Py_tp_members
 SIZE_MEMBER, READ_ONLY = 19, 1  # Py_T_PYSSIZET, Py_READONLY

@@ -8,8 +8,6 @@ import numpy as np
 
 from wengert.native.structs import I8, I32, I64, POINTER, Array, Pointer, Struct
 
-__all__ = ["ALIGNED", "ARRAY", "CONTIGUOUS", "DTYPE", "HEAD", "OBJECT", "TYPE", "check_layout"]
-
 HEAD = Array(I64, object.__basicsize__ // 8)
 """What every Python object begins with."""
 

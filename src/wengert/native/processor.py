@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["CONDITIONS", "LINE", "MACHINE", "MACHINES"]
-
 MACHINE = os.uname().machine if os.name == "posix" else ""
 MACHINES = ("x86_64", "aarch64", "arm64")
 """Processors whose bits of floating-point conditions are known."""

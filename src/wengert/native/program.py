@@ -9,8 +9,6 @@ from wengert.native.functions import MARK, Function, Table, Template, argument, 
 from wengert.native.structs import VOID, Type
 from wengert.native.values import Value
 
-__all__ = ["program", "template"]
-
 
 def program(*exported: Function) -> str:
     """Return the text of functions and of all that they call; the others cannot be called from outside."""

@@ -9,8 +9,6 @@ from wengert.native.structs import I8, I64, POINTER, Pointer, Signature, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 
-__all__ = ["ENDED", "FAILED", "LINK", "MOVE", "REPEAT", "REPETITION", "repeat"]
-
 REPEAT = "repeat"
 ENDED, FAILED = 1, 2
 

@@ -13,12 +13,6 @@ from typing import Any, ClassVar
 from wengert.native.processor import LINE
 from wengert.support.records import Record
 
-__all__ = [
-    *("BOOL", "F32", "F64", "I8", "I32", "I64", "POINTER", "VOID"),
-    *("Array", "Float", "Integer", "OwnLine", "Pointer", "Scalar", "Signature", "Struct", "Type", "Vector", "Void"),
-    *("element", "integer", "like", "numeric", "size", "suffix", "vector", "vector_of"),
-]
-
 INTEGERS: dict[int, Any] = {
     1: ctypes.c_bool,
     8: ctypes.c_int8,

@@ -24,8 +24,6 @@ from wengert.native.kinds import (
 from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
 from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
-__all__ = ["ENTRY", "FRAME", "KERNEL", "MANY_VARIANTS", "NODE", "PIECE", "VARIANT", "Tables", "Way"]
-
 MANY_VARIANTS = 64
 """How many variants an entry keeps: 64 comparisons take less than a microsecond."""
 

@@ -16,8 +16,6 @@ from wengert.native.loader import machine_code
 from wengert.native.processor import LINE, MACHINE, MACHINES
 from wengert.native.program import program
 
-__all__ = ["Team", "team_of"]
-
 PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long as OpenMP's do
 
 

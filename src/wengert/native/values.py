@@ -33,8 +33,6 @@ from wengert.native.structs import (
     vector_of,
 )
 
-__all__ = ["Instructions", "Operand", "Order", "Value"]
-
 Stored = Integer | Float | Pointer | Vector
 """The types of what is loaded and stored."""
 

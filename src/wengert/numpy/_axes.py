@@ -11,9 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.views import window_on
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.dispatch import implements
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import WATCHES, Tensor
 from wengert.errors import ShapeError
 from wengert.numpy._shapes import array_operand, require_ndim
 from wengert.primitives import shapes

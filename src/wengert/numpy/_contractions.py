@@ -11,11 +11,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import as_dtype, as_items, as_whole, shown
 from wengert.core.memory.views import is_window, window_on
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.numpy_overrides import AT_ONCE
-from wengert.core.values.tensor import Tensor, concrete, constant_tensor, raw
+from wengert.core.values.tensor import WATCHES, Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out

@@ -34,8 +34,6 @@ from wengert.numpy import (
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.support.hints import unexpected_parameter
 
-__all__ = ["ArrayMethods"]
-
 STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The versions of the array API standard that `wengert.numpy` conforms to."""
 conjugate = OF_UFUNCS[np.conjugate]

@@ -20,22 +20,6 @@ from wengert.primitives import reductions, selection
 from wengert.traces.eager_functions import eager_single
 from wengert.traces.eager_operators import operand
 
-__all__ = [
-    "NO_VALUE",
-    "Params",
-    "axes",
-    "flag",
-    "given",
-    "max",
-    "mean",
-    "min",
-    "params_of",
-    "prod",
-    "reduce_with",
-    "starting",
-    "sum",
-]
-
 Params = dict[str, Any]
 NO_VALUE = np._NoValue
 INTEGER = frozenset({int})

@@ -13,11 +13,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.masked_selection import MANY, either
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.values.interop import undispatched
-from wengert.core.values.tensor import Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
+from wengert.core.values.tensor import WATCHES, Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out

@@ -18,10 +18,9 @@ from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import ALIAS, base_and_path, is_window, undecided_text, window_on
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, raw
+from wengert.core.values.tensor import WATCHES, Tensor, constant_tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._order import copy, layout_examples
 from wengert.primitives import shapes

@@ -37,8 +37,6 @@ from wengert.traces.eager_operators import (
     ufunc_pair,
 )
 
-__all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
-
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy") -> Callable[..., Any]:
     """Return a function with the signature of a module's ufunc that applies its primitive to Tensors."""

@@ -17,8 +17,6 @@ from wengert.support.attributes import signature
 from wengert.support.hints import hint_parameters
 from wengert.tree import leaves
 
-__all__ = ["curve_fit", "least_squares", "minimize", "root"]
-
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})

@@ -17,8 +17,6 @@ from wengert.core.values.tensor import Tensor, raw
 from wengert.creation import tensor
 from wengert.errors import DtypeError, FileFormatError, UsageError, placed
 
-__all__ = ["load", "save"]
-
 CONTENT = "content"
 """The name of the entry that says what the leaves are and what contains them."""
 KEYS = (str, int, float, bool)

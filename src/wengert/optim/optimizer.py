@@ -12,9 +12,6 @@ from wengert.optim.rules import Rule, State, require_rule
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.traces.grad_modes import no_grad
 
-__all__ = ["Optimizer"]
-
-
 RATES = frozenset(("learning_rate", "lr", "rate"))
 """What optimizers elsewhere let one set between steps."""
 

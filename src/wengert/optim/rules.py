@@ -14,8 +14,6 @@ from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, UsageError
 from wengert.support.hints import hint_parameters
 
-__all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
-
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""
 Memory: TypeAlias = tuple[Any, ...]

@@ -13,8 +13,6 @@ from wengert.core.diagnostics.argument_checks import as_items, as_whole
 from wengert.errors import UsageError
 from wengert.optim.rules import require
 
-__all__ = ["cosine", "exponential", "linear", "piecewise", "warmed_up"]
-
 Schedule = Callable[[Any], Any]
 
 

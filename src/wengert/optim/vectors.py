@@ -18,8 +18,6 @@ from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad
 
-__all__ = ["VectorProblem", "as_example", "as_float"]
-
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 

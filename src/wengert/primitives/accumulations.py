@@ -22,8 +22,6 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.ufunc_loops import compute_into
 
-__all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence", "reduceat"]
-
 SINGLE_LANE = 4
 """How many steps a lane must have, for each lane there is, for solving lane by lane to be faster."""
 SHORT = 40

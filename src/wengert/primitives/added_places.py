@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-__all__ = ["add_at_places"]
-
 FEW = 512  # elements up to which NumPy's way is the quickest
 MANY = 2048
 ROW = 16  # elements that each place stands for, from which on adding in rounds is quicker

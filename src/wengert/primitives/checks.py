@@ -13,8 +13,6 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply
 
-__all__ = ["raised", "require_none"]
-
 
 def require_none(failed: Any, *, error: Exception) -> Any:
     """Raise an error where a truth says so, or one of those of all lanes."""

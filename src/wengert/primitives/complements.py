@@ -12,8 +12,6 @@ import numpy as np
 
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = ["LEAST", "ONE", "less_square", "one_less"]
-
 ndarray = np.ndarray
 multiply_large, subtract_large = shared(np.multiply), shared(np.subtract)
 ONE = {char: np.ones((), char) for char in "efdgFDG"}

@@ -14,39 +14,6 @@ import numpy as np
 
 from wengert.primitives.complements import LEAST
 
-__all__ = [
-    "cosh_slope",
-    "cosine",
-    "direction",
-    "divided",
-    "exponential",
-    "exponential_less_one",
-    "guarded",
-    "has_infinity",
-    "has_nan",
-    "hyperbolic",
-    "inverse_cosh",
-    "inverse_cosine",
-    "inverse_sine",
-    "inverse_tangent",
-    "is_finite",
-    "length",
-    "logarithm",
-    "logarithm_from_one",
-    "multiplied",
-    "power",
-    "reciprocal",
-    "root",
-    "scaled_logarithm",
-    "sine",
-    "sine_slope",
-    "slope_of_tanh",
-    "tangent",
-    "tangent_slope",
-    "tanh_slope",
-    "turned",
-]
-
 Parts = tuple[Any, Any]
 MOST_PRODUCTS = 100
 """Powers up to which NumPy multiplies."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["composed_index", "index_before", "unit_axes"]
-
 Entries = tuple[Any, ...]
 WHOLE = slice(None)
 

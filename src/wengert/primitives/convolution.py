@@ -28,8 +28,6 @@ from wengert.primitives.sliding import Plan, correlated, evaluated, in_any_order
 from wengert.primitives.sliding_products import BACKWARDS
 from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths
 
-__all__ = ["convolution", "correlation"]
-
 Array = Any
 OF_CHANNELS = [(..., None, slice(None), *[None] * rank) for rank in range(32)]
 """Indices that give numbers for channels the axes of images, for each number of axes of space."""

@@ -10,8 +10,6 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import opaque
 from wengert.primitives.interpolation import gather, scatter
 
-__all__ = ["extremes_at"]
-
 
 def evaluate_extremes_at(a: Any, values: Any, places: Any, *, greatest: bool) -> Any:
     """Evaluate `extremes_at`: a copy, in which NumPy takes the values into account one after the other."""

@@ -16,8 +16,6 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply
 
-__all__ = ["feedback"]
-
 
 def evaluate_feedback(a: Any, x: Any) -> Any:
     """Evaluate `feedback`: the y whose convolution with a is x, as far as this goes."""

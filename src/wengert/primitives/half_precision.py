@@ -14,8 +14,6 @@ import numpy as np
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply
 
-__all__ = ["HALF", "SINGLE", "divided", "in_single_precision", "jvp_of_single", "narrowed", "vjp_of_single", "widened"]
-
 HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
 

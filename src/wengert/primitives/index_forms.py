@@ -21,8 +21,6 @@ from wengert.primitives.index_layout import Entries, batched_index, join_index
 from wengert.primitives.masked import unknown_mask_error
 from wengert.primitives.shapes import reshape, transpose
 
-__all__ = ["Index", "Update", "require_writable_window", "window_of"]
-
 
 def window_of(target: Any, path: Sequence[Step]) -> Any:
     """Follow the steps of a view from its base."""

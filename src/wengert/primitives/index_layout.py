@@ -21,17 +21,6 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.support.attributes import has_class_attribute
 
-__all__ = [
-    "OPERAND",
-    "BatchedIndex",
-    "Entries",
-    "batched_index",
-    "expanded",
-    "join_index",
-    "split_index",
-    "text_of_masks",
-]
-
 Entries = tuple[Any, ...]
 """The static form of an index."""
 

@@ -19,14 +19,14 @@ from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.memory.view_paths import Step, extended
 from wengert.core.memory.views import base_and_path, current, resolved, share
-from wengert.core.memory.write_watches import WATCHES, Lost, note_write
+from wengert.core.memory.write_watches import Lost, note_write
 from wengert.core.primitives.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitives.declare import linear
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor, checked, innermost, is_weak
 from wengert.core.values.object_arrays import holds_objects
-from wengert.core.values.tensor import Tensor, is_concrete, make_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives import rewrites
@@ -47,20 +47,6 @@ from wengert.primitives.masked import (
     selected,
 )
 from wengert.primitives.shapes import reshape
-
-__all__ = [
-    "add_at",
-    "assign",
-    "assignable",
-    "full_of_zeros",
-    "getitem",
-    "read",
-    "read_index",
-    "rebind",
-    "setitem",
-    "transpose_part",
-    "write",
-]
 
 
 def take_part(x: Any, *arrays: Any, index: Entries) -> Any:

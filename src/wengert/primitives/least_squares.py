@@ -14,7 +14,8 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
-from wengert.primitives.matrices import adjoint, conj, folded, hermitian_from, over_stacks
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, folded, hermitian_from, over_stacks
 from wengert.primitives.spectra import by_singular_values, singular_values_along
 
 Tangents = Sequence[Any]

@@ -14,7 +14,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.errors import UsageError, describe
-from wengert.primitives.matrices import adjoint, conj, lower_triangle, over_stacks, upper_triangle
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, lower_triangle, over_stacks, upper_triangle
 from wengert.primitives.triangular import triangular_solution
 
 Tangents = Sequence[Any]

@@ -28,21 +28,6 @@ from wengert.primitives.barriers import barrier
 from wengert.primitives.index_layout import OPERAND, Entries, text_of_masks
 from wengert.primitives.selection import where
 
-__all__ = [
-    "MASKED",
-    "Masked",
-    "by_masks",
-    "differs_between_lanes",
-    "is_selection",
-    "is_undecided",
-    "looked_up",
-    "part_of_each",
-    "places_of",
-    "put_back",
-    "selected",
-    "unknown_mask_error",
-]
-
 PRODUCTS = {"matmul": -2, "dot": -2, "inner": -1, "vdot": -1}
 """Products, with the axis of the second operand that they sum over besides the last one of the first."""
 BY_OPERAND = frozenset(("sum", "sum_from", "mean"))

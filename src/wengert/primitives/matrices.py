@@ -15,24 +15,6 @@ import numpy as np
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.primitives.contractions import conj
 
-__all__ = [
-    "adjoint",
-    "conj",
-    "diagonal_of",
-    "folded",
-    "half_lower",
-    "hermitian_from",
-    "identity_of",
-    "lapack",
-    "lower_triangle",
-    "mask_of",
-    "on_diagonal",
-    "over_stacks",
-    "plain_routine",
-    "product",
-    "upper_triangle",
-]
-
 REMEMBERED = 256
 """Up to how many rows a mask is kept for the next call: making one takes longer than using it."""
 

@@ -14,9 +14,9 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.errors import describe
+from wengert.primitives.contractions import conj
 from wengert.primitives.matrices import (
     adjoint,
-    conj,
     diagonal_of,
     identity_of,
     lower_triangle,

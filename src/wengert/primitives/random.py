@@ -14,8 +14,6 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, elementwise
 from wengert.primitives.special.incomplete import moved_by_shape
 
-__all__ = ["drawn", "gamma_path", "normals", "units", "words"]
-
 Array = np.ndarray[Any, Any]
 
 

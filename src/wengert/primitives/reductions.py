@@ -25,8 +25,6 @@ from wengert.primitives.accumulations import accumulate_vjp
 from wengert.primitives.half_precision import divided, jvp_of_single, vjp_of_single
 from wengert.primitives.shares import shares_of_sum
 
-__all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along", "restore_axes", "restored_shape"]
-
 Axes = tuple[int, ...]
 Names = tuple[str, ...]
 

@@ -24,9 +24,8 @@ from wengert.primitives.clusters import (
     turned_diagonal,
     with_settled,
 )
-from wengert.primitives.matrices import adjoint, conj, diagonal_of, folded, hermitian_from, over_stacks
-
-__all__ = ["relative_eigh", "relative_eigvalsh"]
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
 
 Tangents = Sequence[Any]
 

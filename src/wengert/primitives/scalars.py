@@ -13,31 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "added_exponents",
-    "c_remainder",
-    "floor_quotient",
-    "guarded",
-    "heaviside",
-    "in_parts",
-    "is_close",
-    "is_finite",
-    "is_infinite",
-    "is_nan",
-    "larger",
-    "logistic",
-    "logistic_derivative",
-    "of_floats",
-    "power_derivative",
-    "raised",
-    "remainder",
-    "replaced",
-    "shifted",
-    "sign",
-    "sinc",
-    "smaller",
-]
-
 Scalar = Any
 Expression = Callable[..., Any]
 BOOL = np.dtype(bool)

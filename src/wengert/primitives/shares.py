@@ -24,15 +24,6 @@ from wengert.core.values.tensor import seen
 from wengert.primitives.complements import LEAST
 from wengert.primitives.half_precision import in_single_precision
 
-__all__ = [
-    "LARGEST_LOGARITHM",
-    "LARGEST_SHARE",
-    "log_softmax_product",
-    "log_softmax_transposed",
-    "shares_of_sum",
-    "softmax_product",
-]
-
 Axes = tuple[int, ...]
 ADD: Any = np.add.reduce
 LAST = (-1,)

@@ -11,8 +11,6 @@ import numpy as np
 from wengert.primitives.sliding_products import MANY, multiplied, of_large_kernels, of_small_kernels
 from wengert.primitives.windows import Geometry, Lengths, placement, result_lengths, times
 
-__all__ = ["Plan", "correlated", "evaluated", "in_any_order", "planned"]
-
 Array = Any
 FEW = 1 << 13
 """Elements of windows that are copied along all axes, since each step of Python takes longer than they do."""

@@ -25,8 +25,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from wengert.primitives.windows import Geometry, Lengths, stop_of, surrounded, times, view
 
-__all__ = ["BACKWARDS", "MANY", "multiplied", "of_large_kernels", "of_small_kernels"]
-
 Array = Any
 SMALL = 1_000_000
 """Multiplications in a product that OpenBLAS computes from operands as they are."""

@@ -12,8 +12,6 @@ from wengert.core.primitives.declare import linear
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply
 
-__all__ = ["sparse_product"]
-
 TRANSPOSED = {"csr": "csc", "csc": "csr"}
 """The format in which the arrays of a matrix are its transpose."""
 

@@ -44,14 +44,8 @@ from wengert.primitives.clusters import (
     unsettled,
     with_settled,
 )
-from wengert.primitives.matrices import (
-    adjoint,
-    conj,
-    diagonal_of,
-    folded,
-    hermitian_from,
-    over_stacks,
-)
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
 
 Tangents = Sequence[Any]
 

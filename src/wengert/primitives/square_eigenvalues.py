@@ -19,9 +19,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
 from wengert.primitives.clusters import divided, negligible, of_sensitive, off_diagonal, rounding
-from wengert.primitives.matrices import adjoint, conj, diagonal_of, on_diagonal
-
-__all__ = ["eig", "eigvals", "jvp_eig", "jvp_eigvals", "sensitivity", "vjp_eig", "vjp_eigvals"]
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, diagonal_of, on_diagonal
 
 Tangents = Sequence[Any]
 DEFECTIVE = 1e6

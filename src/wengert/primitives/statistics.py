@@ -29,9 +29,6 @@ from wengert.primitives.reductions import (
     restored_shape,
 )
 
-__all__ = ["median", "nanmean", "nanstd", "nanvar", "quantile", "replace_nan", "std", "var"]
-
-
 # NaN left out
 
 

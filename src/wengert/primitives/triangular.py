@@ -13,7 +13,8 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
-from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
+from wengert.primitives.contractions import conj
+from wengert.primitives.matrices import adjoint, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
 
 Tangents = Sequence[Any]
 

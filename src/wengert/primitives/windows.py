@@ -9,18 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = [
-    "Geometry",
-    "Lengths",
-    "placement",
-    "result_lengths",
-    "spread_lengths",
-    "stop_of",
-    "surrounded",
-    "times",
-    "view",
-]
-
 Array = Any
 Lengths = tuple[int, ...]
 

@@ -23,8 +23,6 @@ from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import BASE_TAPE
 
-__all__ = ["backward", "grad", "inside_of_transformation"]
-
 
 class Accumulation:
     """Be what one thread at a time may do: add to `.grad` of leaves."""

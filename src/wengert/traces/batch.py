@@ -14,7 +14,7 @@ from wengert.core.diagnostics.source_positions import asker, caller, position_of
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
 from wengert.core.forms.form import Place, Reduction, Selection, form_of
-from wengert.core.graph.graph import Variable
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import (
     Joined,
     Strides,
@@ -36,8 +36,6 @@ from wengert.primitives.index_forms import Update
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.transient import Transient
-
-__all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]
 
 _warned: WeakIdentityMap[Any, None] = WeakIdentityMap()
 """The primitives, and functions of users, of which it has been said that they run lane by lane."""

@@ -30,16 +30,6 @@ from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown_derivatives import unknown_like
 
-__all__ = [
-    "InLanes",
-    "UserCall",
-    "belongs_to",
-    "numeric",
-    "readable",
-    "require_unwritten",
-    "traces_of",
-]
-
 Values = Sequence[Any]
 Avals = Sequence[Aval | None]
 

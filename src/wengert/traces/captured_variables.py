@@ -10,8 +10,6 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError, describe
 from wengert.support.attributes import attribute
 
-__all__ = ["variables_stay"]
-
 
 def variables_stay(name: str, functions: Sequence[Any]) -> Callable[[], None]:
     """Return what raises a GraphError if a variable that some functions capture has been set to something else since.

@@ -15,17 +15,6 @@ from wengert.core.values.aval import is_differentiable, is_number
 from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError
 
-__all__ = [
-    "LANES",
-    "TRACED",
-    "Context",
-    "attribute_error",
-    "different_attributes",
-    "public_attributes",
-    "require_same_attributes",
-    "unknown_attributes",
-]
-
 NEEDED = "needs_input_grad"
 LANES = "which differs from lane to lane under vmap", "attributes of ctx must be the same for all lanes"
 TRACED = "which depends on values that are being traced", "attributes of ctx must not while a gradient is traced"

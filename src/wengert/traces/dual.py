@@ -39,8 +39,6 @@ from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
 
-__all__ = ["Dual", "Moving", "make_dual", "propagate", "propagate_opaque"]
-
 unregister(globals())  # what would warn goes the general way, and warns there
 Place = tuple[CodeType | None, int]
 

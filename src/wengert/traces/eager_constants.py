@@ -7,16 +7,13 @@ from typing import Any
 
 from numpy import float64, ndarray, ufunc
 
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, strengthened
-from wengert.core.values.tensor import Tensor, make_tensor, plain_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, plain_tensor
 from wengert.support.deferred_warnings import UNREGISTERED, require_warning
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.eager_operators import operand
-
-__all__ = ["eager_comparison", "eager_constant"]
 
 __warningregistry__ = UNREGISTERED  # what would warn goes the general way, and warns there
 Operator = Callable[[Any, Any], Any]

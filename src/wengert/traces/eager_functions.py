@@ -16,17 +16,14 @@ from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import lend, lent
 from wengert.core.memory.view_paths import Path, extended
 from wengert.core.memory.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import undispatched
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, constant_tensor, plain_tensor, unwrapped, wrapped_constant
+from wengert.core.values.tensor import WATCHES, Tensor, constant_tensor, plain_tensor, unwrapped, wrapped_constant
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.nodes import NOTHING, GeneralResiduals, Node, new_node, new_result, record_result
-
-__all__ = ["REAL", "eager_pair", "eager_results", "eager_several", "eager_single", "recorded_view"]
 
 unregister(globals())  # what would warn goes by `apply`, and warns there
 Operator = Callable[[Any, Any], Any]

@@ -11,13 +11,10 @@ from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.memory.buffers import may_overwrite
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.views import ALIAS
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.plain_functions import array_of
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import WATCHES, Tensor
 from wengert.native.elementwise import LARGE, SHARING
 from wengert.traces.eager_functions import REAL
-
-__all__ = ["eager_overwrite", "replace_plain"]
 
 ndarray = np.ndarray
 Operator = Callable[[Any, Any], Any]

@@ -19,9 +19,8 @@ from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.view_paths import Path, extended
 from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, Trace, plain_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
@@ -30,8 +29,6 @@ from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.eager_functions import eager_single, recorded_view
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import NOTHING, Leaf, Node, new_node, record_result
-
-__all__ = ["read_part", "write_part", "write_through"]
 
 ndarray = np.ndarray
 DIRECT = frozenset({float, int, np.float64, ndarray})

@@ -20,7 +20,6 @@ from wengert.core.diagnostics.source_positions import RECENT, caller, is_operato
 from wengert.core.memory.buffers import BORROWED, fixed, lend
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.memory.views import ALIAS, resolved
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.broadcast import check_broadcast
@@ -37,7 +36,7 @@ from wengert.core.values.dispatch import (
 from wengert.core.values.interop import deferred, foreign, reflects
 from wengert.core.values.object_arrays import holds_objects, read_objects
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, plain_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, new_tensor, plain_tensor
 from wengert.errors import DtypeError, GraphError
 from wengert.native.elementwise import LARGE
 from wengert.support.attributes import attribute, has_class_attribute
@@ -46,16 +45,6 @@ from wengert.support.refusals import refusal
 from wengert.traces.batch import Batch
 from wengert.traces.eager_functions import NO_PARAMS, REAL
 from wengert.traces.nodes import CREATED, NOTHING, LargeResiduals, Node, record_result
-
-__all__ = [
-    "eager_binary",
-    "eager_unary",
-    "number_beside",
-    "operand",
-    "operator_operand",
-    "steps_back",
-    "ufunc_pair",
-]
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Operator = Callable[[Any, Any], Any]

@@ -37,8 +37,6 @@ from wengert.traces.context import (
 from wengert.traces.grad_modes import in_forward
 from wengert.traces.once_differentiable import FirstOnly
 
-__all__ = ["Function"]
-
 _as_constant = Constant(
     "as_constant", lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, form=Pointwise()
 )

@@ -9,8 +9,6 @@ from wengert.core.diagnostics.source_positions import Position
 from wengert.traces.hooks import RemovableHandle, hooks_of
 from wengert.traces.nodes import Node, source_of
 
-__all__ = ["GradFunction"]
-
 
 class GradFunction:
     """Show a recorded operation: its name, what it was computed from, and where; and take hooks.

@@ -14,22 +14,6 @@ from wengert.core.values.levels import next_level
 from wengert.core.values.recording import Settings, change, restore, settings
 from wengert.core.values.tensor import Trace
 
-__all__ = [
-    "Mode",
-    "detect_anomaly",
-    "enable_grad",
-    "in_forward",
-    "inference_mode",
-    "is_grad_enabled",
-    "no_grad",
-    "recording",
-    "reviving",
-    "saved_tensors_hooks",
-    "set_grad_enabled",
-    "stopped",
-    "without_hooks",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

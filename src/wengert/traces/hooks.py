@@ -15,8 +15,6 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError
 
-__all__ = ["Hooks", "RemovableHandle", "hand_on", "hooks_of"]
-
 _ids = count()
 
 

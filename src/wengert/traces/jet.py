@@ -44,8 +44,6 @@ from wengert.traces.grad_modes import stopped
 from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
 from wengert.traces.transient import Transient
 
-__all__ = ["Jet", "Series"]
-
 
 class Series:
     """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said.

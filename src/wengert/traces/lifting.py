@@ -11,8 +11,6 @@ from wengert.core.values.tensor import make_tensor
 from wengert.traces.nodes import Node
 from wengert.traces.tape import Tape
 
-__all__ = ["lifted", "lifted_output"]
-
 
 def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
     """Return a residual as the Tensor it was, so that rules applied to it are recorded."""

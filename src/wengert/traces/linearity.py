@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.store_guard import called
-from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
@@ -24,8 +26,6 @@ from wengert.primitives.barriers import stand_in
 from wengert.primitives.selection import guarded
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import staged
-
-__all__ = ["Moves", "NotLinear", "joined", "require_linear"]
 
 Rule = Callable[[Sequence[Any]], Sequence[Any]]
 

@@ -13,9 +13,9 @@ from wengert.core.memory.views import ALIAS, base_and_path, current, reshape_in_
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import applied, as_tensor
 from wengert.core.values.frozen import Frozen, unfreeze
+from wengert.core.values.members import ArrayLike
 from wengert.core.values.tensor import (
     WATCHING,
-    ArrayLike,
     Tensor,
     check_dtype,
     innermost_trace,
@@ -30,8 +30,6 @@ from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle, hooks_of
 from wengert.traces.nodes import Leaf, Node, new_leaf
 from wengert.traces.tape import BASE_TAPE
-
-__all__: list[str] = []
 
 
 def _frozen(tensor: Tensor) -> Frozen | None:

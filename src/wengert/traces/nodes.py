@@ -24,23 +24,6 @@ from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks
 
-__all__ = [
-    "CREATED",
-    "NOTHING",
-    "RELEASED",
-    "RESULT",
-    "GeneralResiduals",
-    "LargeResiduals",
-    "Leaf",
-    "Node",
-    "PackedResiduals",
-    "new_leaf",
-    "new_node",
-    "new_result",
-    "record_result",
-    "source_of",
-]
-
 CREATED = count(1)
 """Gives nodes their creation numbers."""
 DOUBLE = np.dtype(np.float64)

@@ -16,8 +16,6 @@ from wengert.errors import GraphError
 from wengert.traces.context import Context, public_attributes
 from wengert.traces.grad_modes import no_grad
 
-__all__ = ["FirstOnly", "once_differentiable"]
-
 
 class _OnceOnly(Primitive):
     """Stand behind the results of a `backward` that cannot be differentiated, and depend on all it was given."""

@@ -40,8 +40,6 @@ from wengert.traces.powers_of_roots import (
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep_errors import check_finite, misshapen, released
 
-__all__ = ["FOR_GOOD", "Sweep"]
-
 
 def behind(seeds: Iterable[Node]) -> set[Node]:
     """Return the nodes that seeds depend on, and themselves."""

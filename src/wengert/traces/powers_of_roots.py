@@ -21,19 +21,6 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.elementwise import multiply, negative
 from wengert.traces.nodes import RESULT, Node
 
-__all__ = [
-    "are_same",
-    "exponent_of",
-    "path_to_root",
-    "power_of",
-    "power_slope",
-    "root_slope",
-    "scaled_back",
-    "scaled_square",
-    "square_of",
-    "squared_result",
-]
-
 FARTHEST = 6
 """Operations that are looked at between a power and its root: in a chain of products each would look at all."""
 

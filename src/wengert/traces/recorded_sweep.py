@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 from numpy import float64, ndarray
 
 from wengert.core.diagnostics.source_positions import SPEAKERS, speaks_for
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.transposes import factor_of, slope_of, transposition
 from wengert.core.values.aval import Aval
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import Tensor, make_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor
 from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
@@ -25,8 +24,6 @@ from wengert.traces.nodes import NOTHING, LargeResiduals, Node, PackedResiduals,
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
 from wengert.traces.sweep_errors import misshapen
 from wengert.traces.tape import Tape
-
-__all__ = ["RecordedSweep"]
 
 FEW = 10_000
 """Elements up to which sorting them once more takes no longer than recording what a rule is made of."""

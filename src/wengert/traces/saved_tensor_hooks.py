@@ -17,8 +17,6 @@ from wengert.traces.nodes import PackedResiduals
 if TYPE_CHECKING:
     from wengert.traces.nodes import Node
 
-__all__ = ["pack"]
-
 
 class _Packed:
     """Hold what a pack hook returned, and the shape that unpacking it must give."""

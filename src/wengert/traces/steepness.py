@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.graph import Equation, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.elementwise import absolute, add, divide, exp, maximum, multiply, sqrt, square
@@ -20,8 +21,6 @@ from wengert.primitives.reductions import mean, sum_
 from wengert.primitives.statistics import var
 from wengert.traces.powers_of_roots import exponent_of
 from wengert.traces.staging import Staging
-
-__all__ = ["may_be_steep"]
 
 FARTHEST = 64
 """Equations that are looked at before a root."""

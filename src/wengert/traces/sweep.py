@@ -12,8 +12,6 @@ from wengert.traces.plain_sweep import FOR_GOOD, Sweep
 from wengert.traces.recorded_sweep import RecordedSweep
 from wengert.traces.tape import Tape
 
-__all__ = ["sweep"]
-
 
 def sweep(
     seeds: Iterable[tuple[Node, Any]],

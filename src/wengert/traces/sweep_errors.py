@@ -11,8 +11,6 @@ from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError, NumericalError
 from wengert.traces.nodes import Node
 
-__all__ = ["check_finite", "misshapen", "released"]
-
 
 def released(node: Node) -> GraphError:
     """Return the error about a graph that has been swept before."""

@@ -27,8 +27,6 @@ from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf
 from wengert.traces.saved_tensor_hooks import pack
 from wengert.traces.transient import Transient
 
-__all__ = ["BASE_TAPE", "Tape", "make_leaf"]
-
 
 def make_leaf(value: Any, tape: Tape, place: tuple[CodeType, int] | None = None) -> Tensor:
     """Return a Tensor that is a leaf of a tape, made at `place`; the tape does not keep it alive."""

@@ -14,8 +14,6 @@ from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import Tensor, Trace
 from wengert.errors import EscapedValueError, GraphError
 
-__all__ = ["Transient"]
-
 
 class Transient(Trace):
     """Be the trace of one call of a transformation; as a context it ends with it, errors included.

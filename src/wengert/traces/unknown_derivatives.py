@@ -12,8 +12,6 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import GraphError
 
-__all__ = ["unknown_like"]
-
 
 class Unknown(Trace):
     """Be above every other trace, so that any operation on such a value ends here, in an error.

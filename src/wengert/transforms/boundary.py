@@ -26,26 +26,6 @@ from wengert.errors import DtypeError, UsageError, WengertError, placed
 from wengert.support.attributes import attribute, function_name, signature, unwrap
 from wengert.traces.transient import Transient
 
-__all__ = [
-    "A_TENSOR",
-    "Narrowed",
-    "alive_result",
-    "as_given",
-    "inner_value",
-    "name_of",
-    "place_error",
-    "require_argument",
-    "require_complex",
-    "require_positions",
-    "require_sequences",
-    "resolve_positions",
-    "result_below",
-    "result_example",
-    "selected_arguments",
-    "selected_leaves",
-    "split_aux",
-]
-
 DOUBLE = np.dtype(np.float64)
 A_TENSOR = constant_tensor(np.float64(0.0))
 """An example of results that come as Tensors, of whatever type they are."""

@@ -19,8 +19,6 @@ from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
 from wengert.traces.staging import Staging
 
-__all__ = ["Substitution", "captured_tensors", "listed_tensors"]
-
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable
-from wengert.core.graph.graph import Equation, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import base_and_path, lasting
 from wengert.core.memory.write_watches import Witness, rebound
@@ -30,8 +31,6 @@ from wengert.transforms.boundary import name_of
 from wengert.transforms.derivative_types import Derived
 from wengert.transforms.trace_comparison import Likeness, name_variables
 from wengert.transforms.transformed_function import make_transformed
-
-__all__ = ["checkpoint"]
 
 Function = Callable[..., Any]
 P = ParamSpec("P")

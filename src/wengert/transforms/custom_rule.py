@@ -38,8 +38,6 @@ from wengert.traces.tape import Tape
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.rule_closures import Closures, OfFunctions, close_rule
 
-__all__ = ["CustomRule", "custom_rule"]
-
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")

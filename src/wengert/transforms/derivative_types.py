@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from wengert.core.values.tensor import Tensor
 
-__all__ = ["ArrayDerivative", "Derived", "Gradient", "GradientAndAux", "ValueAndGradient"]
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 A = TypeVar("A")

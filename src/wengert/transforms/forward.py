@@ -33,8 +33,6 @@ from wengert.transforms.boundary import (
 )
 from wengert.transforms.result_checks import require_differentiable_results
 
-__all__ = ["jvp", "push_forward"]
-
 Function = Callable[..., Any]
 R = TypeVar("R")
 X = TypeVar("X")

@@ -28,8 +28,6 @@ from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
 from wengert.transforms.vmap import vmap
 
-__all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
-
 Function = Callable[..., Any]
 
 P = ParamSpec("P")

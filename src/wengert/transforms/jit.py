@@ -18,8 +18,8 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
 from wengert.core.diagnostics.store_guard import called
-from wengert.core.graph.graph import Variable
 from wengert.core.graph.identity import identity_of_static
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, in_normal_form, strides_of
 from wengert.core.memory.views import current
 from wengert.core.primitives.signatures import MISSING
@@ -32,7 +32,7 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.errors import DtypeError, RangeError, UsageError
-from wengert.native.entry import Entry
+from wengert.native.ctypes_entry import CtypesEntry as Entry
 from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.primitives.masked import is_selection
@@ -49,8 +49,6 @@ from wengert.transforms.tracing import trace_converting
 
 if TYPE_CHECKING:
     from wengert.compile.translation import Translation
-
-__all__ = ["Jitted", "jit"]
 
 Function = Callable[..., Any]
 P = ParamSpec("P")

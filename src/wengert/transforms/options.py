@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from wengert.core.values.tensor import Tensor
     from wengert.transforms.derivative_types import Derived
 
-__all__ = ["Options", "make_derivative"]
-
 
 class Options(NamedTuple):
     """Hold the options of a derivative.

@@ -32,8 +32,6 @@ from wengert.transforms.boundary import (
     split_aux,
 )
 
-__all__ = ["Recording", "ones_for", "require_kind", "scalar_output", "single_output"]
-
 Function = Callable[..., Any]
 HELD = (np.ndarray, Tensor)
 ONE = np.float64(1)

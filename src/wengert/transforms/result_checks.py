@@ -17,8 +17,6 @@ from wengert.core.values.interop import is_foreign_array, remedy_for, type_shown
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, RangeError, describe
 
-__all__ = ["require_arrays", "require_differentiable_results"]
-
 WITH_AUX = ("grad", "value_and_grad", "vjp", "jvp")
 
 

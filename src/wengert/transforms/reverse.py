@@ -21,19 +21,6 @@ from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.recorded_call import Recording, ones_for, require_kind, scalar_output, single_output
 from wengert.transforms.result_checks import require_differentiable_results
 
-__all__ = [
-    "elementwise_grad",
-    "grad",
-    "gradient_at",
-    "gradient_of",
-    "pull_back",
-    "pullback_of",
-    "record_call",
-    "stop_gradient",
-    "value_and_grad",
-    "vjp",
-]
-
 Function = Callable[..., Any]
 
 P = ParamSpec("P")

@@ -19,8 +19,6 @@ from wengert.support.attributes import resemble, with_closure
 from wengert.traces.batch import Batch
 from wengert.traces.calls import traces_of
 
-__all__ = ["Closures", "OfFunctions", "close_rule"]
-
 
 class OfFunctions:
     """Be an object that calls functions of the user."""

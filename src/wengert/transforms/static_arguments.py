@@ -10,8 +10,6 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.errors import UsageError
 from wengert.support.attributes import signature
 
-__all__ = ["as_tuple", "known_positions", "static_arguments"]
-
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 NAMED = (*POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
 

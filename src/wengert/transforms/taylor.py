@@ -30,8 +30,6 @@ from wengert.transforms.boundary import (
 from wengert.transforms.forward import match_tangent, mismatch_error
 from wengert.transforms.result_checks import require_differentiable_results
 
-__all__ = ["taylor"]
-
 R = TypeVar("R")
 
 

@@ -7,14 +7,14 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from wengert.control.mutable_state import content_of, holder_of
-from wengert.core.graph.graph import Equation, Graph, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import identity
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor
 from wengert.traces.calls import InGraph
 from wengert.transforms.custom_rule import CustomRule
-
-__all__ = ["Likeness", "name_variables"]
 
 Names = Mapping[Variable, tuple[str, int]]
 

@@ -17,14 +17,15 @@ from wengert.compile.output_aliasing import with_packed_results
 from wengert.control.subgraphs import dependent_outputs, keep_places
 from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position, caller
-from wengert.core.graph.graph import Graph, Variable, evaluate
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current, resolved
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
-from wengert.native.entry import Entry
+from wengert.native.ctypes_entry import CtypesEntry as Entry
 from wengert.native.kinds import Kind
 from wengert.support import config
 from wengert.support.cached import cached
@@ -39,8 +40,6 @@ from wengert.transforms.tracing import as_function, trace_function
 
 if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
-
-__all__ = ["TracedForm", "call_form", "joint_graph", "raise_in_order"]
 
 Run = Callable[..., tuple[Any, ...]]
 MOST_PARTITIONS = 16

@@ -26,8 +26,6 @@ from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
 
-__all__ = ["Traced", "as_function", "gradient", "trace", "trace_converting", "trace_function"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble
 from wengert.transforms.derivative_types import Derived
 
-__all__ = ["Transformed", "make_transformed"]
-
 
 class Transformed(LikeFunction, functools.partial[Any]):
     """Be a function that a transformation made of another one, whose name, parameters and docstring it has.

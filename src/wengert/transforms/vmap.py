@@ -27,8 +27,6 @@ from wengert.transforms.derivative_types import Derived
 from wengert.transforms.result_checks import require_arrays
 from wengert.transforms.transformed_function import make_transformed
 
-__all__ = ["vmap"]
-
 Function = Callable[..., Any]
 Computed = tuple[list[Any], list[int | None], Any]
 P = ParamSpec("P")

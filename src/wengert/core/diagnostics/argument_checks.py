@@ -12,23 +12,6 @@ from wengert.core.values.dispatch import require_plain
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 
-__all__ = [
-    "as_dtype",
-    "as_items",
-    "as_order",
-    "as_whole",
-    "elements",
-    "positive",
-    "refused",
-    "require_callable",
-    "require_finite",
-    "require_flag",
-    "require_number",
-    "require_one_number",
-    "require_real",
-    "shown",
-]
-
 
 def shown(value: Any) -> str:
     """Return how errors show a wrong argument: as it is written if that is short, otherwise by its type."""

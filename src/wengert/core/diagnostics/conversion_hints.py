@@ -24,20 +24,6 @@ from wengert.core.diagnostics.source_positions import (
 )
 from wengert.support.hints import hints, public_names
 
-__all__ = [
-    "CALLED_OUT",
-    "Asked",
-    "asked_for_array",
-    "asked_for_product",
-    "is_bound_for_c",
-    "is_drawing",
-    "is_driver_asking",
-    "is_rule_asking",
-    "is_scipy_asking",
-    "library_that_asks",
-    "remedy_by_source",
-]
-
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 CREATORS = ("arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros")
 INDEXED = ("r_", "c_")

@@ -27,18 +27,6 @@ from wengert.core.diagnostics.source_positions import PACKAGE_PREFIX, Position, 
 from wengert.core.values.bounded_cache import Cache
 from wengert.support.deferred_warnings import UNREGISTERED, require_warning, unregister
 
-__all__ = [
-    "SETTINGS",
-    "at_users_line",
-    "attributed",
-    "kinds_raised",
-    "raising",
-    "restore_settings",
-    "silence",
-    "strict",
-    "warned",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 unregister(globals())  # `at_users_line` meets what stops
 

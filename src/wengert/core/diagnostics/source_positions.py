@@ -25,27 +25,6 @@ import numpy as np
 from wengert import errors
 from wengert.core.values.bounded_cache import Cache
 
-__all__ = [
-    "ASSIGNING",
-    "PACKAGE_PREFIX",
-    "RECENT",
-    "SPEAKERS",
-    "Origin",
-    "Position",
-    "Use",
-    "asker",
-    "caller",
-    "expression_at",
-    "is_operator",
-    "is_own",
-    "is_users",
-    "names_beside",
-    "position_of",
-    "speaks_for",
-    "use_at",
-    "user_stacklevel",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE_PREFIX = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep

@@ -17,8 +17,6 @@ from wengert.core.primitives.signatures import say_parameter
 from wengert.errors import GraphError, WengertError
 from wengert.support.refusals import REFUSALS
 
-__all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
-
 BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "fromiter", "full"})
 WRITING = frozenset({"__setitem__", "astype", "copyto", "fill", "itemset", "place", "put", "setfield", "setitem"})
 """Functions and methods that put what they ask for a number into an array, a new one or one that exists."""

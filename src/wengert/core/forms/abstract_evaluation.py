@@ -20,8 +20,6 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong
 from wengert.core.values.bounded_cache import Cache
 
-__all__ = ["abstract", "avals_and_strides"]
-
 LONGEST_KEY = 1024
 KNOWN: Cache[Any, Results] = Cache()
 """What was found for a primitive, operands and parameters: the same few shapes occur over and over."""

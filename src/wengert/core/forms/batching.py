@@ -17,8 +17,6 @@ from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError
 
-__all__ = ["aligned", "each_lane", "lead", "shift"]
-
 
 def shift(axis: Any) -> Any:
     """Return axes as they are counted once there is a batch axis in front; negative ones do not change.

@@ -23,8 +23,6 @@ from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
 
-__all__ = ["Contraction"]
-
 
 class Contraction(Form):
     """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.

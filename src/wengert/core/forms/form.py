@@ -37,17 +37,6 @@ from wengert.core.values.python_numbers import calculated
 from wengert.errors import GraphError
 from wengert.support.records import FieldRecord
 
-__all__ = [
-    "Form",
-    "Like",
-    "Pointwise",
-    "Reduction",
-    "Region",
-    "Scan",
-    "Selection",
-    "form_of",
-]
-
 Inputs = Sequence[Any]
 Arrays = Sequence[np.ndarray[Any, Any]]
 Flags = Sequence[bool]

@@ -14,21 +14,6 @@ import numpy as np
 
 from wengert.core.values.bounded_cache import MOST_KNOWN
 
-__all__ = [
-    "Frame",
-    "Product",
-    "Sequences",
-    "alone",
-    "convolution",
-    "diagonal",
-    "framed",
-    "kept_labels",
-    "multiplied",
-    "product_of",
-    "sum_of_two",
-    "windows",
-]
-
 Shape = tuple[int, ...]
 Names = tuple[int, ...]
 Side = tuple[Shape | None, Names | None, Shape]

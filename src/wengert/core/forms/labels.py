@@ -32,8 +32,6 @@ from wengert.errors import ShapeError
 from wengert.support.cached import cached
 from wengert.support.records import FieldRecord
 
-__all__ = ["Labels", "Relation", "labelled"]
-
 Shape = tuple[int, ...]
 Names = tuple[int, ...]
 MOST_DERIVED = 256

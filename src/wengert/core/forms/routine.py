@@ -27,8 +27,6 @@ from wengert.core.primitives.rule import misdeclared
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 
-__all__ = ["Routine", "core_ranks"]
-
 CORE = r"\((?:\w+\??(?:,\w+\??)*)?\)"
 SIGNATURE = re.compile(f"{CORE}(?:,{CORE})*->{CORE}(?:,{CORE})*")
 """What NumPy's generalised ufuncs take, and lengths that are not known before, as in "(m),(n)->(k?)"."""

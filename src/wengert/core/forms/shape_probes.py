@@ -11,19 +11,6 @@ from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.memory.memory_layout import Order, Strides, example, grown, of_array, order_of, shrunk, strides_of
 from wengert.core.values.aval import Aval, aval_of, is_number, strong
 
-__all__ = [
-    "Avals",
-    "Results",
-    "dummy",
-    "example_of",
-    "grown_order",
-    "resized",
-    "small_example",
-    "strong_aval",
-    "tried",
-    "unfilled",
-]
-
 Avals = tuple[Aval, ...]
 Results = tuple[Avals, Order]
 """Shapes and dtypes of results, and how they lie in memory."""

@@ -18,8 +18,6 @@ from wengert.core.values.aval import aval_text
 from wengert.pictures.boxes import Box, Wire
 from wengert.pictures.picture import Picture
 
-__all__ = ["picture_of", "place_facts"]
-
 Drawn = list[tuple[Equation, Box]]
 
 

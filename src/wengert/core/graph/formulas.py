@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["constant_text", "exact_text", "formula", "value_text"]
-
 INFIX = {
     "add": "+",
     "subtract": "-",

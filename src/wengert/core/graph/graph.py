@@ -28,17 +28,6 @@ from wengert.support.hints import hint_attributes
 if TYPE_CHECKING:
     from wengert.pictures.picture import Picture
 
-__all__ = [
-    "Equation",
-    "Graph",
-    "Variable",
-    "aval_text",
-    "evaluate",
-    "literal",
-    "malformed",
-    "subgraphs",
-]
-
 
 @hint_attributes("save")
 class Graph(EquationList, Composite):

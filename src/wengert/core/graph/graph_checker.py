@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.abstract_evaluation import abstract
-from wengert.core.graph.equation import require_graph
-from wengert.core.graph.graph import Equation, Graph, Variable, malformed, subgraphs
+from wengert.core.graph.equation import Equation, require_graph
+from wengert.core.graph.graph import Graph, malformed, subgraphs
 from wengert.core.graph.identity import registered_name
+from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_of, aval_text
-
-__all__ = ["FAILURES", "FURTHER_CHECKS", "check"]
 
 
 def check(graph: Graph) -> None:

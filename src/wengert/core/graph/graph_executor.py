@@ -22,8 +22,6 @@ from wengert.core.values.evaluation import evaluated
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning
 
-__all__ = ["Steps", "last_uses"]
-
 Step = Callable[[list[Any]], None]
 SMALL = 4096
 """Values of fewer bytes are dropped with all others at the end: to drop one takes as long as to add two numbers."""

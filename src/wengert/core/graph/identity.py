@@ -22,16 +22,6 @@ from wengert.support.attributes import attribute
 from wengert.support.digests import digest_of as digest_of_bytes
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = [
-    "Composite",
-    "digest",
-    "identity",
-    "identity_of_params",
-    "identity_of_static",
-    "registered_name",
-    "without_repetition",
-]
-
 MOST_BYTES = 1 << 12
 """Bytes of an array up to which its elements stand in its identity."""
 DIGESTS: WeakIdentityMap[np.ndarray[Any, Any], bytes] = WeakIdentityMap()

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from wengert.core.graph.identity import Composite
 from wengert.support.records import FieldRecord
 
-__all__ = ["USUAL", "LoopSpec", "Parts", "is_counted", "parts"]
-
 Params = Mapping[str, Any]
 
 USUAL = 128

@@ -12,8 +12,6 @@ from wengert.core.memory.memory_layout import is_full
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_text
 
-__all__ = ["literal_text", "param_text", "render", "variable_names"]
-
 
 def render(graph: EquationList, *, positions: bool = False, indent: str = "") -> str:
     """Return a graph as a Wengert list.

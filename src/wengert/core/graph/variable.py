@@ -9,8 +9,6 @@ import numpy as np
 from wengert.core.memory.memory_layout import Strides
 from wengert.core.values.aval import Aval, aval_text
 
-__all__ = ["Variable"]
-
 
 class Variable:
     """Stand for an array of a known shape and dtype; identity is what distinguishes variables.

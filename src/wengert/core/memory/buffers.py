@@ -17,22 +17,6 @@ import numpy as np
 
 from wengert.core.memory.memory_layout import Handle, in_normal_form
 
-__all__ = [
-    "BORROWED",
-    "copied",
-    "fixed",
-    "forbid_writes",
-    "keep",
-    "lend",
-    "lent",
-    "may_change",
-    "may_overwrite",
-    "own",
-    "own_memory",
-    "read_only",
-    "take",
-]
-
 H = TypeVar("H", bound=Handle)
 ndarray = np.ndarray
 BORROWED = "borrowed"

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-__all__ = ["MANY", "chosen", "either", "unchosen"]
-
 MANY = 4096
 BITS: dict[Any, Any] = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
 """Integers as long as the elements that are chosen so."""

@@ -11,38 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = [
-    "Handle",
-    "Joined",
-    "Order",
-    "Strides",
-    "arranged_as",
-    "axes_by_stride",
-    "axes_in_memory",
-    "axes_of_iteration",
-    "axes_without_gaps",
-    "example",
-    "grown",
-    "in_normal_form",
-    "is_packed",
-    "is_scalar",
-    "is_uniform",
-    "lie_alike",
-    "lies_along",
-    "may_be_scalar",
-    "of_array",
-    "order_of",
-    "row_strides",
-    "shrunk",
-    "stacked_strides",
-    "strides_among",
-    "strides_of",
-    "strides_of_copy",
-    "strides_of_stack",
-    "ways_of",
-    "with_axes_in_memory",
-]
-
 ndarray = np.ndarray
 
 

@@ -26,23 +26,6 @@ from wengert.core.values.tensor import WATCHING, Tensor, Trace
 from wengert.errors import GraphError, describe
 from wengert.support.fork_safety import hold_in_forks
 
-__all__ = [
-    "HOLDING",
-    "SHARES",
-    "Memory",
-    "PartPlace",
-    "Plain",
-    "Share",
-    "after",
-    "found_again",
-    "hold",
-    "may_share",
-    "memories_of",
-    "part_of",
-    "reach_sharers",
-    "shared_with",
-]
-
 
 class PartPlace(NamedTuple):
     """Hold where a part is: by steps to a view and a static index there, and by the indices that stand in it."""

@@ -15,8 +15,6 @@ import numpy as np
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
 
-__all__ = ["Path", "Step", "extended"]
-
 Step = tuple[Primitive, tuple[tuple[str, Any], ...]]
 Path = tuple[Step, ...]
 

@@ -35,23 +35,6 @@ from wengert.core.values.tensor import (
 )
 from wengert.errors import describe
 
-__all__ = [
-    "ALIAS",
-    "Derivation",
-    "apply_view",
-    "base_and_path",
-    "current",
-    "is_window",
-    "lasting",
-    "path_of",
-    "reshape_in_place",
-    "resolved",
-    "share",
-    "undecided_text",
-    "window_on",
-    "would_share_memory",
-]
-
 SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
 

@@ -14,20 +14,6 @@ from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, Trace, make_tensor
 from wengert.errors import GraphError
 
-__all__ = [
-    "WATCHES",
-    "Lost",
-    "Undo",
-    "Watch",
-    "Witness",
-    "is_over",
-    "lose",
-    "lost_text",
-    "note_write",
-    "rebound",
-    "snapshot",
-]
-
 
 class Undo(NamedTuple):
     """Hold what a lost handle stood for before a part of it was written to: putting the part back finds it again."""

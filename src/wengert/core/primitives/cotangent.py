@@ -15,18 +15,6 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = [
-    "add_shared",
-    "guard",
-    "has_finite_square",
-    "has_no_nan",
-    "match_dtype",
-    "may_have_nan",
-    "strong_zero",
-    "sum_over",
-    "unbroadcast",
-]
-
 FEW = 16
 BLOCK, FEWEST = 64, 8
 LONGEST = 1024

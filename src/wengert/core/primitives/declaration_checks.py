@@ -22,8 +22,6 @@ from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape
 from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrapped
 from wengert.errors import RegistrationError
 
-__all__ = ["Claim", "Evaluation"]
-
 
 class Claim:
     """Hold whose functions are compared, and where they were declared.

@@ -19,8 +19,6 @@ from wengert.core.primitives.primitive import MOST_SAVINGS, PRIMITIVES, Occasion
 from wengert.core.values.bounded_cache import Cache
 from wengert.support.cached import cached
 
-__all__ = ["constant", "elementwise", "linear", "multilinear", "opaque", "variant"]
-
 P = TypeVar("P", Constant, Elementwise, Linear, Multilinear, Opaque)
 Arguments = ParamSpec("Arguments")
 

@@ -22,8 +22,6 @@ from wengert.errors import GraphError
 from wengert.native.elementwise import shared
 from wengert.support.cached import cached
 
-__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
-
 
 class Elementwise(Primitive):
     """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp.

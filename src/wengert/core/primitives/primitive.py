@@ -18,19 +18,6 @@ from wengert.core.values.bounded_cache import Cache
 from wengert.errors import DtypeError, UsageError
 from wengert.support.cached import cached
 
-__all__ = [
-    "PRIMITIVES",
-    "Occasion",
-    "PointRules",
-    "Primitive",
-    "Pullback",
-    "RoutineCall",
-    "ShapeRules",
-    "Structured",
-    "StructuredLowering",
-    "register",
-]
-
 PRIMITIVES: dict[str, Primitive] = {}
 MOST_SAVINGS = 256
 """For how many choices of operands a primitive remembers what is saved: one with eight operands has as many."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from wengert.errors import RegistrationError
 
-__all__ = ["Rule", "Signature", "misdeclared"]
-
 Rule = Callable[..., Any]
 
 

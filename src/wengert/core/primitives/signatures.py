@@ -12,8 +12,6 @@ from wengert.core.diagnostics.source_positions import is_own
 from wengert.errors import DtypeError
 from wengert.support.hints import hints, public_module
 
-__all__ = ["MISSING", "NONE", "called_with", "say_parameter"]
-
 UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
 
 NONE: Mapping[str, Any] = MappingProxyType({})

@@ -8,8 +8,6 @@ from typing import Any
 from wengert.core.primitives.rule import Rule
 from wengert.core.values.tensor import is_staged
 
-__all__ = ["CONVERTING", "in_form"]
-
 CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
 """What calls a user's function that may ask traced values for their truth; a layer above enters it."""
 

@@ -19,8 +19,6 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 
-__all__ = ["Factor", "Slope", "Transposed", "factor_of", "slope_of", "transposition"]
-
 Params = Mapping[str, Any]
 
 

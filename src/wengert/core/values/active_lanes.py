@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ACTIVE", "ActiveLanes"]
-
 
 class Active(threading.local):
     """Hold which lanes are active in this thread.

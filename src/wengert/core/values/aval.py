@@ -8,22 +8,6 @@ import numpy as np
 
 from wengert.errors import RangeError
 
-__all__ = [
-    "NUMBERS",
-    "PARTS",
-    "UNKNOWN",
-    "Aval",
-    "aval_of",
-    "aval_text",
-    "is_differentiable",
-    "is_exact",
-    "is_number",
-    "shape_of",
-    "strong",
-    "united",
-    "zero_of",
-]
-
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
 

@@ -6,8 +6,6 @@ import contextlib
 from collections import OrderedDict
 from typing import TypeVar
 
-__all__ = ["MOST_KNOWN", "Cache", "Recent"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -8,8 +8,6 @@ from typing import Any
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError
 
-__all__ = ["check_broadcast", "misfit"]
-
 
 def check_broadcast(name: str, operands: Sequence[Any]) -> None:
     """Raise a ShapeError if the shapes of operands do not broadcast together.

@@ -21,29 +21,6 @@ from wengert.errors import DtypeError
 from wengert.support.attributes import attribute
 from wengert.support.refusals import refusal
 
-__all__ = [
-    "ARRAYS",
-    "applied",
-    "apply",
-    "array_of_any",
-    "as_index",
-    "as_tensor",
-    "at_once",
-    "checked",
-    "conformed",
-    "counted",
-    "dispatch",
-    "implements",
-    "innermost",
-    "is_weak",
-    "plain_array",
-    "require_plain",
-    "stacked_lists",
-    "strengthened",
-    "weakened",
-    "with_dtype",
-]
-
 ARRAYS = (ndarray, np.generic)
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,8 +16,6 @@ from wengert.core.values.python_numbers import calculated
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 
-__all__ = ["evaluated"]
-
 unregister(globals())
 
 

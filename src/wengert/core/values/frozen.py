@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from wengert.core.values.tensor import Tensor
 from wengert.support.weak_identity_map import WeakIdentityMap
 
-__all__ = ["Frozen", "Reader", "freeze", "is_frozen", "unfreeze"]
-
 
 class Frozen:
     """Be what a Tensor holds in place of its node once it was told not to require grad.

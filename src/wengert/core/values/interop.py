@@ -10,20 +10,6 @@ import numpy as np
 
 from wengert.support.attributes import class_attribute, has_class_attribute
 
-__all__ = [
-    "any_decides",
-    "decides",
-    "decides_functions",
-    "deferred",
-    "foreign",
-    "is_foreign_array",
-    "ours",
-    "reflects",
-    "remedy_for",
-    "type_shown",
-    "undispatched",
-]
-
 PLAIN_UFUNC = np.ndarray.__array_ufunc__
 PLAIN_FUNCTION = np.ndarray.__array_function__
 ORDINARY: set[type] = {np.ndarray, float, int}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import count
 
-__all__ = ["next_level"]
-
 _levels = count(1)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["ArrayLike", "Axis", "Members"]
-
 ArrayLike: TypeAlias = Any
 Axis: TypeAlias = "int | Sequence[int] | None"
 

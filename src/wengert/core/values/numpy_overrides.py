@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AT_ONCE", "DIRECT", "FUNCTIONS", "RAISED", "carry_out"]
-
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by NumPy's protocols."""
 DIRECT: dict[Any, Callable[..., Any] | None] = {}

@@ -11,8 +11,6 @@ from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError
 
-__all__ = ["array_of_lists", "holds_objects", "leaves_of_result", "read_objects"]
-
 
 def holds_objects(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
     """Tell whether a value is an ndarray of Python objects."""

@@ -13,8 +13,6 @@ from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete, is_
 from wengert.errors import DtypeError
 from wengert.support.refusals import refusal
 
-__all__ = ["call_plainly"]
-
 
 def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
@@ -40,6 +38,7 @@ def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any
 
 
 def unsupported(name: str, given: str, otherwise: str) -> DtypeError:
+    """Return the error about a function of NumPy that has no derivative here."""
     action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
     needed = "a function that Wengert knows how to differentiate is needed"
     return refusal(DtypeError(name, given, needed, action + otherwise))

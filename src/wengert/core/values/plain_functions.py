@@ -16,13 +16,10 @@ from numpy import generic, ndarray
 
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, raising
 from wengert.core.memory.views import ALIAS
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.values.interop import undispatched
 from wengert.core.values.numpy_overrides import DIRECT
-from wengert.core.values.tensor import Tensor, make_tensor, plain_tensor, wrapped_constants
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, plain_tensor, wrapped_constants
 from wengert.support.deferred_warnings import unregister
-
-__all__ = ["BY_NUMPY", "by_arrays", "by_numpy", "computed", "enter_by_numpy", "joined", "renewed"]
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]

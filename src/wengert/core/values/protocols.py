@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.memory.write_watches import WATCHES
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.interop import ORDINARY, any_decides, decides, decides_functions
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.values.plain_calls import call_plainly
-from wengert.core.values.tensor import Tensor, new_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, new_tensor
 from wengert.errors import GraphError
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister
 from wengert.support.hints import hints
-
-__all__ = ["LATER"]
 
 unregister(globals())  # what would warn goes the general way, and warns there
 LATER: dict[str, str] = {}

@@ -14,8 +14,6 @@ from typing import Any
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.errors import RangeError
 
-__all__ = ["LARGEST", "calculated"]
-
 LARGEST = 2**63
 """The least integer that has no room in 64 bits."""
 

@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["SPECIAL", "Settings", "change", "has_ended", "recording_from", "restore", "settings"]
-
 
 class Settings:
     """Hold the modes of one context, which are changed by putting others in their place.

@@ -14,8 +14,6 @@ import numpy as np
 
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 
-__all__ = ["Items", "sequence_aval"]
-
 
 class Items:
     """Hold the arrays of a sequence, as a list or as one array; without any it stands for zeros, as many as wanted."""

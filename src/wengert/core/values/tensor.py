@@ -29,31 +29,8 @@ from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, is_differentiable, shape_of, strong
 from wengert.core.values.interop import ours
-from wengert.core.values.members import ArrayLike, Members
+from wengert.core.values.members import Members
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
-
-__all__ = [
-    "TRUTH",
-    "ArrayLike",
-    "Tensor",
-    "Trace",
-    "alike",
-    "array_tensor",
-    "check_dtype",
-    "concrete",
-    "constant_tensor",
-    "innermost_trace",
-    "is_concrete",
-    "is_staged",
-    "make_tensor",
-    "new_tensor",
-    "plain_tensor",
-    "raw",
-    "seen",
-    "unwrapped",
-    "wrapped_constant",
-    "wrapped_constants",
-]
 
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FAULTY", "compute_into"]
-
 FAULTY = frozenset({np.negative, np.isfinite, np.isinf, np.isnan, np.signbit})
 """Ufuncs that must not be given `out=` with gaps."""
 

@@ -18,8 +18,6 @@ from wengert.errors import DtypeError
 from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
 from wengert.support.refusals import refusal
 
-__all__ = ["SPHERICAL", "scaled_bessel"]
-
 
 def by_order(ufunc: np.ufunc, slope: Any) -> Elementwise:
     """Declare a function of an order, by which there is no derivative, and an argument; `slope(v, x, out)` by that."""

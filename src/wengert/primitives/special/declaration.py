@@ -15,8 +15,6 @@ from wengert.core.values.dispatch import is_weak, strengthened
 from wengert.errors import DtypeError
 from wengert.support.refusals import refusal
 
-__all__ = ["OF_SCIPY", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
-
 Rule = Callable[..., Any]
 
 OF_SCIPY: dict[np.ufunc, Primitive] = {}

@@ -13,8 +13,6 @@ from wengert.primitives.elementwise import power_base, power_exponent
 from wengert.primitives.special.declaration import Rule, is_complex, piecewise_constant, special
 from wengert.primitives.trigonometric import cosine
 
-__all__: list[str] = []
-
 LN10 = np.log(10.0)
 LN2 = np.log(2.0)
 DEGREE = np.pi / 180

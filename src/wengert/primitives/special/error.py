@@ -16,8 +16,6 @@ from wengert.primitives.special.declaration import flat, is_complex, several, sp
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.trigonometric import arctan_derivative, faded
 
-__all__ = ["dawsn_derivative", "erfcx_derivative", "normal_density"]
-
 ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 ROOT_HALF_PI = math.sqrt(math.pi / 2)

@@ -16,9 +16,6 @@ from wengert.primitives.special.declaration import flat, is_complex, piecewise_c
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.trigonometric import faded
 
-__all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
-
-
 SHIFT = 16
 """How far to the right the asymptotic series of complex polygamma functions is used; 12 terms are exact there."""
 BERNOULLI = sp.bernoulli(24)[2::2]

@@ -12,8 +12,6 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import is_weak
 from wengert.primitives.special.declaration import refusing, special
 
-__all__ = ["lambertw"]
-
 
 def by_last(ufunc: np.ufunc, names: str, slope: Any) -> Elementwise:
     """Declare a function of named parameters, by which there is no derivative, and an argument; `slope` is by that."""

@@ -35,22 +35,6 @@ from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
 from wengert.primitives.trigonometric import faded, faded_value
 
-__all__ = [
-    "beta_body",
-    "beta_density",
-    "beta_density_at",
-    "betainc_by_shapes",
-    "betainc_derivative",
-    "first_shape_slope",
-    "gamma_density",
-    "gamma_density_at",
-    "gammainc_by_shape",
-    "gammainc_derivative",
-    "moved_by_shape",
-    "second_shape_slope",
-    "shape_slope",
-]
-
 LOWEST = 45.0
 """How far the logarithm of an integrand falls to where its integral ends."""
 TINY = 1e-20

@@ -15,8 +15,6 @@ from wengert.primitives.special.declaration import flat, refusing, several, spec
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.special.quotients import sinhc_derivative
 
-__all__ = ["elliptic_derivative", "incomplete_elliptic_derivative"]
-
 # Exponential integrals
 
 

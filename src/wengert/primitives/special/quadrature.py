@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.special import roots_legendre
 
-__all__ = ["LEGENDRE", "TANH_SINH"]
-
 Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 

@@ -15,19 +15,6 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.primitives.special.error import normal_density
 
-__all__ = [
-    "invgauss_isf",
-    "invgauss_ppf",
-    "scaled_i0",
-    "skewnorm_cdf",
-    "skewnorm_isf",
-    "skewnorm_ppf",
-    "vonmises_cdf",
-    "vonmises_isf",
-    "vonmises_ppf",
-    "vonmises_var",
-]
-
 Slope = Callable[[Any, Any], Any]
 
 

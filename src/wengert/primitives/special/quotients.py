@@ -19,8 +19,6 @@ from wengert.core.values.dispatch import at_once
 from wengert.primitives.special.declaration import flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
-__all__ = ["exprel_derivative", "log1p_ratio", "log_ratio", "sinhc_derivative"]
-
 Slope = Callable[[Any, int], Any]
 
 

@@ -25,8 +25,6 @@ from wengert.primitives.shares import (
     softmax_product,
 )
 
-__all__ = ["log_softmax", "logsumexp", "logsumexp_sign", "softmax", "weighted_logsumexp"]
-
 ndarray = np.ndarray
 MAX: Any = np.maximum.reduce
 MANY = 1 << 11

@@ -13,8 +13,6 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.primitives.special.declaration import flat, is_complex, refusing, special
 
-__all__ = ["zeta_derivative"]
-
 TERMS = 12
 """Terms that are summed one by one before Euler's and Maclaurin's formula; as many Bernoulli numbers make 1e-16."""
 BERNOULLI = sp.bernoulli(2 * TERMS)[2::2]
