@@ -89,16 +89,16 @@ def require_same(graph: Graph, args: Sequence[Any], call: Call = checked, least:
         graph: what is computed.
         args: of what.
         call: how.
-        least: the size of what results are differences of; that of the results themselves, if it is larger.
+        least: the size of what results are differences of; that of the largest result, if it is larger.
     """
     segments = segmented(inlined(graph))
     want = graph(*args)
     found = segments.run(args, call)
+    scale = max([least, *(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in map(np.asarray, want))])
     for a, b in zip(found, want, strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         limit = tolerance(b.dtype)
-        scale = np.abs(b[np.isfinite(b)]).max(initial=least)
         np.testing.assert_allclose(a, b, rtol=limit, atol=limit * scale, err_msg=str(graph))
     return segments
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.compile.executable import Compiled
 from wengert.native.cache import object_cache
-from wengert.native.ctypes_entry import CtypesEntry as Entry
+from wengert.native.entry import Entry
 from wengert.native.processor import MACHINE
 from wengert.support import config
 from wengert.transforms.jit import jit

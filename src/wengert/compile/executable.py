@@ -22,8 +22,7 @@ from wengert.compile.segments import Segments, without_numbers
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.native.callee import Callee
-from wengert.native.ctypes_entry import CtypesEntry as Entry
-from wengert.native.ctypes_entry import CtypesVariant as Variant
+from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
 from wengert.support import config

@@ -13,8 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # both sorts behave alike
-    from wengert.native.ctypes_entry import CtypesEntry as Entry
-    from wengert.native.ctypes_entry import CtypesVariant as Variant
+    from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+
+    Entry = CtypesEntry
+    Variant = CtypesVariant
 
 
 def entry_classes() -> tuple[Any, Any]:

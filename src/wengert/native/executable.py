@@ -11,9 +11,8 @@ import numpy as np
 
 from wengert.native.callee import Callee
 from wengert.native.code_memory import Code
-from wengert.native.ctypes_entry import CtypesEntry as Entry
-from wengert.native.ctypes_entry import CtypesVariant as Variant
 from wengert.native.elementwise import SHARING
+from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
 from wengert.support.cached import cached

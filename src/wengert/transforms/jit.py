@@ -32,7 +32,7 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.errors import DtypeError, RangeError, UsageError
-from wengert.native.ctypes_entry import CtypesEntry as Entry
+from wengert.native.entry import Entry
 from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.primitives.masked import is_selection

@@ -25,7 +25,7 @@ from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
-from wengert.native.ctypes_entry import CtypesEntry as Entry
+from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
 from wengert.support import config
 from wengert.support.cached import cached
