@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from wengert.primitives import sliding, sliding_products
-from wengert.primitives.sliding import correlated
-from wengert.primitives.windows import Geometry, result_lengths, spread_lengths
+from wengert.primitives.signals import sliding, sliding_products
+from wengert.primitives.signals.sliding import correlated
+from wengert.primitives.signals.windows import Geometry, result_lengths, spread_lengths
 
 CASES = 150
 

@@ -271,7 +271,7 @@ def bytes_of(program: Program, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return the bytes that recording and sweeping a program copies."""
     counter = Bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("wengert.primitives.indexing.np", counter)
+        patch.setattr("wengert.primitives.indexing.parts.np", counter)
         patch.setattr("wengert.traces.plain_sweep.np", counter)
         program(n)
     return counter.made

@@ -16,8 +16,8 @@ import wengert as wg
 import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.primitives import fourier
-from wengert.primitives import orthogonal as factors
+from wengert.primitives.linear_algebra import orthogonal as factors
+from wengert.primitives.signals import fourier
 from wengert.support.hints import names_left_out
 from wengert.testing import check_grads
 

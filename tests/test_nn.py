@@ -19,7 +19,7 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn import functional
-from wengert.primitives import sliding, sliding_products
+from wengert.primitives.signals import sliding, sliding_products
 from wengert.scipy import special
 from wengert.support.hints import hints
 from wengert.testing import check_grads

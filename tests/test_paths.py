@@ -7,8 +7,8 @@ import wengert as wg
 from wengert.core.memory.memory_layout import example
 from wengert.core.memory.view_paths import extended
 from wengert.core.memory.views import base_and_path
-from wengert.primitives.composed_indices import composed_index
-from wengert.primitives.indexing import getitem
+from wengert.primitives.indexing.composed_indices import composed_index
+from wengert.primitives.indexing.parts import getitem
 from wengert.primitives.shapes import reshape
 
 SHAPES = [(5,), (4, 3), (2, 5, 3), (1, 4, 1), (3, 0)]

@@ -29,7 +29,7 @@ from wengert.core.memory.possible_aliases import (
     shared_with,
 )
 from wengert.core.memory.write_watches import Lost, lost_text
-from wengert.primitives.indexing import setitem
+from wengert.primitives.indexing.parts import setitem
 
 TEXT = "a write to what may be the same memory"
 PLACES = 40  # more allocations than any of these functions makes

@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.samples.base import normal, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.convolution import convolution, correlation
 from wengert.primitives.filters import feedback
+from wengert.primitives.signals.convolution import convolution, correlation
 
 PLAIN = {"stride": (1, 1), "dilation": (1, 1), "spread": (1, 1), "low": (0, 0), "high": (0, 0)}
 STRIDED = {"stride": (2, 1), "dilation": (1, 2), "spread": (1, 1), "low": (1, 2), "high": (0, 2)}

@@ -13,13 +13,13 @@ import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives import clusters, relative_eigenvalues, square_eigenvalues
-from wengert.primitives import spectra as decompositions
-from wengert.primitives.clusters import cluster_share, divided
-from wengert.primitives.least_squares import in_support, residuals_of_full_rank
-from wengert.primitives.lu import permutation, pivots_of
-from wengert.primitives.orthogonal import dependent
-from wengert.primitives.square_eigenvalues import sensitivity
+from wengert.primitives.linear_algebra import clusters, relative_eigenvalues, square_eigenvalues
+from wengert.primitives.linear_algebra import spectra as decompositions
+from wengert.primitives.linear_algebra.clusters import cluster_share, divided
+from wengert.primitives.linear_algebra.least_squares import in_support, residuals_of_full_rank
+from wengert.primitives.linear_algebra.lu import permutation, pivots_of
+from wengert.primitives.linear_algebra.orthogonal import dependent
+from wengert.primitives.linear_algebra.square_eigenvalues import sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:

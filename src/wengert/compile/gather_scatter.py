@@ -16,7 +16,7 @@ from wengert.compile.nodes import BOOL, LONG, Access, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, convert, select
 from wengert.core.values.aval import aval_of
-from wengert.primitives.index_layout import OPERAND, expanded
+from wengert.primitives.indexing.index_layout import OPERAND, expanded
 
 
 class Places:

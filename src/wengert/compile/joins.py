@@ -13,7 +13,7 @@ from wengert.compile.index_maps import Index, broadcast_map, decomposed, identit
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
-from wengert.primitives.index_layout import join_index
+from wengert.primitives.indexing.index_layout import join_index
 
 DType = np.dtype[Any]
 MOST_WINDOWS = 32

@@ -19,7 +19,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.variable import Variable
 from wengert.kernel.kernel import Program
-from wengert.primitives.indexing import assign, getitem
+from wengert.primitives.indexing.parts import assign, getitem
 
 INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""

@@ -12,7 +12,7 @@ from wengert.compile.index_maps import Index, decomposed, identity_map
 from wengert.compile.nodes import LONG, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, select
-from wengert.primitives.index_layout import join_index
+from wengert.primitives.indexing.index_layout import join_index
 
 Array = np.ndarray[Any, Any]
 MOST_LITERAL = 1 << 16

@@ -15,7 +15,7 @@ from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, UsageError
-from wengert.primitives.index_forms import require_writable_window
+from wengert.primitives.indexing.index_forms import require_writable_window
 from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
 

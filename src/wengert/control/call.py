@@ -29,7 +29,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, require_plain
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
-from wengert.primitives.indexing import rebind
+from wengert.primitives.indexing.parts import rebind
 from wengert.support.attributes import function_name
 from wengert.traces.staging import Staging
 

@@ -28,7 +28,7 @@ from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import is_weak, weakened
 from wengert.core.values.tensor import is_staged
-from wengert.primitives.indexing import rebind
+from wengert.primitives.indexing.parts import rebind
 
 Thunk = Callable[[], Any]
 Regions: TypeAlias = Mapping[Thunk, TracedRegion]

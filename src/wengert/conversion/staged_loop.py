@@ -37,7 +37,7 @@ from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
-from wengert.primitives.indexing import rebind
+from wengert.primitives.indexing.parts import rebind
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 

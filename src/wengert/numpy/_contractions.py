@@ -20,8 +20,9 @@ from wengert.numpy._naming import documented
 from wengert.numpy._out import dtype_within, refuse_options, with_out
 from wengert.numpy._sparse import allow_sparse
 from wengert.numpy._ufuncs import in_place, install, through_function
-from wengert.primitives import contractions, interpolation
+from wengert.primitives import contractions
 from wengert.primitives import einsum as sums
+from wengert.primitives.indexing import interpolation
 from wengert.traces.eager_functions import REAL, eager_pair, eager_several, eager_single
 from wengert.traces.eager_operators import operand
 

@@ -16,7 +16,7 @@ from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
-from wengert.primitives import fourier
+from wengert.primitives.signals import fourier
 from wengert.traces.eager_functions import eager_single
 
 Transform = Callable[..., Any]

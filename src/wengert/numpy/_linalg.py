@@ -13,12 +13,19 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._matrices import known_square, matrices, square_matrices
-from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, square_eigenvalues, triangular
+from wengert.primitives.linear_algebra import (
+    inverses,
+    least_squares,
+    orthogonal,
+    spectra,
+    square_eigenvalues,
+    triangular,
+)
 from wengert.traces.eager_functions import eager_results, eager_several, eager_single
 
-apply_inv = eager_single(linear_algebra.inv)
-apply_det = eager_single(linear_algebra.det)
-apply_solve = eager_several(linear_algebra.solve)
+apply_inv = eager_single(inverses.inv)
+apply_det = eager_single(inverses.det)
+apply_solve = eager_several(inverses.solve)
 apply_cholesky = eager_single(triangular.cholesky)
 
 hermitian_values = eager_single(spectra.eigvalsh)
@@ -31,7 +38,7 @@ EigResult: Any = type(np.linalg.eig(ONE))
 SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
 
-logarithm_of_determinant = eager_results(linear_algebra.slogdet, SlogdetResult)
+logarithm_of_determinant = eager_results(inverses.slogdet, SlogdetResult)
 hermitian_vectors = eager_results(spectra.eigh, EighResult)
 singular_vectors = eager_results(spectra.svd, SVDResult)
 orthogonal_and_triangular = eager_results(orthogonal.qr, QRResult)

@@ -16,10 +16,10 @@ from wengert.errors import describe
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import inv, singular_values
 from wengert.numpy._matrices import matrices, square_matrices
-from wengert.primitives import linear_algebra
+from wengert.primitives.linear_algebra import inverses
 from wengert.traces.eager_functions import eager_single
 
-apply_norm = eager_single(linear_algebra.norm)
+apply_norm = eager_single(inverses.norm)
 
 
 @implements(np.linalg.norm)

@@ -22,7 +22,7 @@ from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.primitives.checks import raised
-from wengert.primitives.indexing import full_of_zeros
+from wengert.primitives.indexing.parts import full_of_zeros
 from wengert.primitives.masked import is_selection, is_undecided, places_of
 from wengert.traces.eager_functions import REAL, eager_several
 from wengert.traces.eager_operators import operand

@@ -14,9 +14,9 @@ from wengert.core.values.tensor import raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
-from wengert.primitives import counterparts, orthogonal, relative_eigenvalues
-from wengert.primitives import lu as factors
-from wengert.primitives.matrices import hermitian_from
+from wengert.primitives.linear_algebra import counterparts, orthogonal, relative_eigenvalues
+from wengert.primitives.linear_algebra import lu as factors
+from wengert.primitives.linear_algebra.matrices import hermitian_from
 from wengert.scipy._operands import known_square, matrices, right_side, solve_columns, square_matrices
 
 

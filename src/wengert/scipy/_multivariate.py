@@ -14,7 +14,7 @@ from wengert import random
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.primitives import least_squares
+from wengert.primitives.linear_algebra import least_squares
 from wengert.scipy import linalg
 from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key

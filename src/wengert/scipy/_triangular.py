@@ -11,7 +11,7 @@ import scipy.linalg
 from wengert.core.values.dispatch import apply, implements
 from wengert.errors import UsageError
 from wengert.numpy._contractions import array
-from wengert.primitives import triangular
+from wengert.primitives.linear_algebra import triangular
 from wengert.scipy._operands import right_side, solve_columns, square_matrices
 
 TRANSPOSES = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}

@@ -32,7 +32,7 @@ from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, counted, is_weak
 from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError
-from wengert.primitives.index_forms import Update
+from wengert.primitives.indexing.index_forms import Update
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.transient import Transient

@@ -21,8 +21,8 @@ from wengert.core.memory.view_paths import Path, extended
 from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
-from wengert.primitives.index_layout import OPERAND
-from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
+from wengert.primitives.indexing.index_layout import OPERAND
+from wengert.primitives.indexing.parts import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.support.deferred_warnings import require_warning
 from wengert.traces.batch import Batch, make_batched, rearranged

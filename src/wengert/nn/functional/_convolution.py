@@ -14,8 +14,8 @@ from wengert.errors import ShapeError, UsageError
 from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
 from wengert.nn.functional._precision import in_single
 from wengert.nn.functional._requirements import as_parameter
-from wengert.primitives.convolution import convolution as primitive
-from wengert.primitives.convolution import correlation
+from wengert.primitives.signals.convolution import convolution as primitive
+from wengert.primitives.signals.convolution import correlation
 from wengert.support.hints import hint_parameters
 from wengert.traces.eager_functions import eager_several
 

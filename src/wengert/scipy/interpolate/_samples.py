@@ -12,7 +12,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
-from wengert.primitives.interpolation import within
+from wengert.primitives.indexing.interpolation import within
 
 
 def numbers(value: Any) -> Any:

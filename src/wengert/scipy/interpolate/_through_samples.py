@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, require_finite
 from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.primitives.matrix_equations import banded_solution
+from wengert.primitives.linear_algebra.matrix_equations import banded_solution
 from wengert.scipy.interpolate._bsplines import BSpline, as_knots, basis
 from wengert.scipy.interpolate._samples import increasing_places, interval, numbers, require_within, samples
 

@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, require_one_numbe
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete
 from wengert.errors import ShapeError, UsageError
-from wengert.primitives.convolution import correlation
+from wengert.primitives.signals.convolution import correlation
 from wengert.transforms.reverse import stop_gradient
 
 PADDING = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wengert.numpy._shapes import add_axes
-from wengert.primitives.matrix_equations import banded_solution
+from wengert.primitives.linear_algebra.matrix_equations import banded_solution
 
 Row = Any
 """Coordinates along one axis."""

@@ -11,7 +11,7 @@ from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._contractions import convolve as convolve_sequences
-from wengert.primitives.convolution import correlation
+from wengert.primitives.signals.convolution import correlation
 
 MODES = ("full", "same", "valid")
 

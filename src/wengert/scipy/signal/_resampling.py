@@ -13,7 +13,7 @@ from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.primitives.convolution import correlation
+from wengert.primitives.signals.convolution import correlation
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 - SciPy's name

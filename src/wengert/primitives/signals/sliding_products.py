@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from wengert.primitives.windows import Geometry, Lengths, stop_of, surrounded, times, view
+from wengert.primitives.signals.windows import Geometry, Lengths, stop_of, surrounded, times, view
 
 Array = Any
 SMALL = 1_000_000

@@ -15,8 +15,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, folded, hermitian_from, over_stacks
-from wengert.primitives.spectra import by_singular_values, singular_values_along
+from wengert.primitives.linear_algebra.matrices import adjoint, folded, hermitian_from, over_stacks
+from wengert.primitives.linear_algebra.spectra import by_singular_values, singular_values_along
 
 Tangents = Sequence[Any]
 

@@ -9,9 +9,9 @@ import numpy as np
 from wengert.core.forms.form import Reduction
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.primitive import RoutineCall
-from wengert.primitives import least_squares, linear_algebra, spectra
-from wengert.primitives import square_eigenvalues as square
-from wengert.primitives.matrices import over_stacks, plain_routine
+from wengert.primitives.linear_algebra import inverses, least_squares, spectra
+from wengert.primitives.linear_algebra import square_eigenvalues as square
+from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine
 
 
 def evaluate_svd(a: Any, *, full_matrices: bool, driver: str, check_finite: bool) -> Any:
@@ -131,9 +131,9 @@ svd = variant(spectra.svd, "scipy_svd", evaluate_svd)
 svdvals = variant(spectra.svdvals, "scipy_svdvals", evaluate_svdvals)
 eigh = variant(spectra.eigh, "scipy_eigh", evaluate_eigh)
 eigvalsh = variant(spectra.eigvalsh, "scipy_eigvalsh", evaluate_eigvalsh)
-inv = variant(linear_algebra.inv, "scipy_inv", evaluate_inv, routine=plain_routine("inv_conditioned"))
-det = variant(linear_algebra.det, "scipy_det", evaluate_det)
-solve = variant(linear_algebra.solve, "scipy_solve", evaluate_solve, batch=None, routine=routine_of_solve)
+inv = variant(inverses.inv, "scipy_inv", evaluate_inv, routine=plain_routine("inv_conditioned"))
+det = variant(inverses.det, "scipy_det", evaluate_det)
+solve = variant(inverses.solve, "scipy_solve", evaluate_solve, batch=None, routine=routine_of_solve)
 eig = variant(square.eig, "scipy_eig", evaluate_eig)
 eigvals = variant(square.eigvals, "scipy_eigvals", evaluate_eigvals)
 pinv = variant(least_squares.pinv, "scipy_pinv", evaluate_pinv)
@@ -141,9 +141,9 @@ lstsq = variant(least_squares.lstsq, "scipy_lstsq", evaluate_lstsq)
 norm = opaque(
     "scipy_norm",
     evaluate_norm,
-    vjp=linear_algebra.vjp_norm,
-    jvp=linear_algebra.jvp_norm,
-    square=linear_algebra.euclidean_square,
+    vjp=inverses.vjp_norm,
+    jvp=inverses.jvp_norm,
+    square=inverses.euclidean_square,
     form=Reduction(),
-    batch=linear_algebra.batch_norm,
+    batch=inverses.batch_norm,
 )

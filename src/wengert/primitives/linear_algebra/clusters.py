@@ -16,7 +16,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, diagonal_of, identity_of, on_diagonal, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, identity_of, on_diagonal, over_stacks
 
 Tangents = Sequence[Any]
 MAX: Any = np.maximum.reduce

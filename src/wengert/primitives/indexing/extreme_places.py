@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import opaque
-from wengert.primitives.interpolation import gather, scatter
+from wengert.primitives.indexing.interpolation import gather, scatter
 
 
 def evaluate_extremes_at(a: Any, values: Any, places: Any, *, greatest: bool) -> Any:

@@ -24,9 +24,9 @@ from wengert.core.primitives.declare import multilinear, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.primitives.sliding import Plan, correlated, evaluated, in_any_order, planned
-from wengert.primitives.sliding_products import BACKWARDS
-from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths
+from wengert.primitives.signals.sliding import Plan, correlated, evaluated, in_any_order, planned
+from wengert.primitives.signals.sliding_products import BACKWARDS
+from wengert.primitives.signals.windows import Geometry, Lengths, result_lengths, spread_lengths
 
 Array = Any
 OF_CHANNELS = [(..., None, slice(None), *[None] * rank) for rank in range(32)]

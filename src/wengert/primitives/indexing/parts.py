@@ -30,10 +30,10 @@ from wengert.core.values.tensor import WATCHES, Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives import rewrites
-from wengert.primitives.added_places import add_at_places
 from wengert.primitives.conversion import fitted
-from wengert.primitives.index_forms import Index, Update, window_of
-from wengert.primitives.index_layout import OPERAND, Entries, join_index, split_index
+from wengert.primitives.indexing.added_places import add_at_places
+from wengert.primitives.indexing.index_forms import Index, Update, window_of
+from wengert.primitives.indexing.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
     MASKED,
     Masked,

@@ -18,9 +18,9 @@ from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
-from wengert.primitives.clusters import divided, negligible, of_sensitive, off_diagonal, rounding
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, diagonal_of, on_diagonal
+from wengert.primitives.linear_algebra.clusters import divided, negligible, of_sensitive, off_diagonal, rounding
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, on_diagonal
 
 Tangents = Sequence[Any]
 DEFECTIVE = 1e6

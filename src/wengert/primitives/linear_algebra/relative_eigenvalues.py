@@ -14,7 +14,8 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.clusters import (
+from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import (
     along_clusters,
     diagonal_at,
     inner_gradient,
@@ -24,8 +25,7 @@ from wengert.primitives.clusters import (
     turned_diagonal,
     with_settled,
 )
-from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
 
 Tangents = Sequence[Any]
 

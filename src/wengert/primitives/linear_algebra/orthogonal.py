@@ -15,7 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import (
+from wengert.primitives.linear_algebra.matrices import (
     adjoint,
     diagonal_of,
     identity_of,
@@ -25,7 +25,7 @@ from wengert.primitives.matrices import (
     product,
     upper_triangle,
 )
-from wengert.primitives.triangular import triangular_solution
+from wengert.primitives.linear_algebra.triangular import triangular_solution
 
 Tangents = Sequence[Any]
 

@@ -12,7 +12,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.matrices import adjoint, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, over_stacks
 
 Tangents = Sequence[Any]
 

@@ -14,7 +14,14 @@ from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
+from wengert.primitives.linear_algebra.matrices import (
+    adjoint,
+    half_lower,
+    lapack,
+    lower_triangle,
+    over_stacks,
+    upper_triangle,
+)
 
 Tangents = Sequence[Any]
 

@@ -15,8 +15,8 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.errors import UsageError, describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, lower_triangle, over_stacks, upper_triangle
-from wengert.primitives.triangular import triangular_solution
+from wengert.primitives.linear_algebra.matrices import adjoint, lower_triangle, over_stacks, upper_triangle
+from wengert.primitives.linear_algebra.triangular import triangular_solution
 
 Tangents = Sequence[Any]
 UNIT: dict[str, Any] = {"lower": True, "unit_diagonal": True}

@@ -22,7 +22,7 @@ from wengert.core.values.tensor import seen
 from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.matrices import plain_routine
+from wengert.primitives.linear_algebra.matrices import plain_routine
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.primitives.sliding_products import MANY, multiplied, of_large_kernels, of_small_kernels
-from wengert.primitives.windows import Geometry, Lengths, placement, result_lengths, times
+from wengert.primitives.signals.sliding_products import MANY, multiplied, of_large_kernels, of_small_kernels
+from wengert.primitives.signals.windows import Geometry, Lengths, placement, result_lengths, times
 
 Array = Any
 FEW = 1 << 13

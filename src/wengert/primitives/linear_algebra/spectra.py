@@ -24,7 +24,8 @@ from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.errors import describe
-from wengert.primitives.clusters import (
+from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import (
     OTHER_ORDERS,
     alike_in_clusters,
     along_clusters,
@@ -44,8 +45,7 @@ from wengert.primitives.clusters import (
     unsettled,
     with_settled,
 )
-from wengert.primitives.contractions import conj
-from wengert.primitives.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
 
 Tangents = Sequence[Any]
 

@@ -26,8 +26,8 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.matrices import over_stacks
-from wengert.primitives.matrix_equations import solve_sylvester
+from wengert.primitives.linear_algebra.matrices import over_stacks
+from wengert.primitives.linear_algebra.matrix_equations import solve_sylvester
 
 Tangents = Sequence[Any]
 Function = Callable[..., Any]

@@ -17,8 +17,8 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import describe
-from wengert.primitives.index_layout import OPERAND
-from wengert.primitives.indexing import getitem, transpose_part
+from wengert.primitives.indexing.index_layout import OPERAND
+from wengert.primitives.indexing.parts import getitem, transpose_part
 
 
 def gather(points: Any, places: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Parts of arrays, and elements at places of them."""
