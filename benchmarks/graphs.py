@@ -17,8 +17,8 @@ import numpy as np
 import wengert as wg
 from benchmarks.graph_list import EXAMPLES, Example
 from benchmarks.measure import Case, timed
-from wengert.compile.gradient_split import cut
 from wengert.core.graph.graph import Graph
+from wengert.passes.gradient_split import cut
 from wengert.transforms.traced_form import joint_graph
 from wengert.transforms.tracing import trace
 

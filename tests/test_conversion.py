@@ -14,12 +14,12 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.compile import passes
-from wengert.compile.equations import everywhere
 from wengert.conversion import branch_statements, staged_loop, traced_regions
 from wengert.conversion.operations import convert
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
+from wengert.passes import pipeline
+from wengert.passes.equations import everywhere
 from wengert.transforms.jit import jit
 
 PROGRAMS = []
@@ -1390,7 +1390,7 @@ def test_graphs_inside_of_chains_go_through_the_passes_once(monkeypatch):
             return x * 5.0
         return x * 6.0
 
-    monkeypatch.setattr(passes, "PIPELINE", (*passes.PIPELINE, everywhere(counted)))
+    monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE, everywhere(counted)))
     graph = wg.graph.trace(chain)(2.5)
     assert graph(2.5)[0] == 10.0
     assert count <= 3 * 11  # the graph, and five choices of two

@@ -21,11 +21,10 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
 from wengert.emission.executable import Executable
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.lowering.partition import segmented
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder
@@ -53,6 +52,7 @@ from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
 from wengert.native.team import team_of
 from wengert.native.values import Value
+from wengert.passes.pipeline import inlined
 
 PYTHON = "python"
 REAL = np.dtype(float)

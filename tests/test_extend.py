@@ -22,12 +22,12 @@ from scipy import linalg, special
 import wengert as wg
 from tests.samples.base import normal
 from wengert import extend
-from wengert.compile.lower import lower
-from wengert.compile.partition import segmented
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import DtypeError, GraphError, RegistrationError, TracedTruthError, UsageError
 from wengert.kernel.evaluation import evaluate
+from wengert.lowering.partition import segmented
+from wengert.lowering.rules.lower import lower
 from wengert.testing import check_grads
 from wengert.transforms.tracing import trace
 

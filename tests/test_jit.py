@@ -14,9 +14,9 @@ import pytest
 import wengert as wg
 import wengert.transforms.jit as jit_module
 from tests.samples.calls import same_traced
-from wengert.compile.gradient_split import cut
 from wengert.core.graph.graph import evaluate
 from wengert.core.values.frozen import READERS
+from wengert.passes.gradient_split import cut
 from wengert.transforms import traced_form
 from wengert.transforms.traced_form import joint_graph
 

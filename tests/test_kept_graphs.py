@@ -18,8 +18,8 @@ import wengert as wg
 from tests.cases import OPTIONS
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
-from wengert.compile.passes import inlined
 from wengert.native.cache import object_cache
+from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.transforms.tracing import trace
 
@@ -135,7 +135,7 @@ x, y = np.random.default_rng(0).uniform(1, 2, (2, 200_000))
 graph = trace(wg.value_and_grad(f, (0, 1)))(x, y)
 from wengert.compile.executable import Compiled
 results = Compiled(graph)([x, y])
-wanted = "llvmlite", "wengert.compile.lower", "wengert.kernel", "wengert.emission"
+wanted = "llvmlite", "wengert.lowering.rules.lower", "wengert.kernel", "wengert.emission"
 loaded = [name for name in wanted if name in sys.modules]
 print(json.dumps([[np.asarray(r).tobytes().hex()[:64] for r in results], float(results[0]), loaded]))
 """

@@ -28,9 +28,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"core"}),
     frozenset({"primitives"}),
     frozenset({"traces"}),
-    frozenset({"compile"}),
+    frozenset({"passes"}),
     frozenset({"control"}),
     frozenset({"conversion"}),
+    frozenset({"lowering", "compile"}),
     frozenset({"transforms"}),
     frozenset(
         {

@@ -19,12 +19,6 @@ from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
-from wengert.compile import kernel_stages
-from wengert.compile.lower import is_native, lower
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
-from wengert.compile.segments import Segments
-from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RangeError
@@ -34,6 +28,12 @@ from wengert.kernel.kernel import Program, Stage
 from wengert.kernel.printing import text
 from wengert.kernel.schedule import illegal, schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.lowering import kernel_stages
+from wengert.lowering.partition import segmented
+from wengert.lowering.rules.lower import is_native, lower
+from wengert.lowering.segments import Segments
+from wengert.lowering.small_matrices import small_matrices
+from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.transforms.tracing import trace
 

@@ -10,13 +10,13 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.kernels import inputs_for, random_program
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
 from wengert.kernel import spelling
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
 from wengert.kernel.spelling import spelled_out, with_long_lanes
+from wengert.lowering.partition import segmented
+from wengert.passes.pipeline import inlined
 from wengert.transforms.tracing import trace
 
 X = np.random.default_rng(0).normal(size=(5, 2, 3))

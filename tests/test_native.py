@@ -9,8 +9,8 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.samples.accumulations import recurrence
-from wengert.compile.costs import calls_before, is_worthwhile
 from wengert.compile.executable import Compiled, GraphFunction
+from wengert.lowering.costs import calls_before, is_worthwhile
 from wengert.support import config
 from wengert.transforms.tracing import trace
 

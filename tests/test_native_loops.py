@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile import lower_control_flow, native_loop, program_steps
+from wengert.compile import lower_control_flow, native_loop
 from wengert.compile.compilation_cache import Keeper
 from wengert.compile.executable import Compiled
-from wengert.compile.layouts import as_array, as_value
 from wengert.compile.lower_control_flow import Natively
-from wengert.compile.segments import without_numbers
 from wengert.core.graph.graph import Graph, Variable, subgraphs
+from wengert.lowering import program_steps
+from wengert.lowering.layouts import as_array, as_value
+from wengert.lowering.segments import without_numbers
 from wengert.support import config
 from wengert.transforms.tracing import trace
 

@@ -16,12 +16,6 @@ from hypothesis import strategies as st
 import wengert as wg
 from tests.cases import together
 from tests.samples.calls import same_bits
-from wengert.compile import passes
-from wengert.compile.common_subexpressions import merge_common
-from wengert.compile.dead_code import eliminate_dead
-from wengert.compile.inlining import inline_calls
-from wengert.compile.passes import BEFORE_LOWERING, PIPELINE, inlined, simplified
-from wengert.compile.simplify import simplify
 from wengert.control.call import primitive as declared_call
 from wengert.control.cond import cond
 from wengert.control.scan import scan
@@ -35,6 +29,12 @@ from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.levels import next_level
 from wengert.errors import GraphError
+from wengert.passes import pipeline
+from wengert.passes.common_subexpressions import merge_common
+from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.inlining import inline_calls
+from wengert.passes.pipeline import BEFORE_LOWERING, PIPELINE, inlined, simplified
+from wengert.passes.simplify import simplify
 from wengert.primitives.elementwise import add, multiply, negative
 from wengert.support import config
 from wengert.traces.staging import Staging
@@ -490,7 +490,7 @@ def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) ->
         return Graph(graph.inputs, graph.equations[1:], graph.outputs)
 
     monkeypatch.setattr(config, "DEBUG", True)
-    monkeypatch.setattr(passes, "PIPELINE", (careless,))
+    monkeypatch.setattr(pipeline, "PIPELINE", (careless,))
     with pytest.raises(GraphError, match=r"^pass careless: a graph with a mistake .*is used before it is bound"):
         simplified(staged(lambda x: np.sin(np.cos(x)), ROWS))
 

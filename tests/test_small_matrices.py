@@ -12,8 +12,8 @@ import pytest
 import wengert as wg
 from wengert.compile.executable import Compiled
 from wengert.compile.lower_control_flow import holds_native
-from wengert.compile.small_matrices import LARGEST
 from wengert.core.graph.graph import Graph
+from wengert.lowering.small_matrices import LARGEST
 from wengert.scipy import linalg
 from wengert.support import config
 from wengert.transforms.tracing import trace

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.passes import inlined
 from wengert.compile.profiling import Timed
 from wengert.kernel.parsing import parsed
+from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.support.logs import say
 from wengert.transforms.tracing import trace

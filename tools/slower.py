@@ -20,9 +20,9 @@ from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves
 from wengert.compile.executable import GraphFunction
-from wengert.compile.output_aliasing import with_packed_results
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.errors import WengertError
+from wengert.passes.output_aliasing import with_packed_results
 from wengert.transforms.tracing import trace
 
 __all__ = ["Timing", "least_times", "timings"]

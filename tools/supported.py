@@ -23,15 +23,15 @@ from tests.samples.base import Sample, fixed, normal, positive, sample, spaced
 from tests.samples.calls import Call, call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import representatives
 from tools import public_names
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
-from wengert.compile.segments import Segment
-from wengert.compile.small_matrices import small_matrices
 from wengert.core.forms.batching import each_lane
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import WengertError
+from wengert.lowering.partition import segmented
+from wengert.lowering.segments import Segment
+from wengert.lowering.small_matrices import small_matrices
 from wengert.numpy._derivatives import NOTHING
 from wengert.numpy._namespace import plain_names
+from wengert.passes.pipeline import inlined
 
 __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "row"]
 

@@ -18,8 +18,6 @@ import numpy as np
 import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
 from wengert.compile import executable
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
 from wengert.core.diagnostics.store_guard import called
 from wengert.errors import WengertError
 from wengert.graph import trace
@@ -28,6 +26,8 @@ from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.lowering.partition import segmented
+from wengert.passes.pipeline import inlined
 from wengert.support import config
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]

@@ -1,4 +1,4 @@
-"""From graphs to what runs: passes now, native code to come. It knows graphs and nothing of tapes."""
+"""Graphs as functions of arrays: compiled to machine code, kept, loaded and run. It knows nothing of tapes."""
 
 import sys
 from types import ModuleType

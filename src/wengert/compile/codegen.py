@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 
 from wengert.compile.compilation_cache import Kind
-from wengert.compile.costs import is_worthwhile
-from wengert.compile.partition import segmented
-from wengert.compile.program_steps import whole_program
-from wengert.compile.segments import Segment, Segments, with_programs, without_numbers
 from wengert.core.graph.graph import Graph
 from wengert.emission.driver import emitted
 from wengert.emission.executable import image_of
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
 from wengert.kernel.tiling import with_schedule
+from wengert.lowering.costs import is_worthwhile
+from wengert.lowering.partition import segmented
+from wengert.lowering.program_steps import whole_program
+from wengert.lowering.segments import Segment, Segments, with_programs, without_numbers
 from wengert.native.engine import host
 from wengert.native.executable import Image
 from wengert.support import config
@@ -27,7 +27,7 @@ def imaged(graph: Graph, kind: Kind = "graph") -> Segments[Image]:
     """Return a graph in segments, of machine code where kernels can compute them.
 
     Args:
-        graph: without calls; see `wengert.compile.passes.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.inlined`.
         kind: of what it becomes.
 
     Raises:

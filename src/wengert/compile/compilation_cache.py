@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from wengert.compile.segments import Segment, Segments
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest
 from wengert.core.graph.variable import Variable
+from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
 from wengert.native.executable import Image
 
@@ -26,7 +26,7 @@ class Keeper:
     """Know what is kept of a graph.
 
     Args:
-        graph: without calls; see `wengert.compile.passes.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.inlined`.
         kind: of what is kept of it, see `Kind`.
 
     Attributes:

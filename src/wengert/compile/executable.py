@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.compilation_cache import Keeper
-from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.lower_control_flow import holds_native, kernel_of, may_be_steps, natively, with_operations
 from wengert.compile.object_code import images
-from wengert.compile.output_aliasing import merged_results
-from wengert.compile.passes import inlined
 from wengert.compile.programs import ABSENT, in_memory
-from wengert.compile.segments import Segments, without_numbers
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
+from wengert.lowering.layouts import kind_for, result_kind
+from wengert.lowering.segments import Segments, without_numbers
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
+from wengert.passes.output_aliasing import merged_results
+from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
@@ -88,7 +88,7 @@ def calls_to_wait(graph: Graph) -> int:
     if config.AT_ONCE:
         return 0
     with UNSTOPPED:
-        from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
+        from wengert.lowering.costs import calls_before  # with the opcodes, which what is kept has no need of
 
     return calls_before(graph)
 

@@ -7,16 +7,16 @@ from functools import cache, partial
 from typing import Any
 
 from wengert.compile.compilation_cache import Keeper
-from wengert.compile.equations import entered
 from wengert.compile.native_loop import native_loop
 from wengert.compile.object_code import images
 from wengert.compile.programs import ABSENT, Compiler, Kernel, in_memory
-from wengert.compile.segments import Segment, Segments
-from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.primitive import Structured, StructuredLowering
+from wengert.lowering.segments import Segment, Segments
+from wengert.lowering.small_matrices import small_matrices
 from wengert.native.executable import Executable
+from wengert.passes.equations import entered
 
 Evaluation = Callable[..., tuple[Any, ...]]
 

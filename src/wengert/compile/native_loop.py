@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
-from wengert.compile.layouts import as_array, as_value, axes_in_kernels, inverse, overlap, side_by_side
 from wengert.compile.programs import Compiler, Kernel, address_of
 from wengert.core.graph.graph import evaluate
 from wengert.core.graph.loop_spec import Parts, parts
@@ -23,9 +21,12 @@ from wengert.core.memory.memory_layout import example, lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.values.sequences import Items, sequence_aval
 from wengert.core.values.tensor import raw
+from wengert.lowering.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
+from wengert.lowering.layouts import as_array, as_value, overlap, side_by_side
 from wengert.native.interrupts import OFTEN
 from wengert.native.memory import address
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
+from wengert.passes.output_aliasing import axes_in_kernels, inverse
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wengert.compile.compilation_cache import Keeper
-from wengert.compile.segments import Segments
+from wengert.lowering.segments import Segments
 from wengert.native.executable import Image
 from wengert.support.fork_safety import UNSTOPPED
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.equations import distinct_variables
-from wengert.compile.segments import Segment, Segments, with_programs
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.executable import image_of
@@ -23,12 +21,14 @@ from wengert.emission.programs import Emission, Places
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
+from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host
 from wengert.native.executable import Executable
 from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
 from wengert.native.values import Value
+from wengert.passes.equations import distinct_variables
 
 CLOCK = "clock"
 read_clock = external("clock_gettime", I32, I32, Pointer(I64))

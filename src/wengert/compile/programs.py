@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wengert.compile.segments import Segments, with_programs
 from wengert.core.graph.graph import Graph
+from wengert.lowering.segments import Segments, with_programs
 from wengert.native.callee import Callee
 from wengert.native.executable import Executable, Image
 from wengert.native.kinds import ArrayKind

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wengert.compile.costs import is_worthwhile
 from wengert.compile.lower_control_flow import may_be_steps, round_of
-from wengert.compile.partition import segmented
-from wengert.compile.passes import inlined
-from wengert.compile.program_steps import whole_program
-from wengert.compile.segments import Segment, Segments
-from wengert.compile.small_matrices import small_matrices
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.emission.costs import KernelCost, cost_of_kernel
@@ -22,7 +16,13 @@ from wengert.errors import RangeError
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
 from wengert.kernel.tiling import with_schedule
+from wengert.lowering.costs import is_worthwhile
+from wengert.lowering.partition import segmented
+from wengert.lowering.program_steps import whole_program
+from wengert.lowering.segments import Segment, Segments
+from wengert.lowering.small_matrices import small_matrices
 from wengert.native.engine import emit_assembly, host
+from wengert.passes.pipeline import inlined
 from wengert.support.cached import cached
 from wengert.support.hints import hint_attributes
 

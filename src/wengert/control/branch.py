@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -40,6 +39,7 @@ from wengert.core.primitives.primitive import Pullback, Structured, StructuredLo
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
+from wengert.passes.dead_code import narrowed, needed_inputs
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 Params = Mapping[str, Any]

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.dead_code import narrowed, needed_inputs
 from wengert.control import loop_invariants
 from wengert.control.loop_operands import backward_body, interleave
 from wengert.control.subgraphs import (
@@ -55,6 +54,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
+from wengert.passes.dead_code import narrowed, needed_inputs
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 Params = Mapping[str, Any]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.compile.equations import distinct_variables, variables
 from wengert.control.subgraphs import with_extra_inputs
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
+from wengert.passes.equations import distinct_variables, variables
 
 
 def hoist_invariants(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variable, Any]] | None:

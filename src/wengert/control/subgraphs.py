@@ -12,9 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert.compile.dead_code import eliminate_dead
-from wengert.compile.gradient_split import cut
-from wengert.compile.passes import simplified
 from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import called
@@ -29,6 +26,9 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
+from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.gradient_split import cut
+from wengert.passes.pipeline import simplified
 from wengert.primitives.barriers import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
@@ -335,7 +335,7 @@ def set_lane_layouts(value: Any, strides: Strides) -> None:
 
 
 class GuardedHalves(NamedTuple):
-    """Hold a graph cut in two, as `wengert.compile.gradient_split.Halves`, with a second backward half.
+    """Hold a graph cut in two, as `wengert.passes.gradient_split.Halves`, with a second backward half.
 
     Attributes:
         forward, backward, read, residuals: as there.

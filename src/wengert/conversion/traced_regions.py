@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert.compile.dead_code import must_run
 from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
 from wengert.control.variable_places import UNBOUND, Contents, Holder
 from wengert.conversion.deferred_errors import Ending, may_wait
@@ -25,6 +24,7 @@ from wengert.core.values.dispatch import conformed
 from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
+from wengert.passes.dead_code import must_run
 from wengert.traces.staging import Staging
 
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from wengert.compile.passes import simplified
 from wengert.control.subgraphs import with_used_captures
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_dtype, require_number, shown
@@ -28,6 +27,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.passes.pipeline import simplified
 from wengert.primitives.conversion import copy
 from wengert.transforms.recorded_call import Recording, ones_for
 

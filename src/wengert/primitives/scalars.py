@@ -1,8 +1,9 @@
 """What pointwise primitives compute at one point, in NumPy functions of scalars, from which their kernels follow.
 
-The operands of these expressions have the dtypes of NumPy's own loop, and are arrays or what `wengert.compile.scalars`
-passes; parameters go by keyword. They agree with the evaluations of the primitives to a few roundings, at infinities,
-NaN and both zeros too. One that gives None has parameters or operands for which there is no expression.
+The operands of these expressions have the dtypes of NumPy's own loop, and are arrays or what
+`wengert.lowering.rules.scalars` passes; parameters go by keyword. They agree with the evaluations of the primitives to
+a few roundings, at infinities, NaN and both zeros too. One that gives None has parameters or operands for which there
+is no expression.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from wengert.compile.output_aliasing import merged_results
-from wengert.compile.passes import simplified
 from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -35,6 +33,8 @@ from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
 from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
+from wengert.passes.output_aliasing import merged_results
+from wengert.passes.pipeline import simplified
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.hints import hint_attributes, hint_parameters

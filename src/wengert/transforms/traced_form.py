@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.dead_code import eliminate_dead, must_run
-from wengert.compile.gradient_split import cut
-from wengert.compile.output_aliasing import with_packed_results
 from wengert.control.subgraphs import dependent_outputs, keep_places
 from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position, caller
@@ -27,6 +24,9 @@ from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
 from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
+from wengert.passes.dead_code import eliminate_dead, must_run
+from wengert.passes.gradient_split import cut
+from wengert.passes.output_aliasing import with_packed_results
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert.compile.passes import simplified
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
@@ -19,6 +18,7 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
+from wengert.passes.pipeline import simplified
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import staged

@@ -1,0 +1,290 @@
+"""Fusion: which roots share a kernel, and in which stage of the row each is computed.
+
+In the order of the graph, a root joins a kernel if all that it needs there belongs to the same row; else it opens one,
+right after the last of what it needs: kernels need no sorting, and have no cycles. Costly numbers that a kernel
+computes of each row at last get one of their own, where a vector holds those of several rows. In a kernel a root runs
+one stage after the reductions that it needs, and later if a stage there reads the same. Costly values that several
+stages need are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages
+will be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from wengert.lowering.index_maps import Index, IndexMap, identity_map
+from wengert.lowering.loop_roots import AGAIN, Root, accesses_below, below
+from wengert.lowering.nodes import Node, through_memory
+
+ROW_CACHE = 1 << 18
+"""Bytes of a row that are kept, rather than computed again."""
+LONG_ROW = 1 << 25
+"""Bytes of a long row up to which one value is kept: beyond them memory takes as long as computing again."""
+MANY_ROWS = 8
+"""Rows from which a costly number of each, like an activation of a layer's sums, has a loop of its own, a vector
+a step."""
+COSTLY = 12
+"""Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
+
+
+Used = dict[Node, list[tuple[Root, IndexMap]]]
+"""The roots that compute a node for themselves, with the maps under which they do."""
+
+
+class Group:
+    """Be the roots of one kernel.
+
+    Attributes:
+        rows: how many rows there are; None where there are none, which is one.
+        roots: in the order of the graph.
+    """
+
+    def __init__(self, rows: int | None) -> None:
+        self.rows = rows
+        self.roots: list[Root] = []
+
+    def admits(self, root: Root) -> tuple[bool, int | None]:
+        """Tell whether a root can join, and which of its dimensions the rows run over then."""
+        own = set(self.roots)
+        if not own.isdisjoint(root.far):
+            return False, None
+        if root.kind == "scatter" or any(other.kind == "scatter" for other in self.roots):
+            return False, None
+        if self.rows is None:
+            return root.first is None and len(root.long) <= 1, None
+        found: int | None = None
+        for need, maps in root.needs.items():
+            if need not in own:
+                continue
+            row = need.row
+            for read in maps:
+                index = Index(0) if row is None else read[row]
+                if index.offset != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
+                    return False, None
+                ((dimension, _),) = index.terms
+                if found is not None and found != dimension:
+                    return False, None
+                found = dimension
+        if found is None:
+            found = root.first
+        return found not in (None, root.scanned) and root.space[found] == self.rows, found
+
+
+def grouped(roots: Mapping[Node, Root]) -> list[Group]:
+    """Return kernels to be, in order, each with its roots."""
+    groups: list[Group] = []
+    homes: dict[Root, Group] = {}
+    for root in roots.values():
+        join(root, groups, homes)
+    return [part for group in groups for part in (group, split_row_ends(group)) if part is not None]
+
+
+def split_row_ends(group: Group) -> Group | None:
+    """Take from a kernel the numbers that it computes of each row at last, if they are costly: lanes can be rows then.
+
+    Returns:
+        The kernel that computes them after it; None if they stay.
+    """
+    if group.rows is None or group.rows < MANY_ROWS:
+        return None
+    ends: set[Root] = set()
+    for root in reversed(group.roots):
+        is_read = any(root in other.needs for other in group.roots if other not in ends)
+        if root.kind == "store" and root.is_number and not is_read:
+            ends.add(root)
+    if all(root.node.cost < COSTLY for root in ends):
+        return None
+    after = Group(None)
+    after.roots = [root for root in group.roots if root in ends]
+    for root in after.roots:
+        root.outer = None
+    group.roots = [root for root in group.roots if root not in ends]
+    return after
+
+
+def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
+    """Set the stages of all roots, and add those that keep what several stages need."""
+    for group in groups:
+        set_levels(group)
+        used = used_below(group, roots)
+        keep_costly(group, roots, used)
+        if group.rows is None:
+            keep_long(group, roots, used)
+
+
+def computed_again(groups: Iterable[Group], made: Sequence[Node]) -> set[Node]:
+    """Return the nodes that several kernels would compute again, with all that they are computed from, at great cost.
+
+    If they were not kept, a chain of values of which each kernel reads the last one would be computed by all of them
+    from its beginning: by kernels that grow, in a time that grows with the square of its length.
+
+    Args:
+        groups: the kernels.
+        made: all nodes, each after those that it reads.
+    """
+    homes = {root.node: group for group in groups for root in group.roots}
+    readers: dict[Node, tuple[int, object]] = {}  # how many there are, and where they are computed, if in one place
+    found: set[Node] = set()
+    for node in reversed(made):
+        count, place = readers.pop(node, (0, None))
+        home: object = homes.get(node)
+        if home is None:
+            if not count:
+                continue
+            home = place
+            if place is None and count > 1 and node.kind == "point" and node.cost > AGAIN:
+                found.add(node)
+                home = node
+        for other in {access.node for access in node.args[len(through_memory(node)) :]}:
+            count, place = readers.get(other, (0, home))
+            readers[other] = count + 1, place if place is home else None
+    return found
+
+
+def join(root: Root, groups: list[Group], homes: dict[Root, Group]) -> None:
+    """Enter a root into the first group that admits it, those that it needs before others; else into a new one."""
+    needed = {homes[need] for need in (*root.needs, *root.far)}
+    last = max([k for k, group in enumerate(groups) if group in needed], default=-1)
+    order = sorted(range(max(last, 0), len(groups)), key=lambda k: groups[k] not in needed)
+    for k in order:
+        admitted, outer = groups[k].admits(root)
+        if admitted:
+            root.outer, home = outer, groups[k]
+            break
+    else:
+        root.outer = root.first
+        home = Group(None if root.outer is None else root.space[root.outer])
+        groups.insert(last + 1, home)
+    homes[root] = home
+    home.roots.append(root)
+
+
+# Stages
+
+
+def set_levels(group: Group) -> None:
+    """Set the stage of each root: as early as it can be, but for reductions, that of one which reads the same later."""
+    own = set(group.roots)
+    for root in group.roots:
+        root.level = max([level_after(root, need, maps) for need, maps in root.needs.items() if need in own], default=0)
+    for root in reversed(group.roots):
+        if root.kind == "reduce":
+            set_back(root, group)
+
+
+def level_after(root: Root, need: Root, maps: Iterable[IndexMap]) -> int:
+    """Return the first stage in which a root can run that needs another: its own, if they meet point by point.
+
+    What was too much for one stage is read from memory in the next.
+    """
+    whole = identity_map(need.node.shape)
+    together = (
+        need.kind == "store"
+        and root.kind != "scan"
+        and need.inner == root.inner
+        and need.outer == root.outer
+        and not need.node.heavy
+    )
+    return need.level + (not (together and all(read == whole for read in maps)))
+
+
+def set_back(root: Root, group: Group) -> None:
+    """Let a reduction run in a later stage, if one before its users reads all that it reads of full length."""
+    users = [user.level for user in group.roots if root in user.needs]
+    if not users:
+        return
+    mine = {node for node, _ in root.reads if node.kind == "buffer" and node.shape[-1:] == root.space[-1:]}
+    for level in range(root.level, min(users)):
+        others = [u for u in group.roots if u is not root and u.level == level and u.inner == root.inner]
+        if others and mine <= {node for u in others for node, _ in u.reads}:
+            root.level = level
+            return
+
+
+def used_below(group: Group, roots: Mapping[Node, Root]) -> Used:
+    """Return what roots compute from others and are not themselves, with its readers; no conditions.
+
+    Those are masks in registers, and bytes in memory.
+    """
+    used: Used = {}
+    for root in group.roots:
+        for access in accesses_below(root, roots):
+            if access.node.kind == "point" and access.node.dtype.kind != "b":
+                used.setdefault(access.node, []).append((root, access.map))
+    return used
+
+
+def keep_costly(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
+    kept: list[tuple[Root, set[Node]]] = []
+    for node in sorted(used, key=lambda n: -n.number):
+        covered = {root.level for root, within in kept if node in within}
+        readers = [(root, read) for root, read in used[node] if root.level not in covered]
+        stages = {root.level for root, _ in readers}
+        if len(stages) < 2 or node.cost < (COSTLY if len(stages) == 2 else COSTLY / 4):
+            continue
+        first, read = min(readers, key=lambda item: item[0].level)
+        if can_keep(node, first, read, group, readers):
+            kept.append((keep(node, first, group), below(node, roots)))
+
+
+def keep_long(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+    """Add for each long result a root for what saves most if it is kept where the result will be.
+
+    That memory will be written anyway. One value in memory of its own, or several, would take as long as they save.
+    """
+    kept: list[Node] = []
+    for result in [root for root in group.roots if root.kind == "store" and is_long(root)]:
+        best, saved = None, 0.0
+        for node, readers in used.items():
+            stages = {root.level for root, _ in readers}
+            saving = (len(stages) - 1) * node.cost
+            if node.cost < COSTLY or saving <= saved or not is_last_read(node, readers, result):
+                continue
+            first, read = min(readers, key=lambda item: item[0].level)
+            related = any(node in below(other, roots) or other in below(node, roots) for other in kept)
+            if not related and can_keep(node, first, read, group, readers, LONG_ROW):
+                best, saved = (node, first), saving
+        if best is not None:
+            keep(*best, group)
+            kept.append(best[0])
+
+
+def is_last_read(node: Node, readers: Iterable[tuple[Root, IndexMap]], result: Root) -> bool:
+    """Tell whether a value is read for the last time where a result is, point by point, that takes as much room."""
+    alike = node.dtype == result.node.dtype and node.shape == result.space
+    here = (result, identity_map(result.space)) in readers
+    return alike and here and all(root.level <= result.level for root, _ in readers)
+
+
+def is_long(root: Root) -> bool:
+    """Tell whether the values of a root are too many for a buffer of the row, and not too many to be kept at all."""
+    return ROW_CACHE < math.prod(root.space) * root.node.dtype.itemsize <= LONG_ROW
+
+
+def keep(node: Node, first: Root, group: Group) -> Root:
+    """Add a root that keeps a value, in the stage of its first reader."""
+    root = Root(node, "kept")
+    root.outer, root.level = first.outer, first.level
+    group.roots.append(root)
+    return root
+
+
+def can_keep(
+    node: Node,
+    first: Root,
+    read: IndexMap,
+    group: Group,
+    readers: Iterable[tuple[Root, IndexMap]],
+    room: int = ROW_CACHE,
+) -> bool:
+    """Tell whether a value can be kept in a buffer of the row of some bytes, which the first of its readers fills."""
+    if read != identity_map(first.space) or not first.inner or node.shape != first.space:
+        return False
+    if math.prod(first.inner) * node.dtype.itemsize > room:
+        return False
+    if group.rows is None or first.outer is None:
+        return True
+    own = first.outer
+    return all(root.outer is not None and other[own] == Index(0, ((root.outer, 1),)) for root, other in readers)

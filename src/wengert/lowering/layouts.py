@@ -1,0 +1,92 @@
+"""How values lie in memory where kernels read and write them: in C order, of their axes in some order.
+
+An array that fills its memory in another order than C, as one in Fortran's order does, is one in C order of its axes in
+that order: kernels read and write it where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import axes_without_gaps, example, lie_alike, lies_along
+from wengert.core.values.aval import PARTS
+from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
+from wengert.passes.output_aliasing import axes_in_kernels, inverse
+
+
+def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
+    """Return a value as an array of its variable's dtype, as kernels read it; a complex one as pairs."""
+    array = np.asarray(value, variable.dtype)
+    if variable.strides is not None:
+        array = np.transpose(array, axes_in_kernels(variable))
+    return side_by_side(array)
+
+
+def side_by_side(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array as kernels read it, in C order; a complex one as pairs."""
+    array = np.asarray(array, order="C")
+    part = PARTS.get(array.dtype)
+    return array if part is None else array.reshape(-1).view(part).reshape((*array.shape, 2))
+
+
+def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
+    """Return what kernels wrote as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
+    if variable.dtype in PARTS:
+        array = array.reshape(-1).view(variable.dtype).reshape(array.shape[:-1])
+    if variable.weak:
+        return array.item()
+    if variable.strides is None or overlap(variable):
+        return array if array.shape else array[()]
+    array = np.transpose(array, inverse(axes_in_kernels(variable)))
+    if lie_alike(variable.shape, array.strides, variable.strides):
+        return array
+    found = example(variable.shape, variable.strides, variable.dtype)
+    found[...] = array
+    return found
+
+
+def overlap(variable: Variable) -> bool:
+    """Tell whether elements of a value share memory, as those of what is broadcast do, which nobody can write apart."""
+    return any(n > 1 and step == 0 for n, step in zip(variable.shape, variable.strides or (), strict=False))
+
+
+def array_kind(variable: Variable) -> ArrayKind:
+    """Return the dtype and shape of the arrays that kernels read and write for a variable."""
+    shape = tuple([variable.shape[axis] for axis in axes_in_kernels(variable)])
+    part = PARTS.get(variable.dtype)
+    return ArrayKind(variable.dtype, shape) if part is None else ArrayKind(np.dtype(part), (*shape, 2))
+
+
+def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | NumberKind | None:
+    """Return the kind of arguments that kernels get for a variable, where those of a kind are given; None if of others.
+
+    What does not lie as kernels read it is copied.
+    """
+    if isinstance(kind, NumberKind):
+        return kind if not variable.shape and np.dtype(kind.type) == variable.dtype else None
+    if kind.shape != variable.shape or kind.dtype != variable.dtype:
+        return None
+    axes = axes_without_gaps(variable.shape, variable.strides, variable.dtype.itemsize)
+    if axes is None:
+        return kind if kind.strides is None else ArrayKind(kind.dtype, kind.shape, kind.strides, is_copied=True)
+    lies = kind.strides is not None and lies_along(kind.shape, kind.strides, kind.dtype.itemsize, axes)
+    return kind if lies else None
+
+
+def result_kind(x: Any) -> Kind | None:
+    """Return the kind of a result; None if kernels cannot write it as it lies in memory."""
+    if type(x) is not Variable:
+        if type(x) is np.ndarray:
+            return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.size else CopyKind(x)
+        return SameKind(x)
+    if x.weak:
+        return NumberKind(x.aval.number)
+    if not x.shape:
+        return NumberKind(x.dtype.type)
+    if x.strides is None:
+        return ArrayKind(np.dtype(x.dtype.type), x.shape)
+    axes = axes_without_gaps(x.shape, x.strides, x.dtype.itemsize)
+    return None if axes is None else ArrayKind(np.dtype(x.dtype.type), x.shape, x.strides)

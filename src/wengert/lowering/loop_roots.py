@@ -1,0 +1,199 @@
+"""Roots: the nodes that loops compute, and which others they read under which index maps.
+
+Outputs and reductions are roots, what others read in memory, and what one of them would compute several times at more
+cost than reading it. All else is computed where it is used, again in each stage if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Sequence
+from typing import Literal
+
+from wengert.lowering.index_maps import IndexMap, compose, identity_map
+from wengert.lowering.nodes import Access, Node, Shape, through_memory
+
+RECOMPUTED = 6
+"""Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
+AGAIN = 40
+"""Processor cycles from which a value is kept in memory if several kernels, or very many loops, would compute it."""
+MANY = 16
+"""Loops beyond which they are very many: what each of so many computes again takes long to compile, whatever it is."""
+Reads = set[tuple["Root", IndexMap]]
+
+
+class Root:
+    """Be a node that a loop of its own, or one shared with other roots, computes.
+
+    Attributes:
+        node: what is computed.
+        kind: a store of each point, what is written at computed places, a reduction, what one gives step by step, or
+            values that are kept for other stages of the row.
+        space: of the loop.
+        axes: the dimensions of the space that are reduced.
+        needs: the roots that it reads, each with the maps under which it does.
+        far: the roots that it reads in memory in another order, so that all of them must have been written.
+        reads: the nodes, buffers among them, that it reads from memory, with their maps.
+        outer: the dimension of the space that the rows run over; None if there is one row.
+        level: the number of its stage in the kernel.
+        buffer: the name of its memory, if it has any.
+    """
+
+    __slots__ = ("axes", "buffer", "far", "kind", "level", "needs", "node", "outer", "reads", "space")
+
+    def __init__(self, node: Node, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
+        self.node = node
+        self.kind = kind
+        self.space: Shape = node.space if node.kind in ("reduce", "scatter") else node.shape
+        self.axes = node.axes if node.kind == "reduce" else ()
+        self.needs: dict[Root, set[IndexMap]] = {}
+        self.far: set[Root] = set()
+        self.reads: set[tuple[Node, IndexMap]] = set()
+        self.outer: int | None = None
+        self.level = 0
+        self.buffer = ""
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.node}, outer {self.outer}, level {self.level}>"
+
+    @property
+    def long(self) -> list[int]:
+        """The dimensions of more than one element: no loop runs over the others."""
+        return [k for k, n in enumerate(self.space) if n != 1]
+
+    @property
+    def scanned(self) -> int | None:
+        """The dimension whose steps follow one from the other, if there is one; rows cannot run over it."""
+        return self.node.axes[0] if self.kind == "scan" else None
+
+    @property
+    def first(self) -> int | None:
+        """The dimension that rows run over where nothing else decides; none if lanes go on where steps follow."""
+        if self.kind == "scatter":  # one after the other
+            return None
+        free = [k for k in self.long if k != self.scanned]
+        if len(self.long) < 2 or (self.scanned == self.long[0] and len(free) == 1):
+            return None
+        return free[0]
+
+    @property
+    def inner(self) -> Shape:
+        """The extents of the loops within a row."""
+        return tuple([n for k, n in enumerate(self.space) if k != self.outer and n != 1])
+
+    @property
+    def over_rows(self) -> bool:
+        """Whether it combines the rows."""
+        return self.outer in self.axes
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it gives one number of each row, or of all rows."""
+        return all(k in self.axes or k == self.outer or n == 1 for k, n in enumerate(self.space))
+
+    @property
+    def row(self) -> int | None:
+        """The dimension of its values that the rows run over; None where there is none."""
+        if self.outer is None or self.outer in self.axes:
+            return None
+        return self.outer - sum([a < self.outer for a in self.axes])
+
+
+def find_roots(outputs: Sequence[Node], made: Sequence[Node], kept: Collection[Node] = ()) -> dict[Node, Root]:
+    """Return the roots that outputs need, by their nodes, in the order in which nodes were made.
+
+    Args:
+        outputs: the nodes of the outputs.
+        made: all nodes, each after those that it reads.
+        kept: those that are roots besides.
+    """
+    reached: dict[Node, Reads] = {}
+    held: dict[Node, set[Root]] = {}
+    roots: dict[Node, Root] = {}
+    live = {*outputs, *kept}
+    for node in reversed(made):
+        seen = reached.pop(node, set())
+        if not seen and node not in live and node not in held:
+            continue
+        if node.kind in ("buffer", "constant", "index"):
+            note(node, seen)
+            continue
+        if node.kind in ("reduce", "scan", "scatter") or node in live or node in held or is_worth_memory(node, seen):
+            root = roots[node] = Root(node, kind_of(node))
+            note(node, seen)
+            for reader, read in seen:
+                reader.needs.setdefault(root, set()).add(read)
+            for reader in held.get(node, ()):
+                reader.far.add(root)
+            seen = {(root, identity_map(root.space))}
+        follow(node, seen, reached, held)
+    return dict(reversed(roots.items()))
+
+
+def kind_of(node: Node) -> Literal["store", "reduce", "scan", "scatter"]:
+    """Return the kind of the root of a node."""
+    return node.kind if node.kind in ("reduce", "scan", "scatter") else "store"
+
+
+def note(node: Node, seen: Reads) -> None:
+    """Let readers know what they read from memory."""
+    for reader, read in seen:
+        reader.reads.add((node, read))
+
+
+def follow(node: Node, seen: Reads, reached: dict[Node, Reads], held: dict[Node, set[Root]]) -> None:
+    """Let what a node reads know who reads it."""
+    memory = through_memory(node)
+    for access in memory:
+        if access.node.kind == "row":
+            reached.setdefault(access.node, set()).update((reader, compose(access.map, read)) for reader, read in seen)
+        elif access.node.kind != "buffer":
+            held.setdefault(access.node, set()).update(reader for reader, _ in seen)
+        else:
+            note(access.node, {(reader, access.map) for reader, _ in seen})
+    for access in node.args[len(memory) :]:
+        into = reached.setdefault(access.node, set())
+        into.update((reader, compose(access.map, read)) for reader, read in seen)
+
+
+def is_worth_memory(node: Node, seen: Reads) -> bool:
+    """Tell whether a value is written to memory although it is none of those that must be."""
+    if node.kind in ("row", "gather"):
+        return False
+    if node.kind in ("choice", "pieces") and any(len(index.terms) > 1 for _, read in seen for index in read):
+        return True  # guards bound one dimension each
+    if node.heavy:
+        return True
+    if node.cost > RECOMPUTED and any(reader.scanned == reader.long[-1] for reader, _ in seen if reader.kind == "scan"):
+        return True  # it can be computed in lanes, and what follows cannot
+    maps: dict[Root, set[IndexMap]] = {}
+    for reader, read in seen:
+        maps.setdefault(reader, set()).add(read)
+    if len(maps) > MANY and node.cost > AGAIN:
+        return True
+    several = max(map(len, maps.values())) > 1
+    return several and (node.kind in ("choice", "pieces") or node.cost > RECOMPUTED)
+
+
+def below(node: Node, roots: Container[Node]) -> set[Node]:
+    """Return a node and all that is computed for it, which other roots are not."""
+    found = {node}
+    todo = [a.node for a in node.args]
+    while todo:
+        node = todo.pop()
+        if node not in found and node not in roots:
+            found.add(node)
+            todo += [a.node for a in node.args]
+    return found
+
+
+def accesses_below(root: Root, roots: Container[Node]) -> set[Access]:
+    """Return what a root reads of nodes that are no roots, under which maps."""
+    found: set[Access] = set()
+    todo = list(root.node.args)
+    while todo:
+        access = todo.pop()
+        if access in found or access.node in roots:
+            continue
+        found.add(access)
+        todo += [a.through(access.map) for a in access.node.args[len(through_memory(access.node)) :]]
+    return found

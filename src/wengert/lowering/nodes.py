@@ -1,0 +1,254 @@
+"""Nodes: what a graph computes, element by element, without views: between graphs and kernels.
+
+A node is a buffer, or what is computed at each point of a space from other nodes, which it reads under index maps.
+Views of arrays are index maps only. Equal nodes are one node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wengert.core.memory.memory_layout import is_uniform
+from wengert.kernel.opcodes import OPCODES
+from wengert.lowering.index_maps import Index, IndexMap, compose, identity_map
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
+"""For each dimension from where to where it goes."""
+
+Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather", "scatter"]
+LONGEST_PATH = 4000
+"""Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
+MOST_COMPARED = 1 << 12
+"""Bytes of arrays of constants up to which equal ones are found to be one."""
+BOOL, LONG = np.dtype(bool), np.dtype(np.int64)
+
+
+class Node:
+    """Be an array of values that a graph computes.
+
+    Attributes:
+        kind: what it is:
+            buffer: an input, or an array of constants;
+            constant: one number, without dimensions;
+            index: its own index, along its only dimension;
+            point: an opcode of the arguments at each point, "copy" for the argument as it is;
+            reduce: an opcode that combines the argument, over a space of its own;
+            scan: an opcode that combines the first argument along one axis, each step being an element; what it has so
+                far is multiplied by the second one first, if there is one;
+            choice: at each point the first argument whose box holds it; the last one elsewhere;
+            pieces: at each point the sum of the arguments whose boxes hold it;
+            row: the argument, which must be in memory, as one row of elements;
+            gather: the first argument, a row, at the places that the second one tells, behind those that it is read at;
+            scatter: the first argument, in memory or one number, after the second one was written or added to it at the
+                places that the third one tells, element by element.
+        name: the opcode, or the name of an input; of a scatter "add" or "copy".
+        shape, dtype: of the values.
+        args: what it reads.
+        axes, space: of a reduction or a scan, the dimensions, and the space of its argument; that of what is scattered.
+        boxes: of a choice or pieces.
+        value: of a constant; the contents of a buffer that is not an input.
+        number: in order of creation, so that nodes come after what they read.
+        cost: processor cycles for a vector, about, if nothing is read from memory; what is shared counts again.
+        path: processor cycles of the longest chain of operations from what is in memory.
+        heavy: whether it is computed once and kept in memory, because nothing more fits into one stage.
+    """
+
+    __slots__ = (
+        "args",
+        "axes",
+        "boxes",
+        "cost",
+        "dtype",
+        "heavy",
+        "kind",
+        "name",
+        "number",
+        "path",
+        "shape",
+        "space",
+        "value",
+    )
+
+    def __init__(self, kind: Kind, name: str, shape: Shape, dtype: DType, args: tuple[Access, ...], value: Any) -> None:
+        self.kind = kind
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.args = args
+        self.value = value
+        self.axes: tuple[int, ...] = ()
+        self.space: Shape = ()
+        self.boxes: tuple[Box, ...] = ()
+        self.number = 0
+        self.cost = 0.0
+        self.path = 0.0
+        self.heavy = False
+
+    def __repr__(self) -> str:
+        return f"<{self.number}: {self.kind} {self.name} {self.dtype}{list(self.shape)}>"
+
+
+class Access(NamedTuple):
+    """A node under the index map by which somebody reads it."""
+
+    node: Node
+    map: IndexMap
+
+    def through(self, outer: IndexMap) -> Access:
+        """Return the access of one who reads this reader under a map."""
+        return Access(self.node, compose(self.map, outer))
+
+    def is_all(self, shape: Shape) -> bool:
+        """Tell whether a reader of some shape reads all of a node of that shape as it is."""
+        return self.node.shape == shape and self.map == identity_map(shape)
+
+
+def through_memory(node: Node) -> tuple[Access, ...]:
+    """Return what a node reads from memory in another order than its own."""
+    if node.kind == "scatter" and node.args[0].node.kind == "constant":
+        return ()
+    return node.args[:1] if node.kind in ("row", "gather", "scatter") else ()
+
+
+class Nodes:
+    """Make nodes, each once.
+
+    Attributes:
+        made: all of them, in order of creation.
+        outside: truths, of which one holds if a place was out of bounds, or a whole number too large.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, Node] = {}
+        self.made: list[Node] = []
+        self.outside: list[Access] = []
+
+    def apart(self) -> Nodes:
+        """Return what makes the same nodes, and has truths of its own."""
+        other = Nodes()
+        other.known, other.made = self.known, self.made
+        return other
+
+    def make(
+        self,
+        kind: Kind,
+        name: str,
+        shape: Sequence[int],
+        dtype: DType,
+        args: Sequence[Access] = (),
+        *,
+        axes: tuple[int, ...] = (),
+        space: Sequence[int] = (),
+        boxes: Sequence[Box] = (),
+        value: Any = None,
+        mark: Hashable = None,
+    ) -> Node:
+        """Return the node of these attributes; `mark` tells apart what is equal otherwise."""
+        read = tuple([(a.node.number, a.map) for a in args])
+        key = (kind, name, tuple(shape), dtype, read, axes, tuple(space), tuple(boxes), mark)
+        node = self.known.get(key)
+        if node is None:
+            node = self.known[key] = Node(kind, name, tuple(shape), dtype, tuple(args), value)
+            node.axes, node.space, node.boxes = axes, tuple(space), tuple(boxes)
+            node.number = len(self.made)
+            node.cost = cost_of(node)
+            node.path = chain_length(node)
+            node.heavy = node.path > LONGEST_PATH
+            self.made.append(node)
+        return node
+
+    def input(self, name: str, shape: Shape, dtype: DType) -> Access:
+        """Return an input of the program."""
+        return Access(self.make("buffer", name, shape, dtype), identity_map(shape))
+
+    def constant(self, value: Any, dtype: DType) -> Access:
+        """Return one number, which every point reads."""
+        scalar = dtype.type(value).item()
+        mark = scalar.hex() if isinstance(scalar, float) else scalar
+        return Access(self.make("constant", "", (), dtype, value=scalar, mark=mark), ())
+
+    def array(self, value: np.ndarray[Any, Any]) -> Access:
+        """Return an array of constants: one number where all are equal, and no axis twice along which none changes."""
+        steps = zip(value.shape, value.strides, strict=True)
+        core = value[tuple([slice(1) if n > 1 and step == 0 else slice(None) for n, step in steps])]
+        if is_uniform(core):
+            return self.constant(core.flat[0], value.dtype)
+        core = np.ascontiguousarray(core)
+        mark = core.tobytes() if core.nbytes <= MOST_COMPARED else id(core)
+        node = self.make("buffer", "", core.shape, core.dtype, value=core, mark=mark)
+        return Access(node, identity_map(core.shape))
+
+    def index(self, at: Index, length: int) -> Access:
+        """Return a whole number that each point computes from its index."""
+        return Access(self.make("index", "", (length,), LONG), (at,))
+
+    def point(self, name: str, dtype: DType, shape: Sequence[int], *args: Access) -> Access:
+        """Return an opcode of arguments that are read by a space of some shape, once where none of them varies."""
+        flat = identity_map(tuple(shape))
+        given = [a.through(flat) for a in args]
+        known = self.simpler(name, dtype, shape, given)
+        if known is not None:
+            return known
+        varying = {d for a in given for _, terms in a.map for d, _ in terms}
+        own = tuple([n if d in varying else 1 for d, n in enumerate(shape)])
+        return Access(self.make("point", name, own, dtype, given), identity_map(own))
+
+    def simpler(self, name: str, dtype: DType, shape: Sequence[int], args: list[Access]) -> Access | None:
+        """Return a simpler expression of the same bits, NaN and the sign of zero included; None if there is none."""
+        constants = [a.node.value if a.node.kind == "constant" else None for a in args]
+        if name == "convert" and args[0].node.dtype == dtype:
+            return args[0]
+        if name == "convert" and constants[0] is not None:
+            with np.errstate(all="ignore"):
+                return self.constant(np.asarray(constants[0], args[0].node.dtype).astype(dtype), dtype)
+        if dtype.kind != "f":
+            return None
+        if name in ("multiply", "product", "divide") and constants[-1] == 1.0:
+            return args[0]
+        if name in ("multiply", "product") and constants[0] == 1.0:
+            return args[1]
+        if name == "divide" and constants[1] is not None and is_power_of_two(constants[1], dtype):
+            return self.point("multiply", dtype, shape, args[0], self.constant(1 / constants[1], dtype))
+        return None
+
+    def memory(self, x: Access, shape: Shape) -> Access:
+        """Return an access as one of all of a node that can be in memory."""
+        if x.node.kind in ("buffer", "point", "reduce", "scan", "choice", "pieces", "gather", "scatter") and x.is_all(
+            shape
+        ):
+            return x
+        return Access(
+            self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
+        )
+
+    def row(self, x: Access, shape: Shape) -> Node:
+        """Return an array of some shape as one row of elements, in memory."""
+        return self.make("row", "", (math.prod(shape),), x.node.dtype, [self.memory(x, shape)])
+
+
+def is_power_of_two(value: float, dtype: DType) -> bool:
+    """Tell whether dividing by a number is multiplying by its inverse, which is exact."""
+    limits = np.finfo(dtype)
+    return bool(math.frexp(value)[0] in (0.5, -0.5) and limits.tiny <= abs(value) <= 1 / limits.tiny)
+
+
+def cost_of(node: Node) -> float:
+    """Return what it costs to compute a node again, up to what is in memory, or will be if it is needed twice."""
+    if node.kind == "point":
+        own = 0 if node.name == "copy" else OPCODES[node.name].cost
+        return own + sum([a.node.cost for a in node.args])
+    return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)
+
+
+def chain_length(node: Node) -> float:
+    """Return how long the longest chain of operations is that ends with a node."""
+    if node.kind in ("reduce", "scan", "scatter", "buffer", "constant", "index", "row"):
+        return 0.0
+    own = OPCODES[node.name].cost if node.kind == "point" and node.name != "copy" else 1
+    return own + max([0.0 if a.node.heavy else a.node.path for a in node.args], default=0.0)

@@ -1,0 +1,144 @@
+"""Sums of products, by their labels; large ones are left to BLAS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import form_of
+from wengert.core.forms.labels import Labels
+from wengert.lowering.index_maps import Index, identity_map, span
+from wengert.lowering.nodes import Access, Nodes, Shape
+from wengert.lowering.rules.joins import Part, added
+from wengert.lowering.rules.operands import Call, Found, Refused
+from wengert.lowering.rules.reductions import reduced
+from wengert.lowering.rules.scalars import Scalar, operate, select
+from wengert.lowering.rules.view_index_maps import reshaped
+
+SMALL_PRODUCT = 1 << 15
+NARROW = 32
+"""Products of few elements, and those of few rows, columns or terms, are computed in kernels; BLAS does the others."""
+
+
+def contraction(call: Call) -> Found:
+    """Lower a sum of products by its labels."""
+    form = form_of(call.primitive)
+    assert isinstance(form, Contraction)
+    labels = form.record(call.shapes, call.params)
+    reason = unfit(call, labels)
+    if reason:
+        return Refused(reason)
+    bound = moving_label(labels)
+    kept = list(dict.fromkeys(labels.result))
+    names = [*kept, *dict.fromkeys(n for own in labels.operands for n in own if n not in kept and n != bound)]
+    space = labels.lengths_of(tuple(names))
+    terms = [
+        Scalar(call.nodes, read_by_labels(call, labels, i, names, space), space) for i in range(len(labels.operands))
+    ]
+    product = terms[0]
+    name = "product" if len(names) > len(kept) else "multiply"
+    for term in terms[1:]:
+        product = operate(name, product, term)
+    if bound is not None:
+        product = within(product, bound, labels, names)
+    found = reduced(call.nodes, "add", product.access, space, range(len(kept), len(names)))
+    if len(kept) < len(labels.result):
+        found = on_diagonals(call.nodes, found, kept, labels)
+    return reshaped(call.nodes, found, labels.lengths_of(labels.result), call.out.shape)
+
+
+def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], space: Shape) -> Access:
+    """Return what a space with some labels reads of an operand; zero beyond its ends where a label moves along it."""
+    own = labels.operands[i]
+    shape = labels.lengths_of(own)
+    x = reshaped(call.nodes, call.converted(i, call.out.dtype), call.shapes[i], shape)
+    read = []
+    for axis, n in enumerate(own):
+        if n in names:
+            read.append(Index(0, ((names.index(n), 1),) if labels.lengths[n] > 1 else ()))
+            continue
+        index = moved(n, labels, names)
+        low, high = span(index, space)
+        if low < 0 or high >= shape[axis]:
+            before = max(0, -low)
+            x, shape = padded(call.nodes, x, shape, axis, before, max(high + 1, shape[axis]) + before)
+            index = index._replace(offset=index.offset + before)
+        read.append(index)
+    return x.through(tuple(read))
+
+
+def moving_label(labels: Labels) -> int | None:
+    """Return the label of the first operand that an equation binds to others; None where there is no equation."""
+    if labels.relation is None:
+        return None
+    return next(n for n in labels.operands[0] if n in labels.relation.labels)
+
+
+def moved(label: int, labels: Labels, names: Sequence[int]) -> Index:
+    """Return where along a bound label the point of a space is."""
+    assert labels.relation is not None
+    start, steps = labels.relation.solved(label)
+    long = [(names.index(n), step) for n, step in steps.items() if labels.lengths[n] > 1]
+    return Index(start, tuple(sorted(long)))
+
+
+def padded(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, length: int) -> tuple[Access, Shape]:
+    """Return an array with zeros around it along an axis, and its shape."""
+    wide = (*shape[:axis], length, *shape[axis + 1 :])
+    box = [(0, n) for n in shape]
+    box[axis] = before, before + shape[axis]
+    shift = [*identity_map(shape)]
+    shift[axis] = Index(-before, ((axis, 1),))
+    return added(nodes, wide, x.node.dtype, None, [Part(x.through(tuple(shift)), tuple(box), False)], False), wide
+
+
+def within(product: Scalar, label: int, labels: Labels, names: Sequence[int]) -> Scalar:
+    """Return products that have a first factor, and zero for others, whatever the second one is."""
+    index = moved(label, labels, names)
+    low, high = span(index, product.shape)
+    length = labels.lengths[label]
+    place = Scalar(product.nodes, product.nodes.index(index, length), product.shape)
+    if low < 0:
+        product = select(place >= 0, product, 0)
+    return select(place < length, product, 0) if high >= length else product
+
+
+def on_diagonals(nodes: Nodes, x: Access, kept: Sequence[int], labels: Labels) -> Access:
+    """Return an array on the diagonals that repeated labels of the result tell, and zeros beside them."""
+    shape = labels.lengths_of(labels.result)
+    first = [labels.result.index(n) for n in kept]
+    read = tuple([Index(0, ((d, 1),)) if shape[d] > 1 else Index(0) for d in first])
+    found = Scalar(nodes, x.through(read), shape)
+    for d, n in enumerate(labels.result):
+        own = labels.result.index(n)
+        if own != d and shape[d] > 1:
+            difference = nodes.index(Index(0, ((own, 1), (d, -1))), shape[d])
+            found = select(Scalar(nodes, difference, shape) == 0, found, 0)
+    return found.access
+
+
+def unfit(call: Call, labels: Labels) -> str:
+    """Return why a sum of products is not one for kernels; nothing if it is."""
+    if call.out.dtype.kind == "b":
+        return "products of bools"
+    bound = moving_label(labels)
+    work = math.prod([labels.lengths[n] for n in labels_of(labels) if n != bound])
+    if work > SMALL_PRODUCT and (len(call.args) > 2 or narrowest(labels) > NARROW):
+        return f"{work} multiplications, for which BLAS is quicker"
+    return ""
+
+
+def labels_of(labels: Labels) -> set[int]:
+    """Return the labels of the operands and the result."""
+    return {n for own in (*labels.operands, labels.result) for n in own}
+
+
+def narrowest(labels: Labels) -> int:
+    """Return the number of rows, columns or terms of a product of matrices, or of a convolution, that is smallest."""
+    if labels.relation is not None:
+        return min([labels.lengths[n] for n in labels.relation.labels])
+    left, right = [set(own) for own in (*labels.operands, ())[:2]]
+    result = set(labels.result)
+    groups = (result & left) - right, (result & right) - left, (left & right) - result
+    return min([math.prod([labels.lengths[n] for n in group]) for group in groups])

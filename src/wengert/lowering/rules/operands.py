@@ -1,0 +1,100 @@
+"""Operands: what a rule of lowering is given of an equation, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of
+from wengert.lowering.index_maps import broadcast_map
+from wengert.lowering.nodes import Access, Nodes, Shape
+from wengert.lowering.rules.scalars import Scalar, convert
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Say why an equation is not computed in a kernel."""
+
+    reason: str
+
+
+Found = Access | Refused
+
+
+@dataclass(frozen=True)
+class Call:
+    """Hold an equation while it is lowered.
+
+    Attributes:
+        nodes: what makes nodes.
+        primitive, params: what it does.
+        operands: variables and literals.
+        args: what the operands read.
+        avals: shapes and dtypes of the operands.
+        out: those of the result.
+        result: which of several results is wanted.
+        alone: for each operand whether no other equation reads it.
+    """
+
+    nodes: Nodes
+    primitive: Primitive
+    params: Mapping[str, Any]
+    operands: Sequence[Any]
+    args: Sequence[Access]
+    avals: Sequence[Aval]
+    out: Aval
+    alone: Sequence[bool]
+    result: int = 0
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the operands."""
+        return [aval.shape for aval in self.avals]
+
+    def scalar(self, i: int, dtype: DType, shape: Shape | None = None) -> Scalar:
+        """Return an operand at a point of the result, or of another space, as a value of a dtype."""
+        space = self.out.shape if shape is None else shape
+        x = self.args[i]
+        read = x.through(broadcast_map(self.shapes[i], len(space))) if x.map else x
+        return convert(Scalar(self.nodes, read, space), dtype)
+
+    def converted(self, i: int, dtype: DType) -> Access:
+        """Return an operand, in its own shape, as values of a dtype."""
+        return self.scalar(i, dtype, self.shapes[i]).access
+
+    def has_room(self, i: int, dtype: DType) -> bool:
+        """Tell whether an operand is no number that NumPy might refuse for want of room among whole ones of a dtype."""
+        x = self.operands[i]
+        if dtype.kind not in "iu" or self.shapes[i]:
+            return True
+        if type(x) is Variable:
+            return np.can_cast(x.dtype, dtype)
+        room = np.iinfo(dtype)
+        return aval_of(x).dtype.kind in "biu" and bool(room.min <= x <= room.max)
+
+    def literals(self, start: int) -> list[Any] | None:
+        """Return the operands from one on as arrays; None if one of them is not known."""
+        rest = self.operands[start:]
+        return None if any(type(x) is Variable for x in rest) else list(map(np.asarray, rest))
+
+
+Rule = Callable[[Call], Found]
+"""A rule of lowering. `wengert.lowering.rules.lower` says which parameters it knows; others do not come to it."""
+
+
+class Pair(NamedTuple):
+    """A complex array: what its real and its imaginary part read."""
+
+    real: Access
+    imaginary: Access
+
+
+Value = Access | Pair
+"""What stands for a variable."""

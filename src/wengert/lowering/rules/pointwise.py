@@ -1,0 +1,85 @@
+"""Pointwise primitives in opcodes, as their statements say: a ufunc that is an opcode, or their `scalar`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval
+from wengert.kernel.checking import DTYPES
+from wengert.lowering.nodes import LONG
+from wengert.lowering.rules.operands import Call, Found, Refused
+from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
+
+DType = np.dtype[Any]
+Expression = Callable[..., "Scalar | tuple[Scalar, ...] | None"]
+
+
+def expression_of(primitive: Primitive) -> Expression | None:
+    """Return what computes a primitive at one point; None if nothing does."""
+    scalar = primitive.scalar
+    if isinstance(scalar, str):
+        return lambda *xs: operate(scalar, *xs)
+    if isinstance(scalar, tuple):
+        return lambda *xs: tuple([operate(name, *xs) for name in scalar])
+    ufunc = primitive.evaluate
+    if scalar is None and isinstance(ufunc, np.ufunc) and opcode_of(ufunc) is not None:
+        return lambda *xs: apply_ufunc(ufunc, xs)
+    return scalar
+
+
+def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Sequence[DType]:
+    """Return the dtypes in which NumPy evaluates operands: a ufunc tells.
+
+    Args:
+        primitive: the primitive.
+        given: for each operand its dtype, or Python's type of a number whose dtype gives way.
+        result: the dtype of the result.
+    """
+    loop = primitive.loop
+    if all(x is int for x in given):
+        given = [LONG] * len(given)  # which NumPy compares as objects
+    if isinstance(loop, np.ufunc):
+        return loop.resolve_dtypes((*given, *[None] * loop.nout))[: len(given)]
+    return [np.dtype(x) if i in loop else result for i, x in enumerate(given)]
+
+
+def pointwise(call: Call) -> Found:
+    """Lower what does the same at every point."""
+    primitive, out = call.primitive, call.out
+    if primitive.scalar == "copy":
+        return call.scalar(0, out.dtype).access
+    expression = expression_of(primitive)
+    if expression is None:
+        return Refused("no opcodes for it yet")
+    loop = loop_dtypes(primitive, list(map(own_type, call.avals)), out.dtype)
+    if not DTYPES.issuperset(loop):
+        return Refused(f"values of dtype {', '.join(map(str, loop))}")
+    if not all(map(has_room, loop, call.operands)):
+        return Refused("a number that the dtype of the others has no room for")
+    xs = [call.scalar(i, dtype) for i, dtype in enumerate(loop)]
+    if all(x.access.node.kind == "constant" for x in xs) and not out.shape:
+        return Refused("numbers that are known")
+    try:
+        found = expression(*xs, **call.params)
+    except Unwritten as unwritten:
+        return Refused(f"no opcodes for {unwritten}")
+    if isinstance(found, tuple):
+        found = found[call.result]
+    return Refused("operands that no opcode takes") if found is None else convert(found, out.dtype).access
+
+
+def has_room(dtype: DType, operand: Any) -> bool:
+    """Tell whether a dtype has room for a whole number of Python's: where not, NumPy raises, or compares exactly."""
+    if type(operand) is not int or dtype.kind not in "iu":
+        return True
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= operand <= limits.max)
+
+
+def own_type(aval: Aval) -> Any:
+    """Return what NumPy is asked with about an operand: its dtype, or Python's type of a number that gives way."""
+    return aval.number if aval.weak and aval.dtype.kind != "b" else aval.dtype

@@ -1,0 +1,168 @@
+"""Views as index maps: NumPy is asked how a view lies on an array of single bytes, of which no element is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.lowering.index_maps import Index, decomposed, identity_map
+from wengert.lowering.nodes import LONG, Access, Nodes, Shape
+from wengert.lowering.rules.gather_scatter import gathered_at
+from wengert.lowering.rules.operands import Call, Found, Refused
+from wengert.lowering.rules.scalars import Scalar, select
+from wengert.primitives.indexing.index_layout import join_index
+
+Array = np.ndarray[Any, Any]
+MOST_LITERAL = 1 << 16
+"""The most elements of which a program holds the places one by one."""
+
+
+def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[Index, Shape] | None:
+    """Return how a view reads an array of a shape as one row, and the view's shape; None if it is a copy.
+
+    >>> window_on((2, 3), np.transpose)
+    (Index(offset=0, terms=((0, 1), (1, 3))), (3, 2))
+    """
+    whole: Array = np.empty(shape, np.int8)
+    window = view(whole)
+    if not np.may_share_memory(whole, window):
+        return None
+    start = window.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    steps = zip(window.strides, window.shape, strict=True)
+    terms = tuple([(d, step) for d, (step, n) in enumerate(steps) if n > 1 and step])
+    return Index(start, terms), window.shape
+
+
+def viewed(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
+    """Return what a view of an array of a shape reads; None if NumPy copies."""
+    if not x.map and x.node.kind == "constant":
+        return x
+    found = window_on(shape, view)
+    if found is None:
+        return None
+    row, extents = found
+    read = decomposed(shape, row, extents)
+    return x.through(read) if read is not None else Access(nodes.row(x, shape), (row,))
+
+
+def reshaped(nodes: Nodes, x: Access, shape: Shape, target: Shape) -> Access:
+    """Return an array in another shape, in C order."""
+    if shape == target:
+        return x
+    found = viewed(nodes, x, shape, lambda whole: whole.reshape(target))
+    assert found is not None
+    return found
+
+
+def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
+    """Return the elements of an array at places that are known, counted in C order."""
+    if not x.map and x.node.kind == "constant":
+        return x
+    start = Access(nodes.row(x, shape), (Index(0),))
+    index = nodes.array(places.astype(LONG))
+    node = nodes.make("gather", "", places.shape, x.node.dtype, [start, index])
+    return Access(node, identity_map(places.shape))
+
+
+def arranged(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], Array]) -> Access | None:
+    """Return elements in a new arrangement, with zeros where it has them; None if there are too many.
+
+    Args:
+        nodes: what makes nodes.
+        x: the array.
+        shape: its shape.
+        arrange: what copies elements, and may leave zeros.
+    """
+    size = int(np.prod(shape))
+    if size > MOST_LITERAL:
+        return None
+    places = np.asarray(arrange(np.arange(1, size + 1).reshape(shape)))
+    if places.size > MOST_LITERAL:
+        return None
+    found = gathered(nodes, x, shape, np.maximum(places - 1, 0))
+    if (places > 0).all():
+        return found
+    return where_known(nodes, places > 0, found, nodes.constant(0, x.node.dtype))
+
+
+def where_known(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
+    """Return the elements of one array where a known mask holds, and those of another elsewhere."""
+    return nodes.point("select", x.node.dtype, mask.shape, nodes.array(mask), x, other)
+
+
+def inverted(row_map: Sequence[Index], extents: Shape) -> tuple[Any, ...] | None:
+    """Return for each dimension of a window where it lies along which dimension of its array; None if that is not one.
+
+    Along a dimension of one element nothing lies.
+    """
+    found: list[Any] = [None] * len(extents)
+    for k, (offset, terms) in enumerate(row_map):
+        if len(terms) > 1:
+            return None
+        for d, step in terms:
+            if found[d] is not None or step not in (1, -1):
+                return None
+            found[d] = k, offset, step
+    return tuple(found)
+
+
+# The rules
+
+
+def view(call: Call) -> Found:
+    """Lower what arranges elements anew: by an index map, or element by element if they are few."""
+    if len(call.args) != 1:
+        return Refused("several operands")
+
+    def arrange(whole: Any) -> Any:
+        return call.primitive.evaluate(whole, **call.params)
+
+    found = viewed(call.nodes, call.args[0], call.shapes[0], arrange) if call.primitive.view else None
+    if found is None:
+        found = arranged(call.nodes, call.args[0], call.shapes[0], arrange)
+    return Refused("places of many elements that no index map tells") if found is None else found
+
+
+def imaginary(call: Call) -> Found:
+    """Lower the imaginary part of real numbers."""
+    return call.nodes.constant(0, call.out.dtype)
+
+
+def part(call: Call) -> Found:
+    """Lower a part at an index of numbers and slices, or with arrays of known places."""
+    index = call.params["index"]
+    if len(call.args) == 1:
+        whole = index if Ellipsis in index else (*index, ...)  # no scalars, which would be read
+        found = viewed(call.nodes, call.args[0], call.shapes[0], lambda x: x[whole])
+        return Refused("a copy") if found is None else found
+    arrays = call.literals(1)
+    if arrays is None:
+        return gathered_at(call)
+    found = arranged(call.nodes, call.args[0], call.shapes[0], lambda x: x[join_index(index, arrays)])
+    return gathered_at(call) if found is None else found
+
+
+def triangle(call: Call) -> Found:
+    """Lower the part of matrices on one side of a diagonal: a comparison of the row's index with the column's."""
+    shape, upper = call.out.shape, call.params["upper"]
+    rank = len(shape)
+    offset = call.params["k"] - 1 if upper else call.params["k"]
+    at = Index(offset, tuple([(d, step) for d, step in ((rank - 2, 1), (rank - 1, -1)) if shape[d] > 1]))
+    below = Scalar(call.nodes, call.nodes.index(at, sum(shape[-2:])), shape) >= 0
+    x = call.scalar(0, call.out.dtype)
+    return (select(below, 0, x) if upper else select(below, x, 0)).access
+
+
+def difference(call: Call) -> Found:
+    """Lower the differences of neighbours along an axis."""
+    if call.out.dtype.kind == "b":
+        return Refused("differences of bools")
+    before = (slice(None),) * call.params["axis"]
+    x, shape = call.args[0], call.shapes[0]
+    early = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(None, -1))])
+    late = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(1, None))])
+    assert early is not None
+    assert late is not None
+    return call.nodes.point("subtract", call.out.dtype, call.out.shape, late, early)

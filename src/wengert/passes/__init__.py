@@ -1,0 +1,1 @@
+"""Passes: from graphs to graphs of the same values, and what they share."""

@@ -1,0 +1,64 @@
+"""Dead code: equations that no output depends on, also inside the graphs that structured operations run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Structured
+from wengert.passes.equations import everywhere
+
+
+@everywhere
+def eliminate_dead(graph: Graph) -> Graph:
+    """Drop the equations whose results nothing uses: primitives are functions, so nobody can notice.
+
+    Calls of a user's function stay that have to tell whether what was traced holds for these values.
+
+    Branches and loops lose results that nothing uses, carried values that only keep themselves up to date, and the
+    operands that only these needed.
+    """
+    live = {x for x in graph.outputs if type(x) is Variable}
+    kept: list[Equation] = []
+    for equation in reversed(graph.equations):
+        if not live.isdisjoint(equation.outputs) or must_run(equation):
+            if isinstance(equation.primitive, Structured):
+                equation = trimmed(equation, [v in live for v in equation.outputs])
+            live.update([x for x in equation.inputs if type(x) is Variable])
+            kept.append(equation)
+    return Graph(graph.inputs, kept[::-1], graph.outputs)
+
+
+def must_run(equation: Equation) -> bool:
+    """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
+    return equation.primitive.must_run or any(
+        must_run(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    )
+
+
+def trimmed(equation: Equation, used: Sequence[bool]) -> Equation:
+    """Return the equation of a structured operation without the results and operands that nothing needs."""
+    found = equation.primitive.trimmed(used, equation.params) if isinstance(equation.primitive, Structured) else None
+    if found is None:
+        return equation
+    operands, results, params = found
+    inputs, outputs = tuple(compress(equation.inputs, operands)), tuple(compress(equation.outputs, results))
+    return Equation(equation.primitive, inputs, params, outputs, equation.origin)
+
+
+def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
+    """Return which inputs of a graph the used ones among its outputs need."""
+    live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
+    for equation in reversed(graph.equations):  # not by eliminating: entering sub-graphs at each depth is exponential
+        if not live.isdisjoint(equation.outputs) or must_run(equation):
+            live.update(x for x in equation.inputs if type(x) is Variable)
+    return [variable in live for variable in graph.inputs]
+
+
+def narrowed(graph: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:
+    """Return a graph of the flagged inputs and outputs, which need no others."""
+    kept = Graph(tuple(compress(graph.inputs, inputs)), graph.equations, tuple(compress(graph.outputs, outputs)))
+    return eliminate_dead(kept)

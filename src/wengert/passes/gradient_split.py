@@ -1,0 +1,107 @@
+"""Cutting a joint graph of values and cotangents into a forward and a backward graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wengert.core.forms.contraction import Contraction
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.core.values.aval import Aval
+from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equations import distinct_variables, variables
+
+Flags = Sequence[bool]
+SMALL = 512
+"""Bytes of a residual below which computing it again takes longer than keeping it once."""
+
+
+class Halves(NamedTuple):
+    """Hold a graph cut in two for reverse mode.
+
+    Attributes:
+        forward: inputs to (outputs, residuals).
+        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
+        read: the positions of the inputs that the backward half reads directly.
+        residuals: the avals of the residuals.
+    """
+
+    forward: Graph
+    backward: Graph
+    read: tuple[int, ...]
+    residuals: tuple[Aval, ...]
+
+
+def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flags | None = None) -> Halves:
+    """Cut a graph of values and cotangents where equations begin to depend on the cotangents.
+
+    What depends on none belongs to the forward half; its values that the other half uses are the residuals. One that is
+    a view of others, or a cheap operation away from them, is computed again instead of being kept, if it is not small,
+    or if this is the body of a loop, which would keep one for each iteration.
+
+    Args:
+        joint: a graph whose first inputs are values and the others cotangents, and whose first outputs are those of
+            the forward half.
+        known: the number of inputs that are values.
+        outputs: the number of outputs of the forward half.
+        at_hand: the values that the backward half can read without their being saved; none by default.
+        fixed: those among them from which, and from literals, it may compute again what it needs; by default nothing.
+    """
+    values = joint.inputs[:known]
+    late = set(joint.inputs[known:])
+    direct = {v for v, flag in zip(values, at_hand, strict=False) if flag}
+    steady = {v for v, flag in zip(values, fixed or (), strict=False) if flag}  # what can be computed again
+    early: list[Equation] = []
+    rest: list[Equation] = []
+    for equation in joint.equations:
+        used = variables(equation.inputs)
+        if not used.isdisjoint(late):
+            late.update(equation.outputs)
+            rest.append(equation)
+            continue
+        early.append(equation)
+        if fixed is not None and used <= steady:
+            steady.update(equation.outputs)
+    results = joint.outputs[outputs:]
+    outside = [
+        v
+        for v in distinct_variables(x for items in (*(e.inputs for e in rest), results) for x in items)
+        if v not in late
+    ]
+    least = SMALL if fixed is None else 0
+    steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
+    saved = [v for v in outside if v not in direct and v not in steady]
+    again = [equation for equation in early if equation.outputs and steady.issuperset(equation.outputs)]
+    recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
+    used = set(outside).union(*(variables(e.inputs) for e in recomputed))
+    read = tuple(i for i, v in enumerate(values) if v in direct and v in used)
+    forward = eliminate_dead(Graph(values, early, (*joint.outputs[:outputs], *saved)))
+    backward = Graph((*(values[i] for i in read), *saved, *joint.inputs[known:]), (*recomputed, *rest), results)
+    return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
+
+
+def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variable], least: int) -> set[Variable]:
+    """Return those of the needed values, of so many bytes at least, that are cheap to compute from others or given."""
+    found: set[Variable] = set()
+    known = needed | given
+    for equation in equations:
+        value = equation.outputs[0] if equation.outputs else None  # a check alone
+        if value in needed and variables(equation.inputs) <= known and size_of(value) >= least and is_cheap(equation):
+            found.add(value)
+    return found
+
+
+def size_of(variable: Variable) -> int:
+    """Return how many bytes the elements of a variable take."""
+    return math.prod(variable.shape) * variable.dtype.itemsize
+
+
+def is_cheap(equation: Equation) -> bool:
+    """Tell whether what an equation gives takes about as long to compute as to read from memory."""
+    primitive = equation.primitive
+    if primitive.view:  # Einstein sums of one operand may be sums
+        return len(equation.inputs) == 1 and not isinstance(primitive.form, Contraction)
+    return primitive.cheap

@@ -1,0 +1,70 @@
+"""The graph passes in their order: `Graph -> Graph`, each preserving values to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.graph_checker import check
+from wengert.core.graph.printing import render
+from wengert.errors import GraphError
+from wengert.passes.common_subexpressions import merge_common
+from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equations import Pass
+from wengert.passes.hoisting import hoist_invariants
+from wengert.passes.inlining import inline_calls
+from wengert.passes.simplify import simplify
+from wengert.support import config
+
+PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_common, eliminate_dead)
+"""What every traced graph goes through; calls stay one equation, as they were written."""
+
+BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)
+"""What a graph goes through before it becomes code, which has no calls."""
+
+
+def simplified(graph: Graph) -> Graph:
+    """Return a graph of the same values by fewer equations."""
+    graph = after_passes(graph, PIPELINE)
+    settle(graph)
+    return graph
+
+
+def settle(graph: Graph) -> None:
+    """Mark a graph, and those in it, as through all passes."""
+    if not graph.settled:
+        graph.settled = True
+        for equation in graph.equations:
+            for _, inner in subgraphs(equation.params):
+                settle(inner)
+
+
+def inlined(graph: Graph) -> Graph:
+    """Return a graph of the same values by fewer equations and without calls."""
+    return after_passes(graph, BEFORE_LOWERING)
+
+
+def after_passes(graph: Graph, steps: Iterable[Pass]) -> Graph:
+    """Run passes; with `WENGERT_DEBUG=1` check, and with `WENGERT_LOG=passes` print, the graph after each.
+
+    Raises:
+        GraphError: a pass made a graph that is not well formed, and this is being checked.
+    """
+    for step in steps:
+        graph = step(graph)
+        if config.DEBUG:
+            check_after(step, graph)
+        if "passes" in config.LOGGED:
+            from wengert.support.logs import say
+
+            say("passes", f"after {step.__name__}:\n{render(graph)}")
+    return graph
+
+
+def check_after(step: Pass, graph: Graph) -> None:
+    """Raise a GraphError naming the pass if it made a graph that is not well formed."""
+    try:
+        check(graph)
+    except GraphError as error:
+        given = f"a graph with a mistake ({error})"
+        raise GraphError(f"pass {step.__name__}", given, "a graph is needed", "Mend the pass") from error
