@@ -35,7 +35,7 @@ from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.inlining import inline_calls
 from wengert.passes.pipeline import BEFORE_LOWERING, PIPELINE, inlined, simplified
 from wengert.passes.simplify import simplify
-from wengert.primitives.elementwise import add, multiply, negative
+from wengert.primitives.arithmetic import add, multiply, negative
 from wengert.support import config
 from wengert.traces.staging import Staging
 from wengert.transforms.tracing import trace

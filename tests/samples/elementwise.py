@@ -11,7 +11,7 @@ import numpy as np
 from tests.samples.base import Sample, fixed, integers, normal, positive, sample, spaced, uniform
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply
-from wengert.primitives import elementwise, trigonometric
+from wengert.primitives import angles, exponentials, powers, trigonometric
 
 Array = np.ndarray[Any, Any]
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
@@ -84,7 +84,7 @@ def special(name: str, **params: Any) -> Callable[..., Any]:
 
 def slope_of_power(x: Any, y: Any) -> Any:
     """Return the derivative of x**y by both."""
-    return apply(elementwise.power_derivative, x, y, x**y, base=1, exponent=1)
+    return apply(powers.power_derivative, x, y, x**y, base=1, exponent=1)
 
 
 INVERSES = ("arcsin", "arctan", "arcsinh", "arccosh", "arctanh")
@@ -164,8 +164,8 @@ CIRCULAR = [
 
 def slope_of_logistic(x: Any, base: int = 1) -> Any:
     """Return the derivative of the logistic function from its value."""
-    y = apply(elementwise.logistic, x, base=base, sign=1)
-    return apply(elementwise.logistic_derivative, y, x, base=base)
+    y = apply(exponentials.logistic, x, base=base, sign=1)
+    return apply(exponentials.logistic_derivative, y, x, base=base)
 
 
 DERIVATIVES = [
@@ -185,20 +185,20 @@ DERIVATIVES = [
     sample("logistic_derivative", lambda x: slope_of_logistic(9 * x), normal(2, 3)),
     sample("tanh_derivative", lambda x: apply(trigonometric.tanh_derivative, np.tanh(3 * x), 3 * x), normal(5)),
     sample("tanh_derivative", lambda x: apply(trigonometric.tanh_derivative, np.tanh(x), x), COMPLEX),
-    sample("angle_derivative", lambda x, y: apply(trigonometric.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
-    sample("cosine", lambda x, y: apply(trigonometric.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
+    sample("angle_derivative", lambda x, y: apply(angles.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
+    sample("cosine", lambda x, y: apply(angles.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
 ]
 
 SERIES = [
     sample("sinc", np.sinc, normal(2, 3)),
     sample("sinc", np.sinc, normal()),
     sample("sinc", np.sinc, np.array([0.0, 1e-4, -0.3, 1.0, 2.5])),
-    sample("sinc_derivative", lambda x: apply(elementwise.sinc_derivative, x, order=1), np.array([0.2, 0.0, -1.5])),
-    sample("sinc_derivative", lambda x: apply(elementwise.sinc_derivative, x, order=3), np.array([0.2, 0.0, -1.5])),
+    sample("sinc_derivative", lambda x: apply(trigonometric.sinc_derivative, x, order=1), np.array([0.2, 0.0, -1.5])),
+    sample("sinc_derivative", lambda x: apply(trigonometric.sinc_derivative, x, order=3), np.array([0.2, 0.0, -1.5])),
     sample("numpy.i0", np.i0, normal(2, 3)),
     sample("numpy.i0", np.i0, np.array([0.0, 1e-3, 9.5, -3.0])),
-    sample("i0_derivative", lambda x: apply(elementwise.i0_derivative, x, order=1), np.array([0.2, 0.0, -1.5])),
-    sample("i0_derivative", lambda x: apply(elementwise.i0_derivative, x, order=2), np.array([0.2, 0.0, -1.5])),
+    sample("i0_derivative", lambda x: apply(trigonometric.i0_derivative, x, order=1), np.array([0.2, 0.0, -1.5])),
+    sample("i0_derivative", lambda x: apply(trigonometric.i0_derivative, x, order=2), np.array([0.2, 0.0, -1.5])),
 ]
 
 KINKS = [

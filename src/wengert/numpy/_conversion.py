@@ -16,7 +16,7 @@ from wengert.errors import DtypeError, GraphError
 from wengert.numpy._naming import documented
 from wengert.numpy._order import as_0d_like, lay_in_order, lay_like
 from wengert.numpy._out import replace, with_out
-from wengert.primitives import conversion, elementwise, shapes, trigonometric
+from wengert.primitives import angles, conversion, floating_point, shapes, trigonometric
 from wengert.traces.eager_functions import eager_single
 from wengert.traces.eager_operators import operand
 
@@ -74,7 +74,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     x = as_tensor(z)
     if x.dtype.kind != "c":
         return apply(conversion.angle_of_real, x, deg=bool(deg))
-    turn = apply(trigonometric.arctan2, x.imag, x.real)
+    turn = apply(angles.arctan2, x.imag, x.real)
     return turn * (180 / np.pi) if deg else turn
 
 
@@ -101,7 +101,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
     """Return the elements rounded towards zero; see `numpy.fix`."""
-    return with_out("fix", apply(elementwise.trunc, as_tensor(x)), out)
+    return with_out("fix", apply(floating_point.trunc, as_tensor(x)), out)
 
 
 @implements(np.nan_to_num)
@@ -133,13 +133,13 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
     """Return sin(pi x) / (pi x); see `numpy.sinc`."""
-    return apply(elementwise.sinc, as_tensor(x))
+    return apply(trigonometric.sinc, as_tensor(x))
 
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
     """Return the modified Bessel function of the first kind, order 0; see `numpy.i0`."""
-    return apply(elementwise.i0, as_tensor(x))
+    return apply(trigonometric.i0, as_tensor(x))
 
 
 @implements(np.unwrap)

@@ -17,8 +17,9 @@ from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
 from wengert.numpy._order import lay_in_order, lay_like, layout_examples
 from wengert.numpy._shapes import as_shape
-from wengert.primitives import conversion, elementwise
+from wengert.primitives import conversion
 from wengert.primitives.masked import is_selection
+from wengert.primitives.powers import power
 
 # From data
 
@@ -296,8 +297,8 @@ def logspace(
         count = max(np.ndim(start), np.ndim(stop), np.ndim(base))
         start, stop, base = (array(x, copy=None, ndmin=count) for x in (start, stop, base))
         base = np.expand_dims(base, axis)
-    powers = apply(elementwise.power, base, linspace(start, stop, num, endpoint, axis=axis))
-    return powers if dtype is None else as_tensor(powers).astype(dtype)
+    result = apply(power, base, linspace(start, stop, num, endpoint, axis=axis))
+    return result if dtype is None else as_tensor(result).astype(dtype)
 
 
 @implements(np.geomspace)

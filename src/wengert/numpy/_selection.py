@@ -20,7 +20,7 @@ from wengert.core.values.tensor import WATCHES, Tensor, array_tensor, constant_t
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import lay_in_order, lay_like
 from wengert.numpy._out import with_out
-from wengert.primitives import elementwise, selection
+from wengert.primitives import arithmetic, kinks, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing.parts import full_of_zeros
 from wengert.primitives.masked import is_selection, is_undecided, places_of
@@ -93,11 +93,11 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     if dtype is not None:
         x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
     if low is None and high is None:
-        result = apply(elementwise.positive, strengthened(x))
+        result = apply(arithmetic.positive, strengthened(x))
     elif low is None:
-        result = apply(elementwise.minimum, x, operand("clip", high))
+        result = apply(kinks.minimum, x, operand("clip", high))
     elif high is None:
-        result = apply(elementwise.maximum, x, operand("clip", low))
+        result = apply(kinks.maximum, x, operand("clip", low))
     else:
         result = apply_clip((x, operand("clip", low), operand("clip", high)), {})
     return result if out is None else with_out("clip", result, out)

@@ -22,8 +22,9 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import fill_out, refuse_options, replace, with_out, with_outs
-from wengert.primitives import elementwise
-from wengert.primitives import trigonometric as trigonometric  # which enters its primitives, as the other does
+from wengert.primitives import arithmetic, comparisons, kinks, powers
+from wengert.primitives import exponentials as exponentials  # which enters its primitives, as the others do
+from wengert.primitives import trigonometric as trigonometric  # likewise
 from wengert.traces.eager_constants import eager_comparison, eager_constant
 from wengert.traces.eager_in_place import eager_overwrite, replace_plain
 from wengert.traces.eager_indexing import read_part, write_part
@@ -202,7 +203,7 @@ for _name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumP
 OF_UFUNCS[np.divmod] = implements(np.divmod)(divmod_function)
 
 _sign_of_real = OF_UFUNCS[np.sign]
-_sign_of_complex = ufunc_function(np.sign, elementwise.direction)
+_sign_of_complex = ufunc_function(np.sign, kinks.direction)
 
 
 @implements(np.sign)
@@ -217,12 +218,12 @@ OF_UFUNCS[np.sign] = sign
 
 
 COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {
-    "add": (elementwise.add, operator.add),
-    "sub": (elementwise.subtract, operator.sub),
-    "mul": (elementwise.multiply, operator.mul),
-    "truediv": (elementwise.divide, operator.truediv),
-    "pow": (elementwise.raised, operator.pow),
-    "mod": (elementwise.remainder, operator.mod),
+    "add": (arithmetic.add, operator.add),
+    "sub": (arithmetic.subtract, operator.sub),
+    "mul": (arithmetic.multiply, operator.mul),
+    "truediv": (arithmetic.divide, operator.truediv),
+    "pow": (powers.raised, operator.pow),
+    "mod": (arithmetic.remainder, operator.mod),
 }
 GENERAL: dict[str, Any] = {
     "floordiv": np.floor_divide,
@@ -249,7 +250,7 @@ def install(name: str, function: Callable[..., Any]) -> None:
 
 
 for _name, (_primitive, _compute) in COMPACT.items():
-    _of_complex = elementwise.complex_product if _name == "mul" else None
+    _of_complex = arithmetic.complex_product if _name == "mul" else None
     _operate = eager_binary(_primitive, _compute, _of_complex)
     install(_name, _operate)
     install(f"r{_name}", eager_binary(_primitive, _compute, _of_complex, reflected=True))
@@ -262,9 +263,9 @@ for _name, _function in GENERAL.items():
         install(f"i{_name}", eager_overwrite(getattr(operator, f"i{_name}"), _operate))
 for _name, (_function, _compute) in COMPARISONS.items():
     install(_name, eager_comparison(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
-install("neg", eager_unary(elementwise.negative, operator.neg))
-install("abs", eager_unary(elementwise.absolute, operator.abs, elementwise.complex_size))
-install("pos", lambda self: apply(elementwise.positive, self))
-install("invert", eager_constant(PRIMITIVES["invert"], operator.invert))
+install("neg", eager_unary(arithmetic.negative, operator.neg))
+install("abs", eager_unary(kinks.absolute, operator.abs, kinks.complex_size))
+install("pos", lambda self: apply(arithmetic.positive, self))
+install("invert", eager_constant(comparisons.invert, operator.invert))
 install("getitem", read_part)
 install("setitem", strict(write_part))

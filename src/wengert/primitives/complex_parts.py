@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from wengert.primitives.angles import length
 from wengert.primitives.complements import LEAST
+from wengert.primitives.floating_point import has_infinity, has_nan, is_finite, is_infinite
 
 Parts = tuple[Any, Any]
 MOST_PRODUCTS = 100
@@ -42,21 +44,11 @@ def divided(x: Parts, y: Parts) -> Parts:
 def exponential(x: Parts) -> Parts:
     """Return exp(a) (cos b + i sin b); in two factors, the first of which does not overflow before the product does."""
     half = np.exp(x[0] * 0.5)
-    plain, gone = x[1] == 0, (x[0] == -math.inf) & is_wild(x[1])
+    plain, gone = x[1] == 0, (x[0] == -math.inf) & ~is_finite(x[1])
     real = np.where(plain, np.exp(x[0]), (half * np.cos(x[1])) * half)
     imaginary = np.where(plain, x[1], (half * np.sin(x[1])) * half)
-    real = np.where((x[0] == math.inf) & is_wild(x[1]), math.inf, real)
+    real = np.where((x[0] == math.inf) & ~is_finite(x[1]), math.inf, real)
     return np.where(gone, 0, real), np.where(gone, 0, imaginary)
-
-
-def is_wide(x: Any) -> Any:
-    """Tell whether a number is infinite."""
-    return np.absolute(x) == math.inf
-
-
-def is_wild(x: Any) -> Any:
-    """Tell whether a number has no sine."""
-    return ~(np.absolute(x) < math.inf)
 
 
 def root(x: Parts) -> Parts:
@@ -67,18 +59,18 @@ def root(x: Parts) -> Parts:
     one = np.full_like(x[0], 1)
     factor, back = (np.where(large, u, np.where(small, v, one)) for u, v in ((0.0625, 2.0**54), (4.0, 2.0**-27)))
     a, b = x[0] * factor, x[1] * factor
-    half = np.sqrt((np.absolute(a) + np.hypot(a, b)) * 0.5)
+    half = np.sqrt((np.absolute(a) + length((a, b))) * 0.5)
     other = np.absolute(b) / (half * 2)
     right = a >= 0
     real, imaginary = (np.where(right, u, v) * back for u, v in ((half, other), (other, half)))
     real, imaginary = (np.where(size == 0, 0, part) for part in (real, imaginary))
-    flat = is_wide(x[0]) & (np.absolute(x[1]) < math.inf)  # along the real axis
+    flat = is_infinite(x[0]) & (np.absolute(x[1]) < math.inf)  # along the real axis
     real = np.where(flat, np.where(right, x[0], 0), real)
     imaginary = np.where(flat, np.where(right, 0, -x[0]), imaginary)
     lost = (x[0] == -math.inf) & np.isnan(x[1])
     real, imaginary = np.where(lost, math.nan, real), np.where(lost, math.inf, imaginary)
     real = np.where(x[0] == math.inf, math.inf, real)
-    tall = is_wide(x[1])
+    tall = is_infinite(x[1])
     return np.where(tall, math.inf, real), np.copysign(np.where(tall, math.inf, imaginary), x[1])
 
 
@@ -95,9 +87,9 @@ def logarithm(x: Parts) -> Parts:
         np.where(small, u, np.where(large, v, one * w))
         for u, v, w in ((2.0**100, 0.5, 1.0), (100 * math.log(2), -math.log(2), 0.0))
     )
-    length = np.log(np.hypot(most * scale, least * scale)) - lost
-    size = np.where(near, np.log1p(excess) * 0.5, length)
-    return np.where(is_wide(x[0]) | is_wide(x[1]), math.inf, size), np.arctan2(x[1], x[0])
+    far = np.log(length((most * scale, least * scale))) - lost
+    size = np.where(near, np.log1p(excess) * 0.5, far)
+    return np.where(has_infinity(x), math.inf, size), np.arctan2(x[1], x[0])
 
 
 def scaled_logarithm(factor: float) -> Callable[[Parts], Parts]:
@@ -113,7 +105,7 @@ def scaled_logarithm(factor: float) -> Callable[[Parts], Parts]:
 def logarithm_from_one(x: Parts) -> Parts:
     """Return log(1 + z) as NumPy computes it."""
     more = x[0] + 1
-    return np.log(np.hypot(more, x[1])), np.arctan2(x[1], more)
+    return np.log(length((more, x[1]))), np.arctan2(x[1], more)
 
 
 def exponential_less_one(x: Parts) -> Parts:
@@ -137,10 +129,10 @@ def hyperbolic(even: bool) -> Callable[[Parts], Parts]:
         real = np.where(far, half * (0.5 * (cos if even else cos * turn)) * half, first * cos)
         imaginary = np.where(far, half * (0.5 * (sin * turn if even else sin)) * half, second * sin)
         straight = b * turn if even else b
-        wild = is_wild(b)
+        wild = ~is_finite(b)
         imaginary = np.where(b == 0, straight, np.where((a == 0) & wild, 0 * turn if even else math.nan, imaginary))
         real = np.where((a == 0) & wild, math.nan if even else a, real)
-        real = np.where(is_wide(a) & wild, math.inf, real)
+        real = np.where(is_infinite(a) & wild, math.inf, real)
         return real, imaginary
 
     return expression
@@ -154,14 +146,14 @@ def tangent(x: Parts) -> Parts:
     near = np.where(far, 0, a)
     t, s = np.tan(b), np.sinh(near)
     beta, rho = 1 + t * t, np.cosh(near)
-    steep = is_wide(beta)
+    steep = is_infinite(beta)
     below = 1 + beta * s * s
     real = np.where(steep, rho / s, beta * rho * s / below)
     imaginary = np.where(steep, 1 / t, t / below)
     wave = np.exp(-size)
     slope = 4 * np.sin(b) * np.cos(b) * wave * wave
-    wild = is_wild(b)
-    slope = np.where(wild & is_wide(a), 0, slope)
+    wild = ~is_finite(b)
+    slope = np.where(wild & is_infinite(a), 0, slope)
     limit = np.where(wild & (size < math.inf), math.nan, np.copysign(np.full_like(a, 1), a))
     real = np.where((a == 0) & wild, a, np.where(far, limit, real))
     return real, np.where(b == 0, b, np.where(far, slope, imaginary))
@@ -180,7 +172,7 @@ def turned(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
 def sine(x: Parts) -> Parts:
     """Return sin z = sinh(i z) / i; C leaves a sign to the library where neither part tells it."""
     real, imaginary = turned(hyperbolic(even=False))(x)
-    return real, np.where(is_wide(x[1]) & is_wild(x[0]), math.inf, imaginary)
+    return real, np.where(is_infinite(x[1]) & ~is_finite(x[0]), math.inf, imaginary)
 
 
 def cosine(x: Parts) -> Parts:
@@ -193,7 +185,7 @@ def inverse_cosine(x: Parts) -> Parts:
     less, more = root((1 - x[0], -x[1])), root((1 + x[0], x[1]))
     angle = 2 * np.arctan2(less[0], more[0])
     size = np.arcsinh(more[0] * less[1] - more[1] * less[0])
-    endless = is_wide(x[0]) | is_wide(x[1])
+    endless = has_infinity(x)
     angle = np.where(endless, np.arctan2(np.absolute(x[1]), x[0]), angle)
     angle = np.where((x[0] == 0) & np.isnan(x[1]), math.pi / 2, angle)
     return angle, np.where(endless, -np.copysign(np.full_like(x[0], math.inf), x[1]), size)
@@ -204,7 +196,7 @@ def inverse_sine(x: Parts) -> Parts:
     less, more = root((1 - x[0], -x[1])), root((1 + x[0], x[1]))
     angle = np.arctan2(x[0], less[0] * more[0] - less[1] * more[1])
     size = np.arcsinh(less[0] * more[1] - less[1] * more[0])
-    endless = is_wide(x[0]) | is_wide(x[1])
+    endless = has_infinity(x)
     angle = np.where(endless, np.arctan2(x[0], np.absolute(x[1])), angle)
     angle = np.where((x[0] == 0) & np.isnan(x[1]), x[0], angle)
     return angle, np.where(endless, np.copysign(np.full_like(x[0], math.inf), x[1]), size)
@@ -215,7 +207,7 @@ def inverse_cosh(x: Parts) -> Parts:
     less, more = root((x[0] - 1, x[1])), root((x[0] + 1, x[1]))
     size = np.arcsinh(less[0] * more[0] + less[1] * more[1])
     angle = 2 * np.arctan2(less[1], more[0])
-    endless = is_wide(x[0]) | is_wide(x[1])
+    endless = has_infinity(x)
     angle = np.where(endless, np.arctan2(x[1], x[0]), angle)
     angle = np.where((x[0] == 0) & np.isnan(x[1]), math.pi / 2, angle)
     return np.where(endless, math.inf, size), angle
@@ -230,12 +222,12 @@ def inverse_tangent(x: Parts) -> Parts:
     apart = (1 - u) * (1 - u) + v * v
     size = np.log1p(4 * u / apart) * 0.25
     close = apart < float(np.finfo(a.dtype).smallest_normal) * 2.0**60  # to 1
-    size = np.where(close, (math.log(2) - np.log(np.hypot(1 - u, v))) * 0.5, size)
+    size = np.where(close, (math.log(2) - np.log(length((1 - u, v)))) * 0.5, size)
     angle = np.arctan2(2 * v, (1 - u) * (1 + u) - v * v) * 0.5
     ratio = np.minimum(a, b) / np.maximum(a, b)
     distant = (np.where(a > b, 1, ratio) / np.maximum(a, b)) / (1 + ratio * ratio)
-    distant = np.where(is_wide(a) | is_wide(b), 0, distant)
-    there = far & (b == b) & ((a == a) | is_wide(b))
+    distant = np.where(is_infinite(a) | is_infinite(b), 0, distant)
+    there = far & (b == b) & ((a == a) | is_infinite(b))
     real, imaginary = np.where(far, distant, size), np.where(there, math.pi / 2, angle + 0 * (a + b))
     real = np.where((a == 0) & np.isnan(b), 0, real)
     return np.copysign(real, x[0]), np.copysign(imaginary, x[1])
@@ -256,26 +248,21 @@ def inverted(x: Parts) -> Parts:
     return divided((one, np.full_like(x[0], 0)), x)
 
 
-def length(x: Parts) -> Any:
-    """Return |z|."""
-    return np.hypot(*x)
-
-
 def direction(x: Parts) -> Parts:
     """Return z / |z|, and 0 for 0, as NumPy's sign."""
-    size = np.hypot(*x)
+    size = length(x)
     none, endless = size == 0, size == math.inf
-    both = is_wide(x[0]) & is_wide(x[1])
+    both = is_infinite(x[0]) & is_infinite(x[1])
     found = []
     for part in x:
-        limit = np.where(is_wide(part), np.copysign(np.full_like(part, 1), part), 0)
+        limit = np.where(is_infinite(part), np.copysign(np.full_like(part, 1), part), 0)
         found.append(np.where(both, math.nan, np.where(endless, limit, np.where(none, 0, part / size))))
     return found[0], found[1]
 
 
 def guarded(x: Parts, r: Parts, t: Parts, *, masked: bool = False) -> Parts:
     """Return x, and 0 where r is NaN although t is 0; at `masked` only sweeps look."""
-    none = (np.isnan(r[0]) | np.isnan(r[1])) & ((t[0] == 0) & (t[1] == 0))
+    none = (has_nan(r)) & ((t[0] == 0) & (t[1] == 0))
     return np.where(none, 0, x[0]), np.where(none, 0, x[1])
 
 
@@ -315,21 +302,6 @@ def power(x: Parts, y: Parts) -> Parts | None:
     return found if exponent > 0 else inverted(found)
 
 
-def has_nan(x: Parts) -> Any:
-    """Tell whether a part is NaN."""
-    return np.isnan(x[0]) | np.isnan(x[1])
-
-
-def has_infinity(x: Parts) -> Any:
-    """Tell whether a part is infinite."""
-    return is_wide(x[0]) | is_wide(x[1])
-
-
-def is_finite(x: Parts) -> Any:
-    """Tell whether both parts are finite."""
-    return (np.absolute(x[0]) < math.inf) & (np.absolute(x[1]) < math.inf)
-
-
 def slope_of_tanh(y: Parts, x: Parts) -> Parts:
     """Return 1 / cosh(x)^2, 1 - y^2 for a hyperbolic tangent y; if that cancels 4 p / (1 + p)^2, p = exp(-2|x|)."""
     slope = multiplied((1 - y[0], -y[1]), (1 + y[0], y[1]))
@@ -337,5 +309,5 @@ def slope_of_tanh(y: Parts, x: Parts) -> Parts:
     p = exponential((np.where(left, x[0], -x[0]) * 2, np.where(left, x[1], -x[1]) * 2))
     q = inverted((1 + p[0], p[1]))
     a, b = multiplied(multiplied(p, q), q)
-    tail = np.hypot(*slope) < LEAST[x[0].dtype.char]
+    tail = length(slope) < LEAST[x[0].dtype.char]
     return np.where(tail, a * 4, slope[0]), np.where(tail, b * 4, slope[1])

@@ -16,7 +16,8 @@ from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.values.aval import Aval
 from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError
-from wengert.primitives import rewrites, scalars
+from wengert.primitives import rewrites
+from wengert.primitives.floating_point import is_finite, is_nan, of_floats
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -131,8 +132,16 @@ fitted = constant("fitted", to_room, form=Pointwise(), firm=False, must_run=True
 round_ = constant("round", np.round, form=Pointwise(), scalar=rounded_at)
 
 
+def nan_to_num_at(x: Any, *, nan: float, posinf: float | None, neginf: float | None) -> Any:
+    """Return numbers for NaN and infinities."""
+    limits = np.finfo(x.dtype)
+    low = float(limits.min) if neginf is None else neginf
+    high = float(limits.max) if posinf is None else posinf
+    return np.where(is_nan(x), nan, np.where(x == math.inf, high, np.where(x == -math.inf, low, x)))
+
+
 nan_to_num = constant(
-    "nan_to_num", np.nan_to_num, form=Pointwise(), scalar=scalars.replaced, kink="Elements that are replaced get 0."
+    "nan_to_num", np.nan_to_num, form=Pointwise(), scalar=nan_to_num_at, kink="Elements that are replaced get 0."
 )  # of elements that are replaced
 unwrap = opaque(
     "unwrap",
@@ -149,7 +158,15 @@ angle_of_real = constant(
 # Predicates
 
 
-isclose = constant("isclose", np.isclose, form=Pointwise(), scalar=scalars.is_close, loop=range(4))
+def isclose_at(x: Any, y: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
+    """Tell whether two values are nearly equal; whole numbers as floats, which NumPy makes of the second."""
+    x, y, rtol, atol = (value.astype(np.result_type(x.dtype, y.dtype, 1.0)) for value in (x, y, rtol, atol))
+    size = np.absolute(y)
+    near = (np.absolute(x - y) <= atol + rtol * size) & is_finite(y) | (x == y)
+    return near | is_nan(x) & is_nan(y) if equal_nan else near
+
+
+isclose = constant("isclose", np.isclose, form=Pointwise(), scalar=isclose_at, loop=range(4))
 array_equal = constant("array_equal", np.array_equal)
 array_equiv = constant("array_equiv", np.array_equiv)
 isreal = constant(
@@ -168,11 +185,9 @@ iscomplex = constant(
     parts=lambda x: x[1] != 0,
     loop=range(1),
 )
-isposinf = constant(
-    "isposinf", np.isposinf, form=Pointwise(), scalar=scalars.of_floats(lambda x: x == math.inf), loop=range(1)
-)
+isposinf = constant("isposinf", np.isposinf, form=Pointwise(), scalar=of_floats(lambda x: x == math.inf), loop=range(1))
 isneginf = constant(
-    "isneginf", np.isneginf, form=Pointwise(), scalar=scalars.of_floats(lambda x: x == -math.inf), loop=range(1)
+    "isneginf", np.isneginf, form=Pointwise(), scalar=of_floats(lambda x: x == -math.inf), loop=range(1)
 )
 
 

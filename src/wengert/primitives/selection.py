@@ -17,8 +17,9 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
 from wengert.core.values.tensor import Tensor, seen
-from wengert.primitives import complex_parts, rewrites, scalars
-from wengert.primitives.elementwise import split_at_ties
+from wengert.primitives import complex_parts, rewrites
+from wengert.primitives.floating_point import is_infinite, is_nan
+from wengert.primitives.kinks import split_at_ties
 
 where = elementwise(
     "where",
@@ -46,6 +47,15 @@ def evaluate_guarded(x: Any, r: Any, t: Any, *, masked: bool = False, steep: boo
     return np.where((r != r) & ends, np.zeros((), x.dtype), x)
 
 
+def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False) -> Any:
+    """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial."""
+    if steep:
+        return np.where(is_nan(r) & ((t == 0) | is_infinite(t)), 0, x)
+    if x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
+        return r.opcode("guarded", t)
+    return np.where(is_nan(r) & (t == 0), 0, x)
+
+
 def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any, **kept: bool) -> Any:
     """Guard the cotangent: the operation chooses elements of its first operand."""
     return guard(ct, r, t, **kept)
@@ -69,7 +79,7 @@ guarded = linear(
     form=Pointwise(),
     fresh=True,
     jvp=move_guarded,
-    scalar=scalars.guarded,
+    scalar=guarded_at,
     parts=complex_parts.guarded,
     loop=range(1, 3),
     rewrites=(rewrites.drop_guard,),

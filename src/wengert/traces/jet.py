@@ -38,7 +38,8 @@ from wengert.core.values.tensor import (
     wrapped_constant,
     wrapped_constants,
 )
-from wengert.primitives.elementwise import divide, float_power, power, raised
+from wengert.primitives.arithmetic import divide
+from wengert.primitives.powers import float_power, power, raised
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import stopped
 from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result

@@ -24,7 +24,7 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrapped
 from wengert.native.elementwise import LARGE
-from wengert.primitives.elementwise import passed
+from wengert.primitives.arithmetic import passed
 from wengert.primitives.indexing.parts import full_of_zeros
 from wengert.primitives.selection import guarded
 from wengert.traces.nodes import RELEASED, RESULT, LargeResiduals, Leaf, Node, source_of

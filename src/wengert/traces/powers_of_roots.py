@@ -18,7 +18,7 @@ import numpy as np
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.elementwise import multiply, negative
+from wengert.primitives.arithmetic import multiply, negative
 from wengert.traces.nodes import RESULT, Node
 
 FARTHEST = 6

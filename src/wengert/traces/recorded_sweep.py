@@ -17,7 +17,7 @@ from wengert.core.primitives.transposes import factor_of, slope_of, transpositio
 from wengert.core.values.aval import Aval
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor
-from wengert.primitives.elementwise import passed
+from wengert.primitives.arithmetic import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.nodes import NOTHING, LargeResiduals, Node, PackedResiduals, new_node

@@ -15,8 +15,11 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
-from wengert.primitives.elementwise import absolute, add, divide, exp, maximum, multiply, sqrt, square
+from wengert.primitives.arithmetic import add, divide, multiply, square
+from wengert.primitives.exponentials import exp
+from wengert.primitives.kinks import absolute, maximum
 from wengert.primitives.linear_algebra.inverses import norm
+from wengert.primitives.powers import sqrt
 from wengert.primitives.reductions import mean, sum_
 from wengert.primitives.statistics import var
 from wengert.traces.powers_of_roots import exponent_of

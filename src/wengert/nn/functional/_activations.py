@@ -13,7 +13,7 @@ from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError
 from wengert.nn.functional._requirements import as_floats, as_real, as_slope
-from wengert.primitives import elementwise
+from wengert.primitives import exponentials, kinks
 from wengert.scipy import _special, special
 from wengert.support.hints import hint_parameters
 
@@ -159,7 +159,7 @@ def softsign(input: Any) -> Any:
     tensor([-0.5 ,  0.75])
     """
     x: Any = as_floats(as_tensor(input))
-    return apply(elementwise.softsign, x) if x.dtype.kind == "f" else x / (1 + np.abs(x))
+    return apply(kinks.softsign, x) if x.dtype.kind == "f" else x / (1 + np.abs(x))
 
 
 @hint_parameters("numpy", "layers")
@@ -176,7 +176,7 @@ def sigmoid(input: Any) -> Any:
     tensor(0.5)
     """
     x: Any = as_floats(as_tensor(input))
-    return apply(elementwise.logistic, x, base=1, sign=1) if x.dtype.kind == "f" else 0.5 * (1 + np.tanh(0.5 * x))
+    return apply(exponentials.logistic, x, base=1, sign=1) if x.dtype.kind == "f" else 0.5 * (1 + np.tanh(0.5 * x))
 
 
 @hint_parameters("numpy", "layers")

@@ -9,9 +9,9 @@ import scipy.special as sp
 
 from wengert.core.primitives.declare import elementwise
 from wengert.core.values.dispatch import apply, at_once
-from wengert.primitives.elementwise import power_base, power_exponent
+from wengert.primitives.angles import cosine
+from wengert.primitives.powers import power_base, power_exponent
 from wengert.primitives.special.declaration import Rule, is_complex, piecewise_constant, special
-from wengert.primitives.trigonometric import cosine
 
 LN10 = np.log(10.0)
 LN2 = np.log(2.0)

@@ -29,7 +29,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
-from wengert.primitives.elementwise import falling
+from wengert.primitives.powers import falling
 from wengert.primitives.special.declaration import flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
