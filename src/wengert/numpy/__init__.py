@@ -15,35 +15,27 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _contractions,
     _conversion,
     _creation,
-    _diagonals,
     _differences,
-    _files,
-    _grids,
-    _in_place,
     _indexing,
     _joining,
     _methods,
-    _ndarray_names,
     _padding,
-    _plain,
     _polynomials,
     _queries,
     _reductions,
     _selection,
     _shapes,
     _sorting,
-    _splitting,
     _statistics,
     _torch_methods,
-    _ufunc_methods,
     _ufuncs,
     lib,
 )
-from wengert.numpy._namespace import NUMPYS_OWN, function_names, plain_names, public_function
+from wengert.numpy._namespace import NUMPYS_OWN, enter_plain_functions, function_names, plain_names, public_function
 from wengert.support.hints import names_on_demand
 
-_plain.enter()
-_OBJECTS = {**plain_names(), "lib": lib, "vectorize": _application.vectorize, **_grids.OBJECTS}
+enter_plain_functions()
+_OBJECTS = {**plain_names(), "lib": lib, "vectorize": _application.vectorize, **_creation.OBJECTS}
 _FUNCTIONS = frozenset(function_names()) - _OBJECTS.keys()
 _LATER = ("fft", "linalg")  # which take a tenth of the import
 __all__ = sorted([*_OBJECTS, *_FUNCTIONS, *_LATER])

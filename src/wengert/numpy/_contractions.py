@@ -1,4 +1,4 @@
-"""Products and contractions with NumPy's signatures."""
+"""Products and contractions with NumPy's signatures, and the operator `@`, also of SciPy's sparse matrices."""
 
 from __future__ import annotations
 
@@ -16,15 +16,50 @@ from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.numpy_overrides import AT_ONCE
 from wengert.core.values.tensor import WATCHES, Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.numpy._naming import documented
-from wengert.numpy._out import dtype_within, refuse_options, with_out
-from wengert.numpy._sparse import allow_sparse
+from wengert.numpy._namespace import document_as
+from wengert.numpy._results import dtype_within, refuse_options, with_out
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions
 from wengert.primitives import einsum as sums
 from wengert.primitives.indexing import interpolation
+from wengert.primitives.sparse import sparse_product
 from wengert.traces.eager_functions import REAL, eager_pair, eager_several, eager_single
 from wengert.traces.eager_operators import operand
+
+Operator = Callable[[Tensor, Any], Any]
+
+
+def allow_sparse(operate: Operator, *, reflected: bool = False) -> Operator:
+    """Return the operator `@` that knows sparse matrices, too."""
+
+    def multiply(self: Tensor, other: Any) -> Any:
+        if not is_sparse(other):
+            return operate(self, other)
+        return product(other, self) if reflected else transpose(product(other.T, transpose(self)))
+
+    return multiply
+
+
+def is_sparse(value: Any) -> bool:
+    """Tell whether a value is a matrix of `scipy.sparse`, which need not be loaded for that."""
+    return type(value).__module__.startswith("scipy.sparse") and hasattr(value, "tocsr")
+
+
+def product(matrix: Any, x: Tensor) -> Any:
+    """Return `matrix @ x`."""
+    if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
+        given = f"a sparse matrix of shape {matrix.shape} and a Tensor of shape {x.shape}"
+        needed = "a vector or a matrix with as many rows as the sparse matrix has columns is needed"
+        raise ShapeError("matmul", given, needed, "Reshape it")
+    rows = matrix if matrix.format in ("csr", "csc") else matrix.tocsr()
+    shape = (int(rows.shape[0]), int(rows.shape[1]))
+    return apply(sparse_product, x, rows.data, rows.indices, rows.indptr, shape=shape, format=rows.format)
+
+
+def transpose(x: Any) -> Any:
+    """Return a matrix with its axes exchanged, a vector as it is."""
+    return np.transpose(x)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 RAW_TYPES = (Tensor, np.ndarray)
@@ -90,7 +125,7 @@ def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
     name = primitive.name
     multiply = eager_several(primitive, getattr(np, name))
 
-    @documented(name, "Apply the generalised ufunc to Tensors or arrays")
+    @document_as(name, "Apply the generalised ufunc to Tensors or arrays")
     def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
         x, y = array(name, x1), array(name, x2)
         if out is None and axes is None and dtype is None and not options:

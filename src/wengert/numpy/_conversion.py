@@ -13,9 +13,8 @@ from wengert.core.values.dispatch import apply, as_tensor, implements, weakened
 from wengert.core.values.plain_functions import renewed
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError
-from wengert.numpy._naming import documented
-from wengert.numpy._order import as_0d_like, lay_in_order, lay_like
-from wengert.numpy._out import replace, with_out
+from wengert.numpy._namespace import enter_as
+from wengert.numpy._results import as_0d_like, lay_in_order, lay_like, replace, with_out
 from wengert.primitives import angles, conversion, floating_point, shapes, trigonometric
 from wengert.traces.eager_functions import eager_single
 from wengert.traces.eager_operators import operand
@@ -184,8 +183,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def enter_predicate(function: Any, primitive: Primitive) -> None:
     """Enter a function that tells something of each element."""
 
-    @implements(function)
-    @documented(function.__name__, "Tell something of each element")
+    @enter_as(function, "Tell something of each element")
     def tell(x: Any, out: Any = None) -> Any:
         return with_out(function.__name__, apply(primitive, as_tensor(x)), out)
 

@@ -1,9 +1,9 @@
-"""Creation of Tensors with NumPy's signatures; Tensors inside nested lists keep their gradients."""
+"""Creation with NumPy's signatures: of data, files, ranges and grids. Tensors in nested lists keep their gradients."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from wengert.core.diagnostics.argument_checks import as_order, as_whole
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._indexing import copyto
-from wengert.numpy._naming import documented
-from wengert.numpy._order import lay_in_order, lay_like, layout_examples
+from wengert.numpy._joining import concatenate
+from wengert.numpy._namespace import enter_as
+from wengert.numpy._results import lay_in_order, lay_like, layout_examples
 from wengert.numpy._shapes import as_shape
 from wengert.primitives import conversion
 from wengert.primitives.masked import is_selection
@@ -108,8 +109,7 @@ def array(
 def enter_creation(function: Callable[..., Any]) -> None:
     """Enter a function whose results do not depend on Tensors."""
 
-    @implements(function)
-    @documented(function.__name__, "Return NumPy's result as Tensors")
+    @enter_as(function, "Return NumPy's result as Tensors")
     def create(*args: Any, **kwargs: Any) -> Any:
         return own_as_tensors(function(*args, **kwargs))
 
@@ -132,8 +132,7 @@ for _function in _MAKING:
     enter_creation(_function)
 
 
-@implements(np.empty)
-@documented("empty", "Return NumPy's result as Tensors")
+@enter_as(np.empty, "Return NumPy's result as Tensors")
 def empty(*args: Any, **kwargs: Any) -> Any:
     # Zeros cost as little, and whatever keeps them, a graph or a checkpoint, is the same each time.
     return own_as_tensors(np.zeros(*args, **kwargs))
@@ -194,8 +193,7 @@ def full_like(
 def enter_filled_like(function: Any) -> Callable[..., Any]:
     """Enter and return a function that returns a Tensor filled with a constant, in the shape of another."""
 
-    @implements(function)
-    @documented(function.__name__, "Return a constant Tensor of another's shape and dtype")
+    @enter_as(function, "Return a constant Tensor of another's shape and dtype")
     def create(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
@@ -320,3 +318,158 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     if axis != 0:
         made = np.moveaxis(made, 0, axis)
     return made if dtype is None else made.astype(dtype)
+
+
+def as_ndarray(value: Any) -> Any:
+    """Return a Tensor as a read-only ndarray; other values as they are."""
+    return value.numpy() if type(value) is Tensor else value
+
+
+def enter_writer(function: Callable[..., None]) -> None:
+    """Enter a function that writes arrays into a file."""
+
+    @enter_as(function, "Write arrays into a file")
+    def write(*args: Any, **options: Any) -> None:
+        function(*map(as_ndarray, args), **{name: as_ndarray(value) for name, value in options.items()})
+
+
+def enter_reader(function: Callable[..., Any]) -> None:
+    """Enter a function that reads arrays from a file."""
+
+    @enter_as(function, "Read from a file; arrays come as Tensors")
+    def read(*args: Any, **options: Any) -> Any:
+        if args and type(args[0]) is Tensor:
+            raise DtypeError(function.__name__, "a Tensor as the file", "a path or an open file is needed", "Pass one")
+        found = function(*args, **options)
+        return as_tensor(found) if type(found) is np.ndarray and found.dtype.kind in "biufc" else found
+
+
+_WRITING: tuple[Callable[..., None], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
+_READING: tuple[Callable[..., Any], ...] = (np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex)
+for _function in _WRITING:
+    enter_writer(_function)
+for _function in _READING:
+    enter_reader(_function)
+
+
+class Joiner:
+    """Join what stands in brackets, slices standing for ranges, as `numpy.r_` and `numpy.c_` do."""
+
+    def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
+        self.name = name
+        self.settings = axis, ndmin, trans1d
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, trans1d = self.settings
+        if parts and isinstance(parts[0], str):
+            axis, ndmin, trans1d = self.parse_settings(parts[0])
+            parts = parts[1:]
+        arrays = [self.part(item, ndmin, trans1d) for item in parts]
+        kinds = [item if type(item) in np.ScalarType else x.dtype for item, x in zip(parts, arrays, strict=True)]
+        dtype = np.result_type(*kinds) if kinds else None
+        return concatenate([x.astype(dtype) if x.dtype != dtype else x for x in arrays], axis=axis)
+
+    def parse_settings(self, text: str) -> tuple[int, int, int]:
+        """Return the settings that a string at the beginning gives."""
+        axis, ndmin, trans1d = self.settings
+        try:
+            numbers = [int(number) for number in text.split(",")]
+        except ValueError as error:
+            needed = "one to three integers are needed: axis, least number of axes, place of the first"
+            action = "Make matrices with numpy.reshape" if text in ("r", "c") else "Correct the string"
+            raise UsageError(self.name, repr(text), needed, action) from error
+        return (*numbers, *(axis, ndmin, trans1d)[len(numbers) :])[:3]  # type: ignore[return-value]  # three
+
+    def part(self, item: Any, ndmin: int, trans1d: int) -> Any:
+        """Return one operand in the brackets as a Tensor with at least `ndmin` axes."""
+        if isinstance(item, slice):
+            found: Any = slice_range(item)
+        elif isinstance(item, str):
+            raise UsageError(self.name, repr(item), "a string may stand first alone", "Move it there")
+        else:
+            found = asarray(item)
+        rank = found.ndim
+        if rank >= ndmin:
+            return found
+        found = found.reshape((1,) * (ndmin - rank) + found.shape)
+        if trans1d == -1 or type(item) in np.ScalarType:
+            return found
+        if isinstance(item, slice):
+            return found.swapaxes(-1, trans1d)
+        new = ndmin - rank
+        place = trans1d + new + 1 if trans1d < 0 else trans1d
+        axes = list(range(ndmin))
+        return found.transpose(axes[:place] + axes[new:] + axes[place:new])
+
+
+def slice_range(item: slice) -> Any:
+    """Return the numbers that a slice stands for: an imaginary step is their number."""
+    start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
+    if isinstance(step, complex | np.complexfloating):
+        number: Any = abs(step)
+        return linspace(start, item.stop, num=int(number))
+    return arange(start, item.stop, step)
+
+
+class Grid:
+    """Return the grids that NumPy's object of this name gives, as Tensors."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getitem__(self, key: Any) -> Any:
+        return own_as_tensors(getattr(np, self.name)[key])
+
+
+class Broadcast:
+    """Tell the shape that arrays broadcast to, and iterate over their elements together; see `numpy.broadcast`."""
+
+    def __init__(self, *args: Any) -> None:
+        self.operands = tuple(map(as_tensor, args))
+        self.shape = np.broadcast_shapes(*[x.shape for x in self.operands])
+        self.ndim = self.nd = len(self.shape)
+        self.size = int(np.prod(self.shape))
+        self.numiter = len(args)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        arrays = [np.broadcast_to(x, self.shape) for x in self.operands]
+        return (tuple(x[place] for x in arrays) for place in np.ndindex(self.shape))
+
+
+def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Return pairs of the index and the element, in C order; see `numpy.ndenumerate`."""
+    x = as_tensor(arr)
+    return ((place, x[place]) for place in np.ndindex(x.shape))
+
+
+class ArrayKind(type):
+    """Be the class of `ndarray`: arrays are instances, whether they are Tensors or NumPy's; scalars are not."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return not is_scalar(value) if type(value) is Tensor else isinstance(value, np.ndarray)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return kind is Tensor or issubclass(kind, np.ndarray)
+
+
+class ndarray(metaclass=ArrayKind):  # noqa: N801 - NumPy's name
+    """Stand for the arrays of both libraries in `isinstance`; called, return a Tensor of a shape with any elements."""
+
+    def __new__(cls, shape: Any, dtype: Any = float, order: Any = "C") -> Any:
+        return own_as_tensors(np.zeros(shape, dtype, order))
+
+
+OBJECTS: dict[str, Any] = {
+    "r_": Joiner("r_", 0, 1, -1),
+    "c_": Joiner("c_", -1, 2, 0),
+    "mgrid": Grid("mgrid"),
+    "ogrid": Grid("ogrid"),
+    "broadcast": Broadcast,
+    "ndenumerate": ndenumerate,
+    "ndarray": ndarray,
+}
+"""What NumPy's objects of these names are for Tensors."""

@@ -13,8 +13,8 @@ from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import lay_like
 from wengert.numpy._reductions import NO_VALUE, sum
+from wengert.numpy._results import lay_like
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
 from wengert.traces.eager_functions import eager_single

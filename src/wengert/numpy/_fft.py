@@ -14,8 +14,8 @@ from wengert.core.values.dispatch import implements
 from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
-from wengert.numpy._naming import documented
-from wengert.numpy._out import with_out
+from wengert.numpy._namespace import document_as
+from wengert.numpy._results import with_out
 from wengert.primitives.signals import fourier
 from wengert.traces.eager_functions import eager_single
 
@@ -43,7 +43,7 @@ def transform(name: str, primitive: Primitive, summary: str, default: Callable[[
     """Return the function of a transform along one axis; `default` is its length for that of the operand."""
     transformed = eager_single(primitive)
 
-    @documented(f"fft.{name}", summary)
+    @document_as(f"fft.{name}", summary)
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         place = normalize_axis_index(axis, x.ndim)
@@ -107,7 +107,7 @@ def nd_transform(name: str, primitives: tuple[Primitive, Primitive], summary: st
     """
     along, planes = map(eager_single, primitives)
 
-    @documented(f"fft.{name}", summary)
+    @document_as(f"fft.{name}", summary)
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         rank, norm = x.ndim, normalisation(name, norm)
@@ -133,7 +133,7 @@ def real_transform(name: str, default: Any = None, *, inverse: bool = False) -> 
     """
     what = "real values of half a spectrum" if inverse else "half of the spectrum of real values"
 
-    @documented(f"fft.{name}", f"Return {what} over several axes")
+    @document_as(f"fft.{name}", f"Return {what} over several axes")
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
         found = transform_axes(name, x, s, axes)

@@ -15,7 +15,7 @@ from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._out import with_out
+from wengert.numpy._results import with_out
 from wengert.numpy._selection import bring_into_range, flatten
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection

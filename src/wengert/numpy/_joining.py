@@ -16,8 +16,7 @@ from wengert.core.values.interop import undispatched
 from wengert.core.values.plain_functions import computed, joined
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.numpy._order import lay_in_order, lay_like
-from wengert.numpy._out import with_out
+from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
 from wengert.primitives import joining
 from wengert.traces.eager_functions import eager_several, eager_single

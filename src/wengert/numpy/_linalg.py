@@ -1,18 +1,21 @@
-"""Functions of `numpy.linalg` with NumPy's signatures: inverses, determinants, decompositions, least squares."""
+"""Functions of `numpy.linalg` with NumPy's signatures: inverses, decompositions, norms and products of matrices."""
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
-from wengert.numpy._matrices import known_square, matrices, square_matrices
+from wengert.numpy._results import with_out
 from wengert.primitives.linear_algebra import (
     inverses,
     least_squares,
@@ -22,6 +25,38 @@ from wengert.primitives.linear_algebra import (
     triangular,
 )
 from wengert.traces.eager_functions import eager_results, eager_several, eager_single
+
+NUMPYS_ERROR = np.linalg.LinAlgError
+"""What is raised for another shape; functions of SciPy raise something else."""
+
+
+def matrices(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return an operand that is a stack of matrices."""
+    x = array(name, value)
+    if x.ndim < 2:
+        raise error(describe(name, f"shape {x.shape}", "matrices along the last two axes are needed", "Reshape it"))
+    return x
+
+
+def square_matrices(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return an operand that is a stack of square matrices."""
+    x = array(name, value)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        needed = "square matrices along the last two axes are needed"
+        raise error(describe(name, f"shape {x.shape}", needed, "Reshape it"))
+    return x
+
+
+def known_square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return square matrices whose function may be complex where they are real, as their elements say."""
+    x = square_matrices(name, value, error)
+    if x.dtype.kind != "c" and not is_concrete(x):
+        given = f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes"
+        needed = "complex elements are needed, because it depends on real ones whether results are real"
+        action = "Convert it with .astype(complex), and take .real of a result that is known to be real"
+        raise GraphError(name, given, needed, action)
+    return x
+
 
 apply_inv = eager_single(inverses.inv)
 apply_det = eager_single(inverses.det)
@@ -265,3 +300,240 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 enter_by_numpy(np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.svd, np.linalg.svdvals)
 enter_by_numpy(np.linalg.det, np.linalg.inv, np.linalg.matrix_rank, np.linalg.pinv, np.linalg.slogdet, np.linalg.solve)
 enter_by_numpy(np.linalg.cholesky, np.linalg.qr, np.linalg.tensorinv, np.linalg.tensorsolve)
+
+
+apply_norm = eager_single(inverses.norm)
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return a norm of vectors or matrices; see `numpy.linalg.norm`."""
+    x = array("norm", x)
+    if x.dtype.kind not in "fc":
+        x = x.astype(float)
+    axis = axis if axis is None or isinstance(axis, tuple) else (operator.index(axis),)
+    count = x.ndim if axis is None else len(axis)
+    if (axis is None and ord is None) or (count <= 2 and is_smooth(ord, count)):
+        return apply_norm(x, {"order": ord, "axis": axis, "keepdims": bool(keepdims)})
+    if count == 1:
+        return extreme_vector_norm(x, ord, axis, keepdims)
+    if count == 2 and ord in (1, -1, np.inf, -np.inf, 2, -2, "nuc"):
+        rows, columns = (normalize_axis_index(i, x.ndim) for i in (axis or (0, 1)))
+        return keep_axes(matrix_norm_of_order(x, ord, rows, columns), x.shape, (rows, columns), keepdims)
+    return np.linalg.norm(np.empty(x.shape), ord, axis, keepdims)  # NumPy's error about order or axes
+
+
+def is_smooth(order: Any, count: int) -> bool:
+    """Tell whether a norm over one axis or two is a root of a sum of powers."""
+    if count == 2:
+        return order is None or order in ("fro", "f")
+    return count == 1 and not isinstance(order, str) and (order is None or order not in (0, 1, np.inf, -np.inf))
+
+
+def extreme_vector_norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the norm of order 0, 1 or infinity."""
+    if order == 0:
+        return np.sum((x != 0).astype(x.real.dtype), axis=axis, keepdims=keepdims)
+    size = np.absolute(x)
+    if order == 1:
+        return np.sum(size, axis=axis, keepdims=keepdims)
+    if order == np.inf:
+        return greatest_size(size, axis, keepdims)
+    if order == -np.inf:
+        return np.min(size, axis=axis, keepdims=keepdims)
+    raise ValueError(describe("norm", f"order {order!r} for vectors", "a number is needed", "Pass ord=2, for instance"))
+
+
+def greatest_size(size: Any, axis: Any, keepdims: bool = False) -> Any:
+    """Return the maximum of values that are not negative, 0 if there are none."""
+    options: dict[str, Any] = {"initial": 0} if 0 in size.shape else {}
+    return np.max(size, axis=axis, keepdims=keepdims, **options)
+
+
+def matrix_norm_of_order(x: Any, order: Any, rows: int, columns: int) -> Any:
+    """Return an operator norm of the matrices along two axes."""
+    if order in (2, -2, "nuc"):
+        values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"still": True, "shared": order != "nuc"})
+        if order == "nuc":
+            return np.sum(values, axis=-1)
+        return greatest_size(values, -1) if order == 2 else np.min(values, axis=-1)
+    summed, other = (rows, columns) if order in (1, -1) else (columns, rows)
+    sums = np.sum(np.absolute(x), axis=summed)
+    other -= other > summed
+    return greatest_size(sums, other) if order > 0 else np.min(sums, axis=other)
+
+
+def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return a reduced value, with the reduced axes as axes of length one if they are to be kept."""
+    return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape))) if keepdims else result
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Return the norm of vectors along one or several axes; see `numpy.linalg.vector_norm`."""
+    x = array("vector_norm", x)
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    flat, place = x, axis
+    if axis is None:
+        flat, place = x.reshape(math.prod(x.shape)), 0
+    elif isinstance(axis, tuple):
+        rest = [i for i in range(x.ndim) if i not in axes]
+        lengths = [x.shape[i] for i in rest]
+        flat = np.transpose(x, (*axes, *rest)).reshape((math.prod(x.shape[i] for i in axes), *lengths))
+        place = 0
+    return keep_axes(norm(flat, ord, place), x.shape, axes, keepdims)
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return a norm of the matrices along the last two axes; see `numpy.linalg.matrix_norm`."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    """Return condition numbers; see `numpy.linalg.cond`."""
+    x = matrices("cond", x)
+    if 0 in x.shape[-2:]:
+        needed = "rows and columns are needed"
+        raise np.linalg.LinAlgError(describe("cond", f"shape {x.shape}", needed, "Leave empty matrices out"))
+    with np.errstate(all="ignore"):
+        if p is None or p in (2, -2):
+            s = singular_values(x, {"still": True, "shared": True})
+            ratio: Any = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        else:
+            ratio = condition_by_inverse(square_matrices("cond", x), p)
+        if not is_concrete(ratio) or np.isnan(raw(ratio)).any():
+            ratio = np.where(np.isnan(ratio) & ~np.any(np.isnan(x), axis=(-2, -1)), np.inf, ratio)
+    return ratio
+
+
+def condition_by_inverse(x: Any, order: Any) -> Any:
+    """Return the norms of matrices times those of their inverses; infinity for singular ones."""
+    try:
+        return norm(x, order, (-2, -1)) * norm(inv(x), order, (-2, -1))
+    except np.linalg.LinAlgError:
+        if x.ndim == 2:
+            return np.full((), np.inf, x.real.dtype)[()]
+    return np.reshape(np.stack([condition_by_inverse(m, order) for m in x.reshape((-1, *x.shape[-2:]))]), x.shape[:-2])
+
+
+enter_by_numpy(np.linalg.matrix_norm, np.linalg.norm, np.linalg.vector_norm, most=1)
+
+
+@implements(np.linalg.matmul)
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """Return the matrix product; see `numpy.linalg.matmul`."""
+    return _contractions.matmul(x1, x2)
+
+
+@implements(np.linalg.tensordot)
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """Return the sum of products over given axes; see `numpy.linalg.tensordot`."""
+    return _contractions.tensordot(x1, x2, axes=axes)
+
+
+@implements(np.linalg.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Return the products of the vectors along an axis, summed; see `numpy.linalg.vecdot`."""
+    return _contractions.vecdot(x1, x2, axis=axis)
+
+
+@implements(np.linalg.outer)
+def outer(x1: Any, x2: Any, /) -> Any:
+    """Return the products of every element with every element; see `numpy.linalg.outer`."""
+    x, y = array("outer", x1), array("outer", x2)
+    if x.ndim != 1 or y.ndim != 1:
+        given = f"shapes {x.shape} and {y.shape}"
+        raise ShapeError("outer", given, "one axis each is needed", "Use wengert.numpy.outer")
+    return _contractions.outer(x, y)
+
+
+@implements(np.linalg.cross)
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Return the cross products of vectors of space; see `numpy.linalg.cross`."""
+    x, y = array("cross", x1), array("cross", x2)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        needed = f"vectors with 3 elements along axis {axis} are needed"
+        raise ShapeError("cross", f"shapes {x.shape} and {y.shape}", needed, "Append a zero to vectors of the plane")
+    return _contractions.cross(x, y, axis=axis)
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    """Return the product of several matrices, in the cheapest order; see `numpy.linalg.multi_dot`."""
+    factors = [array("multi_dot", x) for x in arrays]
+    dot: Any = _contractions.dot
+    if len(factors) < 2:
+        raise UsageError("multi_dot", f"{len(factors)} arrays", "at least two are needed", "Pass the factors as a list")
+    if len(factors) == 2:
+        return dot(*factors, out=out)
+    first, last = factors[0].ndim, factors[-1].ndim
+    if first == 1:
+        factors[0] = factors[0][None, :]
+    if last == 1:
+        factors[-1] = factors[-1][None, :].T
+    if any(x.ndim != 2 for x in factors):
+        given = f"shapes {', '.join(str(x.shape) for x in factors)}"
+        needed = "matrices are needed, or vectors at the ends"
+        raise ShapeError("multi_dot", given, needed, "Use matmul for stacks of matrices")
+    splits = cheapest_splits((*(x.shape[0] for x in factors), factors[-1].shape[1]))
+
+    def product(start: int, stop: int) -> Any:
+        if stop - start == 1:
+            return factors[start]
+        middle = splits[start, stop]
+        return dot(product(start, middle), product(middle, stop))
+
+    result = product(0, len(factors))
+    if first == 1 and last == 1:
+        result = result[0, 0]
+    elif 1 in (first, last):
+        result = result.reshape(-1)
+    return with_out("multi_dot", result, out)
+
+
+def cheapest_splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """Return where to split the factors from start to stop for the fewest products, for each run (start, stop).
+
+    Shorter runs come first, since longer ones are made of them. Of equally cheap places the first counts, as in NumPy.
+
+    >>> cheapest_splits((10, 100, 5, 50))
+    {(0, 2): 1, (1, 3): 2, (0, 3): 2}
+    """
+    count = len(lengths) - 1
+    costs = {(i, i + 1): 0 for i in range(count)}
+    splits = {}
+    for size in range(2, count + 1):
+        for start in range(count - size + 1):
+            stop = start + size
+            ends = lengths[start] * lengths[stop]
+            costs[start, stop], splits[start, stop] = min(
+                (costs[start, middle] + costs[middle, stop] + ends * lengths[middle], middle)
+                for middle in range(start + 1, stop)
+            )
+    return splits
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Any:
+    """Return a square matrix to an integer power; see `numpy.linalg.matrix_power`."""
+    x = square_matrices("matrix_power", a)
+    n = operator.index(n)
+    if n == 0:
+        return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape) + np.zeros_like(x)
+    if n < 0:
+        x, n = inv(x), -n
+    if n == 3:
+        return (x @ x) @ x
+    result = None
+    while n > 0:
+        n, odd = divmod(n, 2)
+        if odd:
+            result = x if result is None else result @ x
+        if n:
+            x = x @ x
+    return result
+
+
+enter_by_numpy(np.linalg.tensordot, np.linalg.vecdot)

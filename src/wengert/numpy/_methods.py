@@ -20,12 +20,11 @@ from wengert.numpy import (
     _axes,
     _contractions,
     _conversion,
-    _diagonals,
     _indexing,
     _joining,
-    _order,
     _queries,
     _reductions,
+    _results,
     _selection,
     _shapes,
     _sorting,
@@ -107,10 +106,10 @@ class FlatElements:
         return int(self._tensor.size)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return _order.copy(_shapes.ravel(self._tensor)[index])
+        return _results.copy(_shapes.ravel(self._tensor)[index])
 
     def __setitem__(self, index: Any, value: ArrayLike) -> None:
-        elements = _order.copy(_shapes.ravel(self._tensor))
+        elements = _results.copy(_shapes.ravel(self._tensor))
         if isinstance(index, slice):  # whose places take the elements of the value in turn, whatever its shape
             call(_indexing.put, elements, np.arange(len(elements))[index], value)
         else:
@@ -178,7 +177,7 @@ class ArrayMethods:
 
     def copy(self, order: str = "C") -> Tensor:
         """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
-        return call(_order.copy_method, self, order)
+        return call(_results.copy_method, self, order)
 
     def reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the elements in another shape."""
@@ -229,7 +228,7 @@ class ArrayMethods:
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal."""
-        return _diagonals.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
+        return _axes.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
 
     def dot(self, other: ArrayLike, out: Any = None) -> Tensor:
         """Return the dot product with another array."""
@@ -333,7 +332,7 @@ class ArrayMethods:
             needed = "no axis is needed, because all axes become one, as NumPy has it"
             action = "Write x.reshape(*x.shape[:first], -1), or leave it out"
             raise DtypeError("flatten", f"the axis {order}", needed, action)
-        return _order.copy(_shapes.ravel(self, order=order))
+        return _results.copy(_shapes.ravel(self, order=order))
 
     def sort(
         self: Any,
@@ -373,7 +372,7 @@ ALIKE: tuple[Callable[..., Any], ...] = (
     _accumulations.cumprod,
     _accumulations.cumsum,
     _conversion.round,
-    _diagonals.trace,
+    _axes.trace,
     _indexing.take,
     _reductions.all,
     _reductions.any,

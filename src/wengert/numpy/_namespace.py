@@ -6,15 +6,15 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.primitives.signatures import MISSING
-from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.numpy_overrides import FUNCTIONS
-from wengert.core.values.plain_functions import BY_NUMPY, by_numpy
+from wengert.core.values.plain_functions import BY_NUMPY, by_numpy, enter_by_numpy
 from wengert.core.values.tensor import Tensor
 from wengert.support.hints import hint_parameters
 from wengert.traces.eager_functions import REAL
@@ -51,6 +51,55 @@ ALONG = frozenset({"axis", "axes", "ddof", "keepdims"})
 """Parameters that PyTorch has by other names."""
 BESIDE = frozenset({float, int})
 """Types of operands beside a Tensor that need no look."""
+MANY = np.iinfo(np.int32).max
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def enter_plain_functions() -> None:
+    """Enter the functions of plain Tensors that NumPy computes itself, once all have a meaning for Tensors.
+
+    What leads to their primitives would take longer than they do.
+    """
+    enter_by_numpy(
+        *(np.append, np.argpartition, np.argwhere, np.bincount, np.block, np.choose, np.column_stack),
+        *(np.compress, np.convolve, np.correlate, np.count_nonzero, np.delete, np.diagflat, np.digitize, np.dstack),
+        *(np.extract, np.flatnonzero, np.kron, np.lexsort, np.median, np.nonzero, np.packbits, np.partition),
+        *(np.percentile, np.quantile, np.resize, np.searchsorted, np.tensordot, np.union1d, np.unique, np.unpackbits),
+        np.vdot,
+    )
+    enter_by_numpy(np.corrcoef, np.cov, composed=True, inside=True)
+    enter_by_numpy(np.insert, np.interp, most=3)
+    enter_by_numpy(np.meshgrid, most=MANY)
+    enter_by_numpy(np.einsum, most=MANY, least=3)  # of one array it may be a view
+    composed = (np.average, np.ediff1d, np.geomspace, np.isclose, np.linspace, np.logspace, np.polyval)
+    enter_by_numpy(*composed, composed=True)
+    enter_by_numpy(np.angle, np.cumulative_prod, np.cumulative_sum, np.ptp, most=1, composed=True)
+
+
+def document_as(name: str, summary: str, module: str = "numpy") -> Callable[[F], F]:
+    """Return a decorator that gives a function its name in a module, and a docstring that points to the function there.
+
+    >>> @document_as("sinc", "Return sin(pi x) / (pi x)")
+    ... def made(x): ...
+    >>> made.__name__, made.__doc__
+    ('sinc', 'Return sin(pi x) / (pi x); see `numpy.sinc`.')
+    """
+
+    def give(function: F) -> F:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"{summary}; see `{module}.{name}`."
+        return function
+
+    return give
+
+
+def enter_as(numpys: Callable[..., Any], summary: str) -> Callable[[F], F]:
+    """Return a decorator that enters what a factory makes as the meaning of NumPy's function, named and documented."""
+
+    def enter(function: F) -> F:
+        return implements(numpys)(document_as(numpys.__name__, summary)(function))
+
+    return enter
 
 
 def wrap_results(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from wengert.core.values.dispatch import apply, implements, with_dtype
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._joining import concatenate, pick
-from wengert.numpy._order import lay_like
+from wengert.numpy._results import lay_like
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
 from wengert.traces.eager_functions import eager_single

@@ -11,7 +11,7 @@ from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete, make_tensor, raw
 from wengert.errors import DtypeError
-from wengert.numpy._naming import documented
+from wengert.numpy._namespace import enter_as
 
 
 @implements(np.shape)
@@ -95,8 +95,7 @@ def isrealobj(x: Any) -> bool:
 def enter_query(function: Any) -> None:
     """Enter a function that only looks at the arrays under Tensors."""
 
-    @implements(function)
-    @documented(function.__name__, "Look at the arrays under Tensors")
+    @enter_as(function, "Look at the arrays under Tensors")
     def look(*args: Any, **kwargs: Any) -> Any:
         return function(*map(raw, args), **kwargs)
 

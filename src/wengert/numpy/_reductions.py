@@ -15,7 +15,7 @@ from wengert.core.values.members import Axis
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError
-from wengert.numpy._out import dtype_within, with_out
+from wengert.numpy._results import dtype_within, with_out
 from wengert.primitives import reductions, selection
 from wengert.traces.eager_functions import eager_single
 from wengert.traces.eager_operators import operand

@@ -18,8 +18,7 @@ from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, i
 from wengert.core.values.interop import undispatched
 from wengert.core.values.tensor import WATCHES, Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import lay_in_order, lay_like
-from wengert.numpy._out import with_out
+from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.primitives import arithmetic, kinks, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing.parts import full_of_zeros

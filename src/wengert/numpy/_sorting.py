@@ -14,8 +14,8 @@ from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.numpy._naming import documented
-from wengert.numpy._out import with_out
+from wengert.numpy._namespace import enter_as
+from wengert.numpy._results import with_out
 from wengert.primitives import sorting
 from wengert.traces.eager_functions import eager_single
 
@@ -146,8 +146,7 @@ def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Te
     """Enter and return a function that returns the place of an extreme element."""
     found = eager_single(primitive)
 
-    @implements(function)
-    @documented(function.__name__, "Return the index of an extreme element")
+    @enter_as(function, "Return the index of an extreme element")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         x, line = operand_and_axis(a, axis)
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})

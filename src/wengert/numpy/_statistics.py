@@ -18,11 +18,11 @@ from wengert.core.values.numpy_overrides import DIRECT
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy import _accumulations, _reductions
+from wengert.numpy._axes import diagonal
 from wengert.numpy._contractions import dot
-from wengert.numpy._diagonals import diagonal
-from wengert.numpy._naming import documented
-from wengert.numpy._out import with_out
+from wengert.numpy._namespace import enter_as
 from wengert.numpy._reductions import NO_VALUE, Params, chosen, flag, given, mean, params_of, reduce_with, screened
+from wengert.numpy._results import with_out
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.eager_operators import operand
@@ -53,8 +53,7 @@ def enter_dispersion(function: Any, primitive: Primitive, what: str) -> Callable
     """Return a function with the signature of `numpy.var`."""
     name = function.__name__
 
-    @implements(function)
-    @documented(name, f"Return the {what} over axes")
+    @enter_as(function, f"Return the {what} over axes")
     def compute(
         a: Any,
         axis: Any = None,
@@ -91,8 +90,7 @@ def replace_nan(a: Any, value: float) -> Tensor:
 def enter_without_nan(function: Any, replaced_by: float, meaning: Function, what: str) -> Callable[..., Tensor]:
     """Return a function that replaces NaN and does what another does; its arguments are the other's."""
 
-    @implements(function)
-    @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
+    @enter_as(function, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
         found: Tensor = meaning(replace_nan(a, replaced_by), *args, **options)
         return found
@@ -153,8 +151,7 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
     name = function.__name__
     unit = "percentiles" if percent else "quantiles"
 
-    @implements(function)
-    @documented(name, f"Return {unit} over axes, tied elements sharing the gradient")
+    @enter_as(function, f"Return {unit} over axes, tied elements sharing the gradient")
     def compute(
         a: Any,
         q: Any,

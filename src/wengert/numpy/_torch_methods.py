@@ -1,24 +1,52 @@
 """Methods of Tensors with PyTorch's names and PyTorch's meaning; names that are spelled otherwise here say how.
 
-Where NumPy has a method of the same name, it is NumPy's.
+Where NumPy has a method of the same name, it is NumPy's. A method whose name ends in an underscore writes in place and
+returns the Tensor, as `x[...] = result` does: views and the base see the change, and the gradient follows.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, cast
 
 import numpy as np
 
-from wengert.core.values.tensor import Tensor
+from wengert.core.diagnostics.conversion_hints import asked_for_array
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.numpy_overrides import RAISED, carry_out
+from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError
 from wengert.numpy import _contractions, _conversion
-from wengert.numpy._in_place import BINARY, UNARY, of_numpy, scale_operand
+from wengert.numpy._results import replace
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.support.hints import MissingAttribute
 
+
+def of_numpy(names: str) -> dict[str, Any]:
+    """Return functions of NumPy's by their names, which methods have too."""
+    return {name: getattr(np, name) for name in names.split()}
+
+
+UNARY: dict[str, Any] = {
+    "abs": np.absolute,
+    "acos": np.arccos,
+    "asin": np.arcsin,
+    "atan": np.arctan,
+    "conj": np.conjugate,
+    "neg": np.negative,
+    **of_numpy("ceil cos cosh exp exp2 expm1 floor log log10 log1p log2 nan_to_num reciprocal round"),
+    **of_numpy("sign sin sinh sqrt square tan tanh trunc"),
+}
+BINARY: dict[str, Any] = {
+    "div": np.divide,
+    "floor_divide": np.floor_divide,
+    "mul": np.multiply,
+    "pow": np.power,
+    "remainder": np.remainder,
+}
 MORE_UNARY: dict[str, Any] = {
     "acosh": np.arccosh,
     "asinh": np.arcsinh,
@@ -38,23 +66,91 @@ MORE_BINARY: dict[str, Any] = {
     **of_numpy("divide fmax fmin fmod hypot inner kron logical_and logical_or matmul maximum minimum multiply outer"),
     **of_numpy("subtract"),
 }
-MISSING = """
-addcdiv addcmul addmm allclose amax amin angle arccos arcsin arctan argwhere assign assign_add at baddbmm bernoulli
-bernoulli_ bfloat16 bincount block_until_ready bmm bool broadcast_to byte cat cdouble cfloat char cholesky chunk
-clamp_max clamp_min contiguous copy_to_host_async corrcoef count_nonzero cov cpu cross cuda cummax cummin data data_ptr
-deg2rad det detach_ devices diag diag_embed diff digamma dim dist double eig element_size elu equal erf erfc erfinv
-expand expand_as flip fliplr flipud float frac gather gelu H half heaviside histc index_add index_add_ index_copy
-index_copy_ index_fill_ index_put index_put_ index_select int inverse is_complex is_contiguous is_cuda is_floating_point
-is_same_size is_sparse isclose isreal kthvalue leaky_relu len lerp lgamma logaddexp logcumsumexp logdet logit logsumexp
-long lstsq lu masked_fill masked_scatter masked_scatter_ masked_select matrix_power median mH movedim multinomial
-nanmean nanmedian nansum narrow ndimension negative_ nelement new new_empty new_full new_ones new_tensor new_zeros
-normal_ pin_memory pinverse put_ qr quantile rad2deg random_ relu repeat_interleave reshape_as roll rot90 rsqrt scatter
-scatter_ scatter_add scatter_add_ select set_ sharding share_memory_ short silu sinc slogdet softplus solve split
-stop_gradient storage stride svd swapdims symeig t take_along_dim tile to to_dense to_sparse topk triangular_solve tril
-triu type type_as unbind unflatten unfold uniform_ unique unsqueeze vdot view_as weak_type where zero_grad
-"""
-"""Names of PyTorch's methods for which hints say what is written here."""
+PAIRS = {**BINARY, **MORE_BINARY}
 
+# In place
+
+
+def make_writer(name: str, function: Any) -> Callable[..., Tensor]:
+    """Return a method that writes the result of a function over its Tensor."""
+
+    def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        try:
+            return replace(name, self, function(self, *args, **options))
+        except RAISED:
+            carry_out(method, self, *args, **options)
+            raise
+
+    method.__doc__ = f"""Replace every element by what `numpy.{function.__name__}` gives; return the Tensor."""
+    return method
+
+
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `alpha` times another value in place; return the Tensor."""
+    return replace("add_", self, self + scale_operand(other, alpha))
+
+
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `alpha` times another value in place; return the Tensor."""
+    return replace("sub_", self, self - scale_operand(other, alpha))
+
+
+def scale_operand(other: Any, alpha: Any) -> Any:
+    """Return a value times a factor, which is usually one."""
+    return other if type(alpha) is int and alpha == 1 else np.multiply(as_tensor(other), alpha)
+
+
+def addcmul_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
+    """Add `value` times a product in place; return the Tensor."""
+    return replace("addcmul_", self, self + scale_operand(np.multiply(as_tensor(first), second), value))
+
+
+def addcdiv_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
+    """Add `value` times a quotient in place; return the Tensor."""
+    return replace("addcdiv_", self, self + scale_operand(np.divide(as_tensor(first), second), value))
+
+
+def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
+    """Move a part of the way to another value in place; return the Tensor."""
+    return replace("lerp_", self, self + (end - self) * weight)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Limit the elements to an interval in place; return the Tensor."""
+    return replace("clamp_", self, np.clip(self, min, max))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Set every element to a value; return the Tensor."""
+    self[...] = value
+    return self
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Set every element to zero; return the Tensor."""
+    return fill_(self, 0)
+
+
+def copy_(self: Tensor, source: Any) -> Tensor:
+    """Take over the elements of an array that broadcasts to this shape; return the Tensor."""
+    return fill_(self, source)
+
+
+def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
+    """Set the elements where a mask holds to a value; return the Tensor."""
+    return replace("masked_fill_", self, np.where(mask, value, self))
+
+
+IN_PLACE: dict[str, Callable[..., Tensor]] = {
+    **{f"{name}_": make_writer(f"{name}_", function) for name, function in (UNARY | BINARY).items()},
+    **{method.__name__: method for method in (add_, sub_, addcmul_, addcdiv_, lerp_, clamp_)},
+    **{method.__name__: method for method in (fill_, zero_, copy_, masked_fill_)},
+    "clip_": clamp_,
+}
+for _name, _method in IN_PLACE.items():
+    setattr(Tensor, _name, _method)
+
+# With new results
 
 OWN: dict[Any, Callable[..., Any]] = {
     **OF_UFUNCS,
@@ -79,9 +175,6 @@ def method_of(name: str, function: Any) -> Callable[..., Tensor]:
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = f"Return `numpy.{function.__name__}` of the Tensor{' and another value' * (name in PAIRS)}."
     return method
-
-
-PAIRS = {**BINARY, **MORE_BINARY}
 
 
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -204,6 +297,45 @@ def sigmoid(self: Tensor) -> Tensor:
     return cast(Tensor, special("expit")(self))
 
 
+# Names that are not here
+
+MISSING = """
+addcdiv addcmul addmm allclose amax amin angle arccos arcsin arctan argwhere assign assign_add at baddbmm bernoulli
+bernoulli_ bfloat16 bincount block_until_ready bmm bool broadcast_to byte cat cdouble cfloat char cholesky chunk
+clamp_max clamp_min contiguous copy_to_host_async corrcoef count_nonzero cov cpu cross cuda cummax cummin data data_ptr
+deg2rad det detach_ devices diag diag_embed diff digamma dim dist double eig element_size elu equal erf erfc erfinv
+expand expand_as flip fliplr flipud float frac gather gelu H half heaviside histc index_add index_add_ index_copy
+index_copy_ index_fill_ index_put index_put_ index_select int inverse is_complex is_contiguous is_cuda is_floating_point
+is_same_size is_sparse isclose isreal kthvalue leaky_relu len lerp lgamma logaddexp logcumsumexp logdet logit logsumexp
+long lstsq lu masked_fill masked_scatter masked_scatter_ masked_select matrix_power median mH movedim multinomial
+nanmean nanmedian nansum narrow ndimension negative_ nelement new new_empty new_full new_ones new_tensor new_zeros
+normal_ pin_memory pinverse put_ qr quantile rad2deg random_ relu repeat_interleave reshape_as roll rot90 rsqrt scatter
+scatter_ scatter_add scatter_add_ select set_ sharding share_memory_ short silu sinc slogdet softplus solve split
+stop_gradient storage stride svd swapdims symeig t take_along_dim tile to to_dense to_sparse topk triangular_solve tril
+triu type type_as unbind unflatten unfold uniform_ unique unsqueeze vdot view_as weak_type where zero_grad
+"""
+"""Names of PyTorch's methods for which hints say what is written here."""
+OF_MEMORY = "base byteswap ctypes dump dumps getfield resize setfield setflags strides tofile"
+OF_OPERATORS = "matvec"
+"""What `scipy.sparse.linalg` looks for in what is no ndarray, when it is given a matrix."""
+
+
+class OfNdarrays(MissingAttribute):
+    """Be a name that Tensors have not; SciPy's functions get an error that names theirs."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Raise an AttributeError, or say to whoever calls SciPy what to use instead."""
+        frame = sys._getframe(1)
+        asked = None
+        if instance is not None and str(frame.f_globals.get("__name__", "")).startswith("scipy."):
+            asked = asked_for_array(frame)
+        if asked is not None and asked.by_library:
+            action = asked.action if innermost_trace(instance) is not None else "Give it the array, x.numpy()"
+            needed = "an ndarray is needed, because SciPy takes it apart in memory"
+            raise DtypeError("asarray", f"a Tensor of shape {instance.shape}", needed, action)
+        return super().__get__(instance, owner)
+
+
 WRITTEN = (add, sub, clamp, clone, numel, permute, view, norm, softmax, log_softmax, sigmoid)
 METHODS: dict[str, Any] = {
     **{name: method_of(name, function) for name, function in (UNARY | MORE_UNARY | PAIRS).items()},
@@ -213,3 +345,5 @@ METHODS: dict[str, Any] = {
 for _name, _method in METHODS.items():
     if not hasattr(Tensor, _name):  # those that ndarrays have, too, are NumPy's
         setattr(Tensor, _name, _method)
+for _name in f"{OF_MEMORY} {OF_OPERATORS}".split():
+    setattr(Tensor, _name, OfNdarrays("Tensor", _name))

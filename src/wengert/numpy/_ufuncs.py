@@ -20,8 +20,8 @@ from wengert.core.values.interop import any_decides, deferred, foreign
 from wengert.core.values.numpy_overrides import AT_ONCE, RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
-from wengert.numpy._naming import documented
-from wengert.numpy._out import fill_out, refuse_options, replace, with_out, with_outs
+from wengert.numpy._namespace import document_as
+from wengert.numpy._results import fill_out, refuse_options, replace, with_out, with_outs
 from wengert.primitives import arithmetic, comparisons, kinks, powers
 from wengert.primitives import exponentials as exponentials  # which enters its primitives, as the others do
 from wengert.primitives import trigonometric as trigonometric  # likewise
@@ -54,7 +54,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     elif isinstance(primitive, Constant) and count == 1:
         direct = compact = eager_constant(primitive, ufunc)
 
-    @documented(name, "Apply the ufunc to Tensors or arrays", module)
+    @document_as(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
         if direct is not None and out is None and where is True and not options and len(args) == count:
             result = direct(*args)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wengert.numpy import _linalg, _matrix_products, _norms, _shapes  # noqa: F401 - they enter their functions
+from wengert.numpy import _linalg, _shapes  # noqa: F401 - they enter their functions
 from wengert.numpy._namespace import exported_functions
 
 _EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported_functions(np.linalg)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import ShapeError
-from wengert.numpy import _matrices
+from wengert.numpy import _linalg
 from wengert.numpy._contractions import array
 
 LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
@@ -23,17 +23,17 @@ def as_lapack_dtype(x: Any) -> Any:
 
 def matrices(name: str, value: Any) -> Any:
     """Return an operand that is a stack of matrices."""
-    return as_lapack_dtype(_matrices.matrices(name, value, ShapeError))
+    return as_lapack_dtype(_linalg.matrices(name, value, ShapeError))
 
 
 def square_matrices(name: str, value: Any) -> Any:
     """Return an operand that is a stack of square matrices."""
-    return as_lapack_dtype(_matrices.square_matrices(name, value, ShapeError))
+    return as_lapack_dtype(_linalg.square_matrices(name, value, ShapeError))
 
 
 def known_square(name: str, value: Any) -> Any:
     """Return square matrices whose function may be complex where they are real, as their elements say."""
-    return as_lapack_dtype(_matrices.known_square(name, value, ShapeError))
+    return as_lapack_dtype(_linalg.known_square(name, value, ShapeError))
 
 
 def right_side(name: str, rows: int, b: Any) -> Any:

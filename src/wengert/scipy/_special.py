@@ -12,7 +12,7 @@ from scipy.special._ufuncs import _lambertw
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.numpy._contractions import array
-from wengert.numpy._naming import documented
+from wengert.numpy._namespace import document_as
 from wengert.numpy._reductions import axes
 from wengert.numpy._ufuncs import ufunc_function
 from wengert.primitives.barriers import barrier
@@ -60,7 +60,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 def spherical_function(name: str) -> Any:
     """Return a spherical Bessel function with SciPy's signature."""
 
-    @documented(name, "Return the spherical Bessel function, or its derivative", "scipy.special")
+    @document_as(name, "Return the spherical Bessel function, or its derivative", "scipy.special")
     def function(n: Any, z: Any, derivative: bool = False) -> Any:
         n, z = operand(name, n), operand(name, z)
         return apply(bessel.SPHERICAL[name], n, z, derivative=bool(derivative))
