@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.conversion.function_code import remember
+from wengert.conversion.function_source import remember
 from wengert.core.diagnostics.numpy_warnings import REGISTRIES
 from wengert.core.diagnostics.source_positions import FILES, MARKS, is_own
 from wengert.core.forms.labels import Labels, labelled

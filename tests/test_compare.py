@@ -7,11 +7,10 @@ import pytest
 
 import wengert as wg
 from wengert.cli import main
-from wengert.cli.derivative_comparison import compare
-from wengert.cli.derivatives import compare_formula
+from wengert.cli.derivatives import compare, compare_formula
 from wengert.cli.formula_parser import Formula
 from wengert.cli.graph_expressions import expressions
-from wengert.explanation.forward import forward_explanation
+from wengert.explanation import forward_explanation
 from wengert.graph import trace
 
 

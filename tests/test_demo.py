@@ -8,7 +8,7 @@ import pytest
 
 import wengert as wg
 from wengert.cli import main
-from wengert.demo import digits, network, report, run, training
+from wengert.demo import digits, network, report, run
 
 
 def test_in_full(capsys, tmp_path):
@@ -91,7 +91,7 @@ def test_training_lowers_the_loss():
     random = np.random.default_rng(0)
     train, _ = digits.load()
     few = digits.Digits(train.images[:200], train.labels[:200])
-    losses = list(training.epoch_losses(network.Network(random), few, 15, random))
+    losses = list(network.epoch_losses(network.Network(random), few, 15, random))
     assert losses[-1] < losses[0] / 2
 
 

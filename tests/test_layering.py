@@ -57,7 +57,6 @@ LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
 UPWARD: dict[tuple[str, str], str] = {
     ("wengert.demo.network", "wengert"): "the demonstration is written as its readers would write it",
-    ("wengert.demo.training", "wengert"): "likewise",
 }
 """(importing module, imported unit) -> why it may point upward."""
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import wengert as wg
 from wengert import tree
 from wengert.core.containers import container_classes, tree_leaves
-from wengert.core.containers.nested_sequences import DEPTH, FEW, Nested
+from wengert.core.containers.tree_leaves import DEPTH, FEW, Nested
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 X = np.array([0.5, 0.25])

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.graph.equation import Equation
-from wengert.core.graph.formulas import INFIX, PREFIX, constant_text, formula
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.printing import variable_names
+from wengert.core.graph.printing import INFIX, PREFIX, constant_text, formula, variable_names
 from wengert.core.graph.variable import Variable
 
 CONVERSIONS = ("astype", "copy", "guarded", "number")

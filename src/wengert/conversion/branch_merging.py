@@ -27,7 +27,7 @@ from wengert.control.variable_places import (
     value_text,
 )
 from wengert.control.zero_sequence import zeros_like
-from wengert.conversion.integer_alternatives import Alternatives, alternatives_of, enter_alternatives, has_alternatives
+from wengert.conversion.traced_integers import Alternatives, alternatives_of, enter_alternatives, has_alternatives
 from wengert.conversion.traced_regions import (
     Note,
     TracedRegion,

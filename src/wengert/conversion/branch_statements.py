@@ -12,13 +12,15 @@ import numpy as np
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_merging import Merge
-from wengert.conversion.deferred_errors import Ending, may_wait, raise_where
 from wengert.conversion.traced_regions import (
+    Ending,
     Note,
     TracedRegion,
     as_truth,
     is_array,
+    may_wait,
     operand_of,
+    raise_where,
     trace_region,
     with_note,
 )

@@ -12,8 +12,13 @@ from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
 from wengert.control.mutable_state import content_of
-from wengert.conversion.function_code import bind_code, compile_definition, is_converted
-from wengert.conversion.function_source import conversion_error, definition_of
+from wengert.conversion.function_source import (
+    bind_code,
+    compile_definition,
+    conversion_error,
+    definition_of,
+    is_converted,
+)
 from wengert.conversion.loop_iterators import ITERATORS, make_iterating
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import stays_unconverted
@@ -25,7 +30,7 @@ from wengert.support.weak_identity_map import WeakIdentityMap
 
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
-"""What is called in place of functions of Python's; `operations` enters those of `builtin_functions`."""
+"""What is called in place of functions of Python's; `operations` enters them."""
 RUNTIME = SimpleNamespace()
 """What converted code calls, by name; `operations` enters it, by which functions are therefore converted first."""
 

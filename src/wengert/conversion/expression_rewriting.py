@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from wengert.control.variable_places import HIDDEN, OPERATIONS
-from wengert.conversion.bound_names import MUTATORS
-from wengert.conversion.syntax_nodes import SUSPENDING, constant, locate, name_node, parameters
+from wengert.conversion.syntax_nodes import MUTATORS, SUSPENDING, constant, locate, name_node, parameters
 
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 DECISIONS = ("any", "all")

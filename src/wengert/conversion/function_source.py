@@ -1,15 +1,20 @@
-"""From a function to the syntax tree of its definition."""
+"""From a function to the syntax tree of its definition, and back: a rewritten tree as the function's code."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import copy
 import linecache
-from types import CodeType, FunctionType
+from collections.abc import Sequence
+from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
+from wengert.control.variable_places import HIDDEN, OPERATIONS
+from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.errors import UsageError
-from wengert.support.attributes import function_name
+from wengert.support.attributes import function_name, with_closure
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
@@ -111,3 +116,73 @@ def extent(node: ast.AST) -> tuple[int, int]:
     assert isinstance(node, ast.FunctionDef | ast.Lambda)
     lines = (node.end_lineno or node.lineno) - node.lineno
     return lines, (node.end_col_offset or 0) - (0 if lines else node.col_offset)
+
+
+FEATURES = 0
+for _name in __future__.all_feature_names:
+    FEATURES |= getattr(__future__, _name).compiler_flag
+
+_CONVERTED: WeakIdentityMap[CodeType, None] = WeakIdentityMap()
+
+
+def compile_definition(node: ast.FunctionDef, original: CodeType) -> CodeType:
+    """Return the code of a rewritten function.
+
+    Args:
+        node: its definition; its free names may be those of the original, and `OPERATIONS`.
+        original: the code before.
+    """
+    free = parameters(*original.co_freevars, OPERATIONS)
+    module = ast.Module([function_of_statements(f"{HIDDEN}factory_", free, [node], node)], [])
+    code = compile(
+        ast.fix_missing_locations(module),
+        original.co_filename,
+        "exec",
+        flags=original.co_flags & FEATURES,
+        dont_inherit=True,
+    )
+    outer = next(x for x in code.co_consts if isinstance(x, CodeType))
+    inner = next(x for x in outer.co_consts if isinstance(x, CodeType))
+    return remember(rename_code(inner, original.co_name, original.co_qualname))
+
+
+def rename_code(code: CodeType, name: str, qualname: str) -> CodeType:
+    """Return code with the names of the original; what conversion added goes by the name of its surroundings."""
+    constants: list[Any] = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = constant.co_name
+            if inner.startswith(HIDDEN) or HIDDEN in constant.co_varnames:
+                constant = rename_code(constant, name, qualname)
+            else:
+                constant = rename_code(constant, inner, f"{qualname}.<locals>.{inner}")
+        constants.append(constant)
+    return code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
+
+
+def remember(code: CodeType) -> CodeType:
+    """Note that code, with the functions inside, has been converted."""
+    _CONVERTED[code] = None
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            remember(constant)
+    return code
+
+
+def is_converted(code: CodeType) -> bool:
+    """Tell whether code is the result of a conversion."""
+    return code in _CONVERTED
+
+
+def bind_code(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:
+    """Return converted code as a function with everything else of the original.
+
+    Args:
+        function: the original.
+        code: its converted code.
+        operations: what `OPERATIONS` stands for.
+        cells: closure cells for the original's free variables.
+    """
+    known = dict(zip(function.__code__.co_freevars, cells, strict=True))
+    known[OPERATIONS] = CellType(operations)
+    return with_closure(function, [known[name] for name in code.co_freevars], code)

@@ -1,13 +1,19 @@
-"""Iterators that a `for` statement goes through and nobody else has: those of `enumerate`, `zip` and `reversed`."""
+"""What `for` statements go through: ranges with traced ends, and iterators that nobody else has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.core.values.tensor import Tensor
+from wengert.control.variable_places import value_text
+from wengert.conversion.traced_integers import has_index, raise_here
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.values.aval import is_number
+from wengert.core.values.dispatch import as_index
+from wengert.core.values.tensor import Tensor, is_staged
+from wengert.errors import DtypeError, TracedTruthError
 
 ITERATORS = frozenset((enumerate, zip, reversed))
 SIZED = (list, tuple, range, str, bytes, dict, np.ndarray, Tensor)
@@ -33,3 +39,62 @@ def make_iterating(function: Callable[..., Any]) -> Callable[..., Any]:
         return LoopIterator(found) if all(isinstance(x, (*SIZED, LoopIterator)) for x in sources) else found
 
     return call
+
+
+ZERO = "range() arg 3 must not be zero"
+
+
+class StagedRange:
+    """Be a range of which an end is traced; its numbers are Python's, as those of every range.
+
+    Args:
+        *ends: as those of `range`.
+
+    Raises:
+        DtypeError: an end is no whole number.
+        ValueError: the step is zero; a traced one raises that when the graph runs.
+    """
+
+    def __init__(self, *ends: Any) -> None:
+        self.start, self.stop, self.step = (
+            (0, *map(require_whole, ends), 1) if len(ends) == 1 else (*map(require_whole, ends), 1)[:3]
+        )
+        if is_staged(self.step):
+            raise_here(np.equal(self.step, 0), ValueError(ZERO))
+        elif self.step == 0:
+            raise ValueError(ZERO)
+
+    def count(self) -> Any:
+        """Return how many numbers there are."""
+        start, stop, step = self.start, self.stop, self.step
+        if is_staged(step):
+            up = count_rounds(start, stop, np.where(step > 0, step, 1))
+            return np.where(step > 0, up, count_rounds(stop, start, np.where(step < 0, -step, 1)))
+        return count_rounds(start, stop, step) if step > 0 else count_rounds(stop, start, -step)
+
+    def item(self, k: Any) -> Any:
+        """Return the number after k others."""
+        return self.start + k * self.step if not (is_number(self.step) and self.step == 1) else self.start + k
+
+    def __reversed__(self) -> StagedRange:
+        return StagedRange(self.item(self.count() - 1), self.start - self.step, -self.step)
+
+    def __iter__(self) -> NoReturn:
+        given = f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})"
+        action = "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums"
+        raise TracedTruthError("range", given, "a number that is known while the function is traced is needed", action)
+
+    __len__ = __getitem__ = __iter__
+
+
+def require_whole(end: Any) -> Any:
+    """Return an end of a range as an integer of Python's."""
+    if is_staged(end) and not has_index(end):
+        needed = "whole numbers are needed"
+        raise DtypeError("range", f"an end that is {value_text(end)}", needed, "Convert it with int()")
+    return as_index(end)
+
+
+def count_rounds(low: Any, high: Any, step: Any) -> Any:
+    """Return how many numbers lie from one to before a higher one, a positive step apart."""
+    return np.maximum((high - low - 1) // step + 1, 0)

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
-from wengert.conversion.bound_names import changes, exits_always
 from wengert.conversion.expression_rewriting import ITEM, Expressions
 from wengert.conversion.syntax_nodes import (
     DEFINITIONS,
+    changes,
     constant,
+    exits_always,
     function_of_statements,
     is_generator,
     locate,

@@ -1,10 +1,13 @@
-"""Nodes of Python's syntax: asked about, and made."""
+"""Nodes of Python's syntax, asked about and made; and which names and values statements bind or change in place."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from wengert.control.variable_places import HIDDEN, OPERATIONS
+from wengert.support.weak_identity_map import WeakIdentityMap
 
 Located = TypeVar("Located", bound=ast.AST)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -103,3 +106,157 @@ def set_flag(name: str, value: bool, place: ast.AST) -> ast.stmt:
         ast.Assign([name_node(name, place, ast.Store())], locate(ast.Constant(value), place)), place
     )
     return found
+
+
+ADDED: WeakIdentityMap[ast.FunctionDef, Changes] = WeakIdentityMap()
+"""What is inside functions that conversion added: in a chain of choices each is inside of all before it."""
+
+MUTATORS = frozenset(
+    ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "sort", "reverse", "fill", "put")
+)
+"""Methods that change the object they are called on."""
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+BOUND: dict[type[ast.AST], Callable[[Any], Iterable[str]]] = {
+    ast.Name: lambda node: () if isinstance(node.ctx, ast.Load) else (node.id,),
+    ast.Import: lambda node: [x.asname or x.name.split(".")[0] for x in node.names],
+    ast.ImportFrom: lambda node: [x.asname or x.name for x in node.names],
+    ast.MatchMapping: lambda node: filter(None, (node.rest,)),
+    **dict.fromkeys(DEFINED, lambda node: (node.name,)),
+    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), lambda node: filter(None, (node.name,))),
+}
+"""The names that nodes bind by themselves."""
+
+
+def dotted_name(node: ast.expr) -> str:
+    """Return the name `a.b.c` of an expression that is one, below any subscripts; else an empty text."""
+    while isinstance(node, ast.Subscript | ast.Starred):
+        node = uncover(node.value)
+    attributes = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = uncover(node.value)
+        if isinstance(node, ast.Subscript):
+            return ""
+    return ".".join([node.id, *reversed(attributes)]) if isinstance(node, ast.Name) else ""
+
+
+def uncover(node: ast.expr) -> ast.expr:
+    """Return an expression without the call into the library that conversion put around it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_operations(node.func.value):
+        return node.args[0]
+    return node
+
+
+def is_operations(node: ast.expr) -> bool:
+    """Tell whether an expression is the name by which converted code reaches the library."""
+    return isinstance(node, ast.Name) and node.id == OPERATIONS
+
+
+class Changes(ast.NodeVisitor):
+    """Collect what statements bind or change, with the lines where they do.
+
+    Attributes:
+        bound: names.
+        changed: names `a` or `a.b` whose values are changed in place, or attributes that are set.
+    """
+
+    def __init__(self) -> None:
+        self.bound: dict[str, list[int]] = {}
+        self.changed: dict[str, list[int]] = {}
+
+    def bind(self, name: str, node: ast.AST) -> None:
+        """Note a binding."""
+        self.bound.setdefault(name, []).append(getattr(node, "lineno", 0))
+
+    def change(self, name: str, node: ast.AST) -> None:
+        """Note a change in place."""
+        if name:
+            self.changed.setdefault(name, []).append(getattr(node, "lineno", 0))
+
+    @property
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """Names bound, and what is changed in place, with lines; attributes of names bound here are left out."""
+        found = {name: tuple(lines) for name, lines in self.bound.items()}
+        for name, lines in self.changed.items():
+            if "." not in name:
+                found[name] = tuple(sorted((*found.get(name, ()), *lines)))
+            elif name.split(".")[0] not in self.bound:
+                found[name] = tuple(lines)
+        return found
+
+    def visit(self, node: ast.AST) -> None:
+        """Note what a node by itself binds or changes, and what is inside; not the inside of definitions.
+
+        The inside of a function that conversion added belongs to its surroundings.
+        """
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(HIDDEN):
+            self.include(changes_in(node))
+            return
+        for name in BOUND[type(node)](node) if type(node) in BOUND else ():
+            self.bind(name, node)
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            self.change(dotted_name(node), node)
+        if isinstance(node, DEFINED):
+            for decorator in node.decorator_list:
+                self.visit(decorator)
+        else:
+            getattr(self, f"visit_{type(node).__name__}", self.generic_visit)(node)  # one frame less than by `super`
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Note what methods change that are known to change their object."""
+        for function in ast.walk(node.func):  # conversion puts a call around the method
+            if isinstance(function, ast.Attribute) and function.attr in MUTATORS:
+                self.change(dotted_name(function.value), node)
+        self.generic_visit(node)
+
+    def include(self, inner: Changes) -> None:
+        """Note what others bind and change, each with the last line."""
+        for own, its in ((self.bound, inner.bound), (self.changed, inner.changed)):
+            for name, lines in its.items():
+                own.setdefault(name, []).append(lines[-1])
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Skip the inside of functions, unless conversion made them."""
+        if node.args.vararg is not None and node.args.vararg.arg == HIDDEN:
+            self.visit(node.body)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """Skip the targets, which are the comprehension's own."""
+        self.visit(node.iter)
+        for test in node.ifs:
+            self.visit(test)
+
+
+def changes(nodes: Iterable[ast.AST]) -> Changes:
+    """Return what statements or expressions bind or change."""
+    found = Changes()
+    for node in nodes:
+        found.visit(node)
+    return found
+
+
+def changes_in(node: ast.FunctionDef) -> Changes:
+    """Return what is bound or changed inside a function that conversion added, which stays as it is."""
+    found = ADDED.get(node)
+    if found is None:
+        found = ADDED[node] = changes(node.body)
+    return found
+
+
+def exits_always(statements: Sequence[ast.stmt]) -> bool:
+    """Tell whether statements never run on to what follows them."""
+    for statement in statements:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue | ast.Raise):
+            return True
+        if isinstance(statement, ast.If) and exits_always(statement.body) and exits_always(statement.orelse):
+            return True
+        if isinstance(statement, ast.While) and is_endless(statement):
+            return True
+    return False
+
+
+def is_endless(node: ast.While) -> bool:
+    """Tell whether a loop ends by a return or an exception alone."""
+    if any(isinstance(x, ast.Break) for x in loop_exits(node.body)):
+        return False
+    return isinstance(node.test, ast.Constant) and bool(node.test.value)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dis
+import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from wengert.control.code_owners import is_library
 from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
 from wengert.control.variable_places import UNBOUND, Contents, Holder
-from wengert.conversion.deferred_errors import Ending, may_wait
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
@@ -20,12 +23,67 @@ from wengert.core.memory.possible_aliases import Memory, Plain, Share, hold, sha
 from wengert.core.memory.views import base_and_path, current, share
 from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.dispatch import conformed
+from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.levels import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.passes.dead_code import must_run
+from wengert.primitives.checks import raised, require_none
 from wengert.traces.staging import Staging
+
+RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+class Ending:
+    """Keep the error of the user's that a piece of a program ends with; None if it ends without.
+
+    Attributes:
+        raised: the error.
+    """
+
+    raised: Exception | None = None
+
+
+class Handlers(threading.local):
+    """Count the statements that run in this thread and might handle an error."""
+
+    count = 0
+
+
+HANDLERS = Handlers()
+
+
+@contextmanager
+def handle_errors() -> Iterator[None]:
+    """Run statements the errors of which the user's program may handle."""
+    HANDLERS.count += 1
+    try:
+        yield
+    finally:
+        HANDLERS.count -= 1
+
+
+def may_wait(error: Exception) -> bool:
+    """Tell whether an error may be raised later, when the graph runs; note where it came from."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None or HANDLERS.count:
+        return False
+    code = place.tb_frame.f_code
+    if code is require_none.__code__:  # of a graph that has been traced already
+        return True
+    if code.co_code[place.tb_lasti] != RAISE or is_library(code):
+        return False
+    origin = f"  {position_of(code, place.tb_lasti)}"
+    if origin not in getattr(error, "__notes__", ()):
+        error.add_note(origin)
+    return True
+
+
+def raise_where(failed: Any, error: Exception) -> None:
+    """Let the graph raise an error where a traced truth holds."""
+    apply(raised, failed, error=error.with_traceback(None))
 
 
 def is_array(leaf: Any) -> bool:

@@ -30,9 +30,8 @@ def run(epochs: int, picture: str, jit: bool = False) -> float:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from wengert.demo.digits import load
-    from wengert.demo.network import Network
+    from wengert.demo.network import Network, epoch_losses
     from wengert.demo.report import confusion, confusion_table, mistakes_picture
-    from wengert.demo.training import epoch_losses
 
     require_writable(picture)
     console = Console(highlight=False)

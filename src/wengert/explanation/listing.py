@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
-from wengert.core.graph.formulas import constant_text
+from wengert.core.graph.printing import constant_text
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import is_weak

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.source_positions import Position
-from wengert.core.graph.formulas import exact_text, formula, value_text
+from wengert.core.graph.printing import exact_text, formula, value_text
 from wengert.core.values.tensor import raw
 from wengert.explanation.listing import Lister, Operation, Reference
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text

@@ -36,7 +36,7 @@ class Picture(Diagram):
 
     def to_html(self) -> str:
         """Return a page to pan, zoom, fold and click in: the text of an `.html` file that needs nothing else."""
-        from wengert.pictures.page import as_page
+        from wengert.pictures.svg import as_page
 
         return as_page(self)
 

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.forms.form import SIZE, Params, Place, Shape, Steps, View
 from wengert.core.forms.routine import Routine
 from wengert.core.memory.masked_selection import chosen, unchosen
-from wengert.core.memory.view_paths import Step
+from wengert.core.memory.views import Step
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import linear
 from wengert.core.primitives.kinds import Linear

@@ -17,10 +17,9 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
-from wengert.testing.difference_check import Check
-from wengert.testing.differences import STEP, pair_product, widen
+from wengert.testing.difference_check import STEP, Check, pair_product, widen
 from wengert.testing.form_check import check_form
-from wengert.testing.modes import pull_back, push_forward
+from wengert.testing.gradient_check import pull_back, push_forward
 from wengert.testing.problem import Leaves, Problem, arguments_of, default_tolerance, names_of, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of

@@ -14,8 +14,17 @@ import numpy as np
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import lend, lent
-from wengert.core.memory.view_paths import Path, extended
-from wengert.core.memory.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
+from wengert.core.memory.views import (
+    ALIAS,
+    Derivation,
+    Path,
+    extended,
+    is_window,
+    path_of,
+    resolved,
+    window_on,
+    would_share_memory,
+)
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import undispatched

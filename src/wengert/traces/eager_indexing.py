@@ -17,8 +17,7 @@ from wengert.core.diagnostics.source_positions import RECENT, asker, caller
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES
-from wengert.core.memory.view_paths import Path, extended
-from wengert.core.memory.views import ALIAS, Derivation, base_and_path, window_on
+from wengert.core.memory.views import ALIAS, Derivation, Path, base_and_path, extended, window_on
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
 from wengert.primitives.indexing.index_layout import OPERAND

@@ -22,10 +22,9 @@ from wengert.transforms.boundary import (
     result_example,
     selected_arguments,
 )
-from wengert.transforms.derivative_types import ArrayDerivative, Derived
 from wengert.transforms.forward import push_forward
-from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
+from wengert.transforms.transformed_function import ArrayDerivative, Derived, Options, make_derivative
 from wengert.transforms.vmap import vmap
 
 Function = Callable[..., Any]

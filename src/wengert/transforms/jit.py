@@ -41,9 +41,16 @@ from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
 from wengert.traces.staging import Staging, staged
-from wengert.transforms.boundary import A_TENSOR, as_given, name_of, place_error
+from wengert.transforms.boundary import (
+    A_TENSOR,
+    as_given,
+    as_tuple,
+    known_positions,
+    name_of,
+    place_error,
+    static_arguments,
+)
 from wengert.transforms.result_checks import require_arrays
-from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
 from wengert.transforms.traced_form import TracedForm, call_form, raise_in_order
 from wengert.transforms.tracing import trace_converting
 

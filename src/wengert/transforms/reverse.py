@@ -16,10 +16,16 @@ from wengert.primitives.barriers import barrier
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
 from wengert.transforms.captured_gradients import Substitution, captured_tensors
-from wengert.transforms.derivative_types import Derived, Gradient, GradientAndAux, ValueAndGradient
-from wengert.transforms.options import Options, make_derivative
 from wengert.transforms.recorded_call import Recording, ones_for, require_kind, scalar_output, single_output
 from wengert.transforms.result_checks import require_differentiable_results
+from wengert.transforms.transformed_function import (
+    Derived,
+    Gradient,
+    GradientAndAux,
+    Options,
+    ValueAndGradient,
+    make_derivative,
+)
 
 Function = Callable[..., Any]
 

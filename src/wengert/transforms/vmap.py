@@ -23,9 +23,8 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, place_error, result_example
-from wengert.transforms.derivative_types import Derived
 from wengert.transforms.result_checks import require_arrays
-from wengert.transforms.transformed_function import make_transformed
+from wengert.transforms.transformed_function import Derived, make_transformed
 
 Function = Callable[..., Any]
 Computed = tuple[list[Any], list[int | None], Any]

@@ -27,7 +27,7 @@ from wengert.core.forms.shape_probes import (
     unfilled,
 )
 from wengert.core.memory.memory_layout import order_of, strides_of
-from wengert.core.memory.view_paths import Step
+from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import misdeclared
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number

@@ -11,8 +11,7 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import Origin, Position
 from wengert.core.graph.equation import Equation, EquationList, lists_among
-from wengert.core.graph.formulas import formula
-from wengert.core.graph.printing import literal_text, variable_names
+from wengert.core.graph.printing import formula, literal_text, variable_names
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_text
 from wengert.pictures.boxes import Box, Wire

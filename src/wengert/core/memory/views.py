@@ -17,8 +17,8 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import BORROWED, copied, keep
 from wengert.core.memory.memory_layout import Joined, Strides, example, strides_of, ways_of
 from wengert.core.memory.possible_aliases import part_of
-from wengert.core.memory.view_paths import Path, Step, extended
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import UNKNOWN
 from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.frozen import Frozen
 from wengert.core.values.recording import SPECIAL, recording_from, settings
@@ -34,6 +34,42 @@ from wengert.core.values.tensor import (
     raw,
 )
 from wengert.errors import describe
+
+Step = tuple[Primitive, tuple[tuple[str, Any], ...]]
+Path = tuple[Step, ...]
+
+
+def extended(shape: tuple[int, ...], path: Path, primitive: Primitive, params: dict[str, Any]) -> Path:
+    """Return a path with one more step behind it.
+
+    Args:
+        shape: that of the array where the path begins.
+        path: the steps so far.
+        primitive: the view that is taken where they end.
+        params: its parameters.
+    """
+    step = (primitive, tuple(params.items()))
+    if not path or primitive.form is None or UNKNOWN in shape:
+        return (*path, step)
+    *earlier, last = path
+    composed = primitive.form.composed(primitive, params, shape_after(shape, earlier), last)
+    if composed is None:
+        return (*path, step)
+    found = tuple(earlier)
+    for part, changed in composed:
+        found = extended(shape, found, part, changed)
+    return found
+
+
+def shape_after(shape: tuple[int, ...], path: Sequence[Step]) -> tuple[int, ...]:
+    """Return the shape of the view at the end of a path."""
+    if not path:
+        return shape
+    window: Any = np.broadcast_to(np.empty(()), shape)
+    for primitive, params in path:
+        window = primitive.evaluate(window, **dict(params))
+    return window.shape  # type: ignore[no-any-return]  # a tuple
+
 
 SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""

@@ -12,7 +12,7 @@ from wengert.core.forms.form import Form, form_of
 from wengert.core.forms.shape_probes import Results, example_of, unfilled
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
-from wengert.core.memory.view_paths import Step
+from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply

@@ -17,8 +17,7 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import take
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES, PartPlace, found_again, part_of, reach_sharers
-from wengert.core.memory.view_paths import Step, extended
-from wengert.core.memory.views import base_and_path, current, resolved, share
+from wengert.core.memory.views import Step, base_and_path, current, extended, resolved, share
 from wengert.core.memory.write_watches import Lost, note_write
 from wengert.core.primitives.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitives.declare import linear
