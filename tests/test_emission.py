@@ -17,7 +17,7 @@ import pytest
 from tests.kernels import inputs_for, random_program
 from wengert import emission, kernel
 from wengert.emission import parallel_split, plans, prefetch, programs
-from wengert.emission.executable import Executable
+from wengert.emission.backend import Processor
 from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
@@ -57,7 +57,7 @@ def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST, t
     """Compare native code with the evaluation, and its bits with those that a team computes."""
     require_sound(made)
     place = ctypes.c_void_p()
-    run = Executable(made, target, place)
+    run = Processor(target, place).compiled(made)
     found = run(inputs)
     if team is not None:
         place.value = team
@@ -144,7 +144,7 @@ def test_rows_that_the_next_stage_reads_stay_in_registers(loops: bool, target: T
         made = program([Kernel(rows, stages, (Keep("n", "n_kept", Affine(0, (1,))),), tile)], **buffers)
         require_equal(made, [np.random.default_rng(0).normal(size=(rows, size))], target)
         written = ("y", "w", "z") if loops else ("y",)  # w because of the loop; sums are filled, and added to
-        assert Executable(made, target).text.count("store <") == 2 * (2 + tile * len(written))
+        assert Processor(target).render(made).text.count("store <") == 2 * (2 + tile * len(written))
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
@@ -159,7 +159,7 @@ def test_the_strong_zero_is_zero_wherever_the_cotangent_is(lane: int, code: str,
     buffers = tuple(Buffer(name, x.shape, x.dtype, kind) for name, kind in kinds)  # type: ignore[arg-type]  # as above
     made = Program(("x", "t"), ("y",), buffers, (Kernel(1, (dataclasses.replace(stage, lane=lane),)),))
     require_sound(made)
-    (found,) = Executable(made, target)([x, t])
+    (found,) = Processor(target).compiled(made)([x, t])
     expected = np.where(t == 0, 0, x)  # which a multiple of t is there, unless it is NaN
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(expected[~np.isnan(expected)]))
@@ -187,13 +187,13 @@ def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target
             made = Program(("x",), outputs, given, (Kernel(rows, (stage,), kept, tile),))
             x = np.random.default_rng(n).integers(-3, 4, (rows, n)).astype(code)
             require_equal(made, [x], target)
-            assert "ctpop" in Executable(made, target).text or not target.masks or len(own) > 1
+            assert "ctpop" in Processor(target).render(made).text or not target.masks or len(own) > 1
 
 
 def test_sums_of_nothing_are_zero() -> None:
-    _, _, columns, sums, _ = Executable(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
+    _, _, columns, sums, _ = Processor().compiled(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
     assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])
-    _, _, columns, sums, _ = Executable(squares(DOUBLE, 2, 0))([np.zeros((2, 0))])
+    _, _, columns, sums, _ = Processor().compiled(squares(DOUBLE, 2, 0))([np.zeros((2, 0))])
     assert (columns.tolist(), sums.tolist()) == ([], [0, 0])
 
 
@@ -202,7 +202,7 @@ def test_maxima_keep_what_is_no_number() -> None:
         for place in {0, n // 2, n - 1}:
             x = np.random.default_rng(n).normal(size=(1, n))
             x[0, place] = np.nan
-            y, most, *_, leasts = Executable(squares(DOUBLE, 1, n))([x])
+            y, most, *_, leasts = Processor().compiled(squares(DOUBLE, 1, n))([x])
             assert np.isnan(most)
             assert np.isnan(leasts).all()
             assert np.isnan(y).sum() == 1
@@ -293,11 +293,11 @@ def test_what_is_written_quickly_has_the_same_bits(target: Target, monkeypatch: 
         made = random_program(seed)
         inputs = inputs_for(made, seed)
         with np.errstate(all="ignore"):
-            expected = Executable(made, target)(inputs)
+            expected = Processor(target).compiled(made)(inputs)
             monkeypatch.setattr(programs, "LITTLE", 2)
-            brief = Executable(made, target)
+            brief = Processor(target).render(made)
             monkeypatch.undo()
-            found = brief(inputs)
+            found = Processor(target).load(Processor(target).build(brief))(inputs)
         assert "optnone" in brief.text
         assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
 
@@ -311,10 +311,9 @@ def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
     short = Kernel(1, (Stage((1,), root, (Store("root", Affine(0, (0,)), 1),)),))
     buffers = {"x": ("input", (n,)), "value": ("output", ()), "root": ("output", ())}
     together, alone = program([long, short], **buffers), program([short], value=("input", ()), root=("output", ()))
-    run = Executable(together)
-    assert run.text.count("optnone") == 1
-    assert "optnone" not in Executable(alone).text
-    value, found = run([np.ones(n)])
+    assert Processor().render(together).text.count("optnone") == 1
+    assert "optnone" not in Processor().render(alone).text
+    value, found = Processor().compiled(together)([np.ones(n)])
     assert (value, found) == (n, 1e3)
 
 
@@ -338,7 +337,7 @@ def test_long_sums_are_accurate_and_shared() -> None:
     total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
     made = program([Kernel(1, (Stage((1, n), square, (), (total,), 1),))], x=("input", (n,)), value=("output", ()))
     places = ctypes.c_void_p(), ctypes.c_void_p(team_of(2).address)
-    (found,), (shared,) = (Executable(made, team=place)([x]) for place in places)
+    (found,), (shared,) = (Processor(team=place).compiled(made)([x]) for place in places)
     assert found.tobytes() == shared.tobytes()
     assert abs(float(found) / float(np.sum(x.astype(np.longdouble) ** 2)) - 1) < 1e-15
 
@@ -371,7 +370,7 @@ def test_functions_have_the_bits_of_their_expressions(target: Target, dtype: Any
     with np.errstate(over="ignore"):
         x = np.concatenate([SPECIAL, random.normal(size=63) * 5, random.normal(size=20) * 1e3]).astype(dtype)
     y = random.permutation(x)
-    found = Executable(functions_of(names, dtype, len(x), lane), target)([x, y])
+    found = Processor(target).compiled(functions_of(names, dtype, len(x), lane))([x, y])
     features = Features(fma=target.fuses, scaling=target.scales)
     for name, got in zip(names, found, strict=True):
         (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
@@ -382,19 +381,18 @@ def test_functions_have_the_bits_of_their_expressions(target: Target, dtype: Any
 @pytest.mark.parametrize("size", [100_096, 100_003])
 def test_what_takes_long_at_a_point_has_one_body(size: int) -> None:
     made = functions_of(("power",), DOUBLE, size, 1)
-    run = Executable(made)
-    assert run.text.count("> @power.rare0.float64x8(<8 x double> %") == 1
+    assert Processor().render(made).text.count("> @power.rare0.float64x8(<8 x double> %") == 1
     x, y = np.random.default_rng(0).random((2, size))
-    np.testing.assert_allclose(run([x, y])[0], x**y, rtol=1e-14)
+    np.testing.assert_allclose(Processor().compiled(made)([x, y])[0], x**y, rtol=1e-14)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_what_is_far_away_is_reached_without_masks(rows: int) -> None:
     columns = plans.FAR // 8 // rows + 5
     made = halved_exponentials(rows, columns)
-    run = Executable(made)
-    assert "= load <" in run.text
-    assert " store <" in run.text
+    text = Processor().render(made).text
+    assert "= load <" in text
+    assert " store <" in text
     (x,) = np.random.default_rng(0).random((1, rows, columns))
     require_equal(made, [x])
 
@@ -428,7 +426,7 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
     assert of_first == of_third == []
     long = 8 * columns >= prefetch.SHORT
     assert of_second == [prefetch.Ahead("x", along, 1, False), prefetch.Ahead("y", along, 0, True)] * long
-    assert ("@llvm.prefetch" in Executable(made, target).text) == long
+    assert ("@llvm.prefetch" in Processor(target).render(made).text) == long
     require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
 
 
@@ -453,7 +451,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
     made = program([Kernel(extents[0], (stage,))], x=("input", shape), y=("output", (3 * math.prod(shape),)))
     require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
     bodies = (
-        len(re.findall(r"\n *store <\d+ x double>", Executable(made, target).text))
+        len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
         / plans.Plan(stage, {b.name: b for b in made.buffers}, target, 1).units
     )
     assert bodies == (3 if math.prod(shape) >= plans.PIECE else 1)
@@ -481,12 +479,12 @@ def test_numbers_beyond_64_bits_become_what_numpy_makes_of_them(target: Target, 
     stage = Stage((1, len(x)), operations, (Store("y", Affine(0, (0, 1)), 1),), lane=lane)
     buffers = Buffer("x", x.shape, kind, "input"), Buffer("y", x.shape, unsigned, "output")
     made = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
-    np.testing.assert_array_equal(Executable(made, target)([x])[0], expected)
+    np.testing.assert_array_equal(Processor(target).compiled(made)([x])[0], expected)
 
 
 def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
     def lines(*names: str) -> int:
-        return len(Executable(functions_of(names, DOUBLE, 8, 1)).text.splitlines())
+        return len(Processor().render(functions_of(names, DOUBLE, 8, 1)).text.splitlines())
 
     assert lines("sin", "cos") < lines("sin") + 10
 
@@ -500,15 +498,14 @@ def test_parts_of_complex_numbers_are_read_and_written_together(target: Target, 
     stage = Stage((1, size), tuple(operations), tuple([Store("o", at, 2 + k) for k, at in enumerate(parts)]), lane=1)
     made = program([Kernel(1, (stage,))], x=("input", (size, 2)), o=("output", (size, 2)))
     require_sound(made)
-    run = Executable(made, target)
-    assert not re.search(r"masked\.(gather|scatter)", run.text)
+    assert not re.search(r"masked\.(gather|scatter)", Processor(target).render(made).text)
     x = np.random.default_rng(0).random((size, 2))
-    np.testing.assert_array_equal(run([x])[0], evaluate(made, [x])[0])
+    np.testing.assert_array_equal(Processor(target).compiled(made)([x])[0], evaluate(made, [x])[0])
 
 
 def test_calls_of_what_is_computed_rarely_leave_vectors_in_their_registers() -> None:
     """Sums and constants of a loop stay in the upper half of the registers: none is stored at each step."""
-    text = Executable(functions_of(("sin",), DOUBLE, 100_096, 1)).text
+    text = Processor().render(functions_of(("sin",), DOUBLE, 100_096, 1)).text
     assert ("call intel_ocl_bicc" in text) == X86
     arm = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
     assert not function_named("sin.rare0.float64x2", arm).convention

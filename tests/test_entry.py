@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.emission.executable import Executable
+from wengert.emission.backend import Processor
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.lowering.partition import segmented
@@ -478,7 +478,7 @@ def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, team: 
     """Return a function of arrays as an entry: its graph as one program of kernels."""
     (part,) = segmented(inlined(wg.graph.trace(fun)(*arrays))).parts
     assert part.program is not None
-    callee = Executable(scheduled(part.program, schedule_of(part.program)), team=team).callee
+    callee = Processor(team=team).compiled(scheduled(part.program, schedule_of(part.program))).callee
     results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]
     kinds = [ArrayKind(x.dtype, x.shape) for x in arrays]
     return made(way, way[1].args[0](kinds, ContainerKind(tuple, tuple(results)), callee))

@@ -41,7 +41,7 @@ from tests.test_lowering import (
     value_graph,
 )
 from wengert.emission import parallel_split
-from wengert.emission.executable import Executable
+from wengert.emission.backend import Processor
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import schedule_of as schedule_of
 from wengert.kernel.tiling import scheduled
@@ -59,7 +59,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 
 def natively(program: Program, arrays: Sequence[Any], target: str, team: int | None = None) -> Sequence[Any]:
     """Carry out a program by native code."""
-    return Executable(scheduled(program, schedule_of(program)), TARGETS[target], ctypes.c_void_p(team))(arrays)
+    return Processor(TARGETS[target], ctypes.c_void_p(team)).compiled(scheduled(program, schedule_of(program)))(arrays)
 
 
 def by_two_threads(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:

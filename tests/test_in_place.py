@@ -12,8 +12,8 @@ import pytest
 import wengert as wg
 from tests.kernels import inputs_for, random_program
 from wengert.emission import parallel_split
+from wengert.emission.backend import Processor
 from wengert.emission.buffer_reuse import in_place
-from wengert.emission.executable import Executable
 from wengert.emission.parallel_split import Sharing
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
@@ -100,7 +100,7 @@ def test_values_are_those_of_memory_of_their_own(rows: int, tile: int, monkeypat
         require_sound(made)
         x = np.round(np.random.default_rng(n).normal(size=(rows, n)) * 4)  # whole numbers: sums are exact
         for place in (ctypes.c_void_p(), ctypes.c_void_p(team_of(2).address)):
-            (found,) = Executable(made, team=place)([x])
+            (found,) = Processor(team=place).compiled(made)([x])
             assert found.tobytes() == evaluate(made, [x])[0].tobytes()
 
 
@@ -166,7 +166,7 @@ def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
             tried += 1
             inputs = inputs_for(made, seed)
             with np.errstate(all="ignore"):
-                pairs = list(zip(Executable(made)(inputs), evaluate(made, inputs), strict=True))
+                pairs = list(zip(Processor().compiled(made)(inputs), evaluate(made, inputs), strict=True))
             for found, expected in pairs:
                 np.testing.assert_allclose(found, expected, rtol=1e-5 if found.itemsize < 8 else 1e-9)
     assert tried > 10

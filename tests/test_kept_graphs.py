@@ -135,7 +135,7 @@ x, y = np.random.default_rng(0).uniform(1, 2, (2, 200_000))
 graph = trace(wg.value_and_grad(f, (0, 1)))(x, y)
 from wengert.compile.executable import Compiled
 results = Compiled(graph)([x, y])
-wanted = "llvmlite", "wengert.lowering.rules.lower", "wengert.kernel", "wengert.emission"
+wanted = "llvmlite", "wengert.lowering.rules.lower", "wengert.kernel.kernel", "wengert.emission.driver"
 loaded = [name for name in wanted if name in sys.modules]
 print(json.dumps([[np.asarray(r).tobytes().hex()[:64] for r in results], float(results[0]), loaded]))
 """

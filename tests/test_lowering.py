@@ -23,7 +23,7 @@ from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
-from wengert.kernel.evaluation import evaluate
+from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.kernel import Program, Stage
 from wengert.kernel.printing import text
 from wengert.kernel.schedule import illegal, schedule_of
@@ -75,7 +75,7 @@ def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
     assert not illegal(program, schedule)
     found = scheduled(program, schedule)
     assert not findings(found), text(found)
-    return evaluate(found, arrays)
+    return Evaluator().compiled(found)(arrays)
 
 
 def tolerance(dtype: Any) -> float:
@@ -492,7 +492,7 @@ def test_numbers_take_the_dtype_of_arrays() -> None:
 def test_results_lie_in_memory_as_the_graph_says() -> None:
     x = np.ones((3, 4))
     graph = trace(lambda x: [np.exp(x), x.T * 2.0, np.exp(x).sum(), np.copy(x[0, 0])])(x)
-    found = segmented(inlined(graph)).run([x], evaluate)
+    found = segmented(inlined(graph)).run([x], lambda program, arrays: Evaluator().compiled(program)(arrays))
     assert [np.asarray(a).flags.fnc for a in found] == [False, True, False, False]
     assert list(map(type, found)) == list(map(type, graph(x)))
 

@@ -16,8 +16,9 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from wengert.emission.executable import Executable
+from wengert.emission.backend import PROCESSOR
 from wengert.kernel import fused
+from wengert.kernel.backend import Loaded
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
@@ -229,13 +230,13 @@ def measured(name: str, dtype: Any, count: int, seed: int = 0) -> Iterator[tuple
         yield processor, bounds[not features.fma], float(off[worst]), [float(x[worst]) for x in arguments]
 
 
-def native(name: str, dtype: Any) -> Executable:
+def native(name: str, dtype: Any) -> Loaded:
     """Return native code for `BLOCK` values of a function of one argument."""
     kind, at = np.dtype(dtype), Affine(0, (0, 1))
     operations = Operation("load", (), kind, buffer="x", at=at), Operation(name, (0,), kind)
     stage = Stage((1, BLOCK), operations, (Store("y", at, 1),), lane=1)
     buffers = Buffer("x", (BLOCK,), kind, "input"), Buffer("y", (BLOCK,), kind, "output")
-    return Executable(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),)))
+    return PROCESSOR.compiled(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),)))
 
 
 def compared(name: str, step: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from wengert.core.diagnostics.store_guard import called
 from wengert.errors import WengertError
 from wengert.graph import trace
 from wengert.kernel.checking import require_sound
-from wengert.kernel.evaluation import evaluate
+from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
@@ -341,7 +341,7 @@ def checked(program: Kernels, arrays: Sequence[Any]) -> Sequence[Any]:
     """Evaluate kernels as they are scheduled."""
     found = scheduled(program, schedule_of(program))
     require_sound(found)
-    return evaluate(found, arrays)
+    return Evaluator().compiled(found)(arrays)
 
 
 def compare_lanes(this: Subject, gradients: Any) -> None:

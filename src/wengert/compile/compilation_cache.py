@@ -1,7 +1,7 @@
 """Compiled graphs in the cache, keyed by the graph: a process that traces what an earlier one traced only loads code.
 
 What is kept says which equations a segment has, by their numbers, what it reads and gives, by those of the variables,
-and has the machine code: numbers, strings and bytes. Whose digest is wrong is not looked at.
+and has what the back end built: numbers, strings and bytes. Whose digest is wrong is not looked at.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal
 
+from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest
 from wengert.core.graph.variable import Variable
+from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
-from wengert.native.executable import Image
 
 Kind = Literal["graph", "whole", "round"]
 """What a graph becomes: parts that are worth it; one program, or nothing; the same for a loop to run."""
@@ -34,21 +35,21 @@ class Keeper:
     """
 
     def __init__(self, graph: Graph, kind: Kind = "graph") -> None:
-        self.graph, self.kind = graph, kind
-        self.key = key_of(graph, kind)
+        self.graph, self.kind, self.backend = graph, kind, BACKEND.get()
+        self.key = key_of(graph, f"{self.backend.name} {kind}")
 
-    def found(self) -> Segments[Image] | None:
+    def found(self) -> Segments[Any] | None:
         """Return what was kept; None if there is nothing."""
         kept = None if self.key is None else object_cache().get(self.key)
-        return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept)))
+        return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept), self.backend))
 
-    def keep(self, segments: Segments[Image]) -> None:
+    def keep(self, segments: Segments[Any]) -> None:
         """Keep what the graph was compiled to."""
         if self.key is not None:
-            object_cache().put(self.key, marshal.dumps(plain_data(segments)))
+            object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend)))
 
 
-def key_of(graph: Graph, kind: Kind = "graph") -> str | None:
+def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
     """Return what graphs share whose code is the same; None if one holds functions of the user.
 
     How arguments lie in memory is part of it, because results lie as they do.
@@ -62,7 +63,7 @@ def variables_of(graph: Graph) -> list[Variable]:
     return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
 
 
-def plain_data(segments: Segments[Image]) -> Any:
+def plain_data(segments: Segments[Any], backend: Backend[Any, Any]) -> Any:
     """Return segments as plain data."""
     graph = segments.graph
     numbers = {v: n for n, v in enumerate(variables_of(graph))}
@@ -76,7 +77,7 @@ def plain_data(segments: Segments[Image]) -> Any:
             [places[id(equation)] for equation in part.graph.equations],
             numbered(part.graph.inputs),
             numbered(part.graph.outputs),
-            None if part.program is None else tuple(vars(part.program).values()),
+            None if part.program is None else backend.pack(part.program),
             part.reasons,
             numbered(part.dropped),
             part.is_whole,
@@ -90,7 +91,7 @@ def index_of(value: Any, values: Sequence[Any]) -> int:
     return next(n for n, other in enumerate(values) if other is value)
 
 
-def restored(graph: Graph, described: Any) -> tuple[Segment[Image], ...]:
+def restored(graph: Graph, described: Any, backend: Backend[Any, Any]) -> tuple[Segment[Any], ...]:
     """Return the segments of a graph that plain data describe."""
     variables = variables_of(graph)
 
@@ -101,7 +102,7 @@ def restored(graph: Graph, described: Any) -> tuple[Segment[Image], ...]:
         [
             Segment(
                 Graph(named(inputs), [graph.equations[n] for n in equations], named(outputs)),
-                None if image is None else Image(*image),
+                None if image is None else backend.unpack(image),
                 reasons,
                 named(dropped),
                 is_whole,

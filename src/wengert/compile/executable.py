@@ -17,6 +17,7 @@ from wengert.compile.object_code import images
 from wengert.compile.programs import ABSENT, in_memory
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
+from wengert.kernel.backend import Loaded
 from wengert.lowering.layouts import kind_for, result_kind
 from wengert.lowering.segments import Segments, without_numbers
 from wengert.native.callee import Callee
@@ -30,8 +31,8 @@ from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
 
 
-def call_program(program: Executable, arrays: Sequence[Any]) -> Sequence[Any]:
-    """Return the outputs of a program of machine code."""
+def call_program(program: Loaded, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return the outputs of a program."""
     return program(arrays)
 
 
@@ -53,10 +54,10 @@ class Compiled:
         whole = in_memory(images(Keeper(simple, "whole"))) if may_be_steps(simple) else None
         self.has_steps = whole is not None and bool(whole.parts)
         self.segments = whole if whole is not None and self.has_steps else self.parts
-        self.callee = None if self.segments.whole is None else self.segments.whole.callee
+        self.callee = self.segments.whole.callee if isinstance(self.segments.whole, Executable) else None
 
     @cached
-    def parts(self) -> Segments[Executable]:
+    def parts(self) -> Segments[Loaded]:
         """The graph in segments, whose loops and small matrices run natively where they can."""
         return with_operations(in_memory(images(Keeper(self.graph))), natively(self.graph, kernel_of))
 

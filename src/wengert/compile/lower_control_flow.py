@@ -13,6 +13,7 @@ from wengert.compile.programs import ABSENT, Compiler, Kernel, in_memory
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.primitive import Structured, StructuredLowering
+from wengert.kernel.backend import Loaded
 from wengert.lowering.segments import Segment, Segments
 from wengert.lowering.small_matrices import small_matrices
 from wengert.native.executable import Executable
@@ -80,13 +81,13 @@ def round_of(equation: Equation) -> Graph | None:
     return found[0] if primitive.lower(equation.params, LoopLowering(primitive, compiled)) is not None else None
 
 
-def with_operations(segments: Segments[Executable], native: Graph) -> Segments[Executable]:
+def with_operations(segments: Segments[Loaded], native: Graph) -> Segments[Loaded]:
     """Return the segments of a graph where what NumPy computes are the operations that `natively` made of it."""
     if native is segments.graph:
         return segments
     known = {id(a): b for a, b in zip(segments.graph.equations, native.equations, strict=True)}
 
-    def replaced(part: Segment[Executable]) -> Segment[Executable]:
+    def replaced(part: Segment[Loaded]) -> Segment[Loaded]:
         if part.program is not None:
             return part
         graph = Graph(part.graph.inputs, [known[id(e)] for e in part.graph.equations], part.graph.outputs)
@@ -110,7 +111,7 @@ def kernel_of(graph: Graph) -> Kernel | None:
         whole = in_memory(images(Keeper(graph, "round"))).whole
     except ABSENT:
         return None
-    return None if whole is None else Kernel(whole.callee, whole.made, whole.image.cycles)
+    return Kernel(whole.callee, whole.made, whole.image.cycles) if isinstance(whole, Executable) else None
 
 
 def may_be_steps(graph: Graph) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.programs import Compiler, Kernel, address_of
+from wengert.compile.programs import Compiler, Kernel
 from wengert.core.graph.graph import evaluate
 from wengert.core.graph.loop_spec import Parts, parts
 from wengert.core.graph.variable import Variable
@@ -21,6 +21,7 @@ from wengert.core.memory.memory_layout import example, lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.core.values.sequences import Items, sequence_aval
 from wengert.core.values.tensor import raw
+from wengert.emission.backend import kept_address
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
 from wengert.lowering.layouts import as_array, as_value, overlap, side_by_side
 from wengert.native.interrupts import OFTEN
@@ -86,7 +87,7 @@ class NativeLoop:
         self.behind = len(self.inputs) + len(kernel.made)
         self.links = sorted(self.links_of(), key=lambda link: link.swaps)
         self.table = (LINK.ctype * len(self.links))(*self.links)
-        self.repeat = REPEATING(address_of(REPEAT))
+        self.repeat = REPEATING(kept_address(REPEAT))
         flags = self.behind + self.spec.carried  # where those stand that say that it goes on, and that nothing failed
         self.going = self.places[iteration.going] if type(iteration.going) is Variable else flags
         self.failing = self.behind - 1 if len(kernel.made) > len(graph.outputs) else flags + 1

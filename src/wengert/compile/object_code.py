@@ -1,15 +1,16 @@
-"""Graphs as object code: of an earlier process if that was kept, else made now, which loads what lowers and emits."""
+"""Graphs as a back end builds them: by an earlier process if that was kept, else now, which loads what lowers them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from wengert.compile.compilation_cache import Keeper
 from wengert.lowering.segments import Segments
-from wengert.native.executable import Image
 from wengert.support.fork_safety import UNSTOPPED
 
 
-def images(keeper: Keeper) -> Segments[Image]:
-    """Return a graph in segments of machine code, that of an earlier process if it was kept."""
+def images(keeper: Keeper) -> Segments[Any]:
+    """Return a graph in segments that the back end has built, those of an earlier process if they were kept."""
     kept = keeper.found()
     if kept is None:
         with UNSTOPPED:

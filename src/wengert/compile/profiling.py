@@ -7,15 +7,13 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.graph.graph import Graph, evaluate
+from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel
-from wengert.emission.executable import image_of
-from wengert.emission.external_functions import address_of
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import Emission, Places
 from wengert.kernel.kernel import Buffer, Program
@@ -24,7 +22,6 @@ from wengert.kernel.tiling import scheduled
 from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host
-from wengert.native.executable import Executable
 from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
 from wengert.native.values import Value
@@ -160,8 +157,7 @@ class Timed:
         self.kernels = [step.number for step in steps(program, target)[0]]
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
         program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
-        image = image_of(program, TimedEmission(program, target).emitted(), target)
-        self.run = Executable(image, partial(address_of, target=target))
+        self.run = PROCESSOR.load(PROCESSOR.build(TimedEmission(program, target).emitted()))
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
         """Return the outputs, and the seconds of each kernel."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from wengert.core.graph.graph import Graph
+from wengert.emission.backend import PROCESSOR
+from wengert.kernel.backend import Backend, Loaded
 from wengert.lowering.segments import Segments, with_programs
 from wengert.native.callee import Callee
-from wengert.native.executable import Executable, Image
 from wengert.native.kinds import ArrayKind
-from wengert.native.loader import kept_function
-from wengert.support.fork_safety import UNSTOPPED
 
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
@@ -35,19 +36,20 @@ Compiler = Callable[[Graph], Kernel | None]
 """What gives a graph that has been through all passes as machine code; None if that cannot compute all of it."""
 
 
-def in_memory(segments: Segments[Image]) -> Segments[Executable]:
-    """Return a graph in segments of machine code as one that can be called."""
-    return with_programs(segments, lambda image: Executable(image, address_of))
+BACKEND = ContextVar[Backend[Any, Any]]("BACKEND", default=PROCESSOR)
+"""What carries out the graphs that are compiled from now on."""
 
 
-def address_of(name: str) -> int:
-    """Return the address of a function that programs call and do not have."""
-    return kept_function(name, text_of)
+@contextmanager
+def using(backend: Backend[Any, Any]) -> Iterator[None]:
+    """Let a back end carry out the graphs that are compiled meanwhile."""
+    token = BACKEND.set(backend)
+    try:
+        yield
+    finally:
+        BACKEND.reset(token)
 
 
-def text_of(name: str) -> str:
-    """Return the module of such a function, if it was not kept."""
-    with UNSTOPPED:
-        from wengert.emission.external_functions import text_of
-
-    return text_of(name)
+def in_memory(segments: Segments[Any]) -> Segments[Loaded]:
+    """Return a graph in segments that a back end has built as one that can be called."""
+    return with_programs(segments, BACKEND.get().load)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wengert.compile.lower_control_flow import may_be_steps, round_of
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
+from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel
-from wengert.emission.driver import emitted
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.kernel import Program
@@ -121,7 +121,7 @@ class Translation:
     @cached
     def emitted(self) -> list[Emitted]:
         """The programs as text and memory."""
-        return [emitted(program, host()) for program in self.programs]
+        return list(map(PROCESSOR.render, self.programs))
 
     @cached
     def kernels(self) -> Listing:
@@ -149,7 +149,7 @@ class Translation:
         left = [e for part in self.segments.parts if part.program is None for e in part.graph.equations]
         loops = sum(round_of(e) is not None for e in left)
         matrices = sum(small_matrices(e) is not None for e in left)
-        memory = max([code.size for code in self.emitted], default=0)
+        memory = max([code.image.size for code in self.emitted], default=0)
         return Cost(tuple(kernels), memory, len(left) - loops - matrices, loops, matrices)
 
     def profile(self, calls: int = 20) -> Profile:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from wengert.emission.external_functions import declared
 from wengert.emission.parallel_split import cycles, lanes_of
-from wengert.emission.programs import RUN, Emission, Emitted
+from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Run, Step
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
@@ -49,11 +49,12 @@ def emitted(program: Program, target: Target) -> Emitted:
     routine = program.steps[0]
     if len(program.steps) == 1 and isinstance(routine, Routine) and routine.arguments == program.arguments:
         start, contents = fields_of(routine)
-        return Emitted("", start + routine.work, ((0, contents),), routine.cycles, (routine.name,))
+        size = start + routine.work
+        return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, (routine.name,)))
     module = Assembly(target)
     text = written(module.entry(program))
-    outside = tuple(sorted(module.outside))
-    return Emitted(text, module.size, tuple(module.constants), cycles_of(program, target), outside)
+    constants, cycles = tuple(module.constants), cycles_of(program, target)
+    return Emitted(text, without_code(program, module.size, constants, cycles, module.outside))
 
 
 def cycles_of(program: Program, target: Target) -> float:

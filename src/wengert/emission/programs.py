@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from wengert.emission.arena import laid_out
 from wengert.emission.external_functions import declared
@@ -15,9 +15,10 @@ from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.executable import Image
 from wengert.native.functions import Function
 from wengert.native.jobs import SHARED
-from wengert.native.program import program
+from wengert.native.program import program as written
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
 from wengert.support.cached import cached
@@ -33,23 +34,38 @@ LITTLE = 1 / 1000
 """The share of a program's cycles up to which LLVM writes `run` without its passes, in 0.4 to 0.8 of the time."""
 
 
-@dataclass(frozen=True)
-class Emitted:
-    """A program as text, and the memory that it needs.
+class Emitted(NamedTuple):
+    """A program as text.
 
     Attributes:
         text: the module; its function `run` is a RUN. None, if the one function outside does all.
-        size: bytes of the arena.
-        constants: what it must hold before the first call: places, and bytes.
-        cycles: about how long a call takes.
-        outside: the functions that it calls and does not have; `outside.address_of` gives their addresses.
+        image: all that is needed to call it, but for its code.
     """
 
     text: str
-    size: int
-    constants: tuple[tuple[int, bytes], ...]
-    cycles: float
-    outside: tuple[str, ...]
+    image: Image
+
+
+Constants = tuple[tuple[int, bytes], ...]
+"""What an arena must hold before the first call: places, and bytes."""
+
+
+def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Iterable[str]) -> Image:
+    """Return all that is needed to call a program, but for its code.
+
+    Args:
+        program: the program.
+        size: bytes of its arena.
+        constants: what the arena holds at first.
+        cycles: about how long a call takes.
+        outside: the functions that it calls and does not have.
+    """
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    inputs, outputs = (
+        tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
+        for names in (program.inputs, program.outputs)
+    )
+    return Image(b"", tuple(sorted(outside)), inputs, outputs, size, constants, cycles, program.repeats)
 
 
 class Emission:
@@ -63,7 +79,7 @@ class Emission:
     """
 
     def __init__(self, program: Program, target: Target, outside: set[str] | None = None, prefix: str = "") -> None:
-        self.target, self.prefix = target, prefix
+        self.program, self.target, self.prefix = program, target, prefix
         self.given = (*program.inputs, *program.outputs)
         self.taken = sum([cycles(kernel, lanes_of(target)) for kernel in program.kernels])
         self.steps, self.buffers = steps(program, target)
@@ -82,8 +98,10 @@ class Emission:
 
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
-        text = program(self.function)
-        return Emitted(text, self.arena.size, self.constants, self.taken, tuple(sorted(self.module.outside)))
+        text = written(self.function)
+        return Emitted(
+            text, without_code(self.program, self.arena.size, self.constants, self.taken, self.module.outside)
+        )
 
     @cached
     def function(self) -> Function:
@@ -93,7 +111,7 @@ class Emission:
         return Function(f"{self.prefix}run", RUN, self.run, parameters, brief=self.is_little(own))
 
     @property
-    def constants(self) -> tuple[tuple[int, bytes], ...]:
+    def constants(self) -> Constants:
         """What the arena must hold before the first call: places, and bytes."""
         found = [buffer for buffer in self.buffers.values() if buffer.kind == "constant"]
         return tuple([(self.arena.places[buffer.name], buffer.contents) for buffer in found])

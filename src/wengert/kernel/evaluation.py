@@ -8,11 +8,13 @@ again at each cell what that concluded from index maps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from wengert.errors import GraphError
+from wengert.kernel.backend import Backend, Loaded
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -30,6 +32,8 @@ from wengert.kernel.kernel import (
     Store,
 )
 from wengert.kernel.opcodes import OPCODES
+from wengert.kernel.parsing import parsed
+from wengert.kernel.printing import text
 
 Array = np.ndarray[Any, Any]
 GROUPS = 3
@@ -38,6 +42,32 @@ GROUPS = 3
 
 Routines = Mapping[str, Callable[..., Sequence[Any] | None]]
 """Functions by their names, of operands and fields: they return results, or None if they failed."""
+
+
+class Evaluator(Backend[str, str]):
+    """Carry out programs by NumPy, from their text.
+
+    Args:
+        seed: of the order of rows, and of the garbage in memory.
+        routines: what computes those that are called by name.
+    """
+
+    name = "evaluator"
+
+    def __init__(self, seed: int = 0, routines: Routines | None = None) -> None:
+        self.seed, self.routines = seed, routines
+
+    def render(self, program: Program) -> str:
+        """Return a program as text."""
+        return text(program)
+
+    def build(self, code: str) -> str:
+        """Return the text, which is all that is needed."""
+        return code
+
+    def load(self, image: str) -> Loaded:
+        """Return what evaluates the program of a text."""
+        return partial(evaluate, parsed(image), seed=self.seed, routines=self.routines)
 
 
 class Failed(Exception):

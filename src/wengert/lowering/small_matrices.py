@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.programs import address_of
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
+from wengert.emission.backend import kept_address
 from wengert.lowering.layouts import array_kind, as_array, as_value
 from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
@@ -54,7 +54,7 @@ class SmallMatrices:
         """Return the kernel with what it is to know."""
         start = -(-MATRICES.size // LINE) * LINE
         fields = bytes(MATRICES.ctype(**self.fields, work=start))
-        return Callee(address_of(self.name), size=start + self.work, contents=[(0, fields)])
+        return Callee(kept_address(self.name), size=start + self.work, contents=[(0, fields)])
 
     @cached
     def entry(self) -> OfArrays:

@@ -16,14 +16,14 @@ from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
 from wengert.support.cached import cached
-from wengert.support.records import Record
+from wengert.support.records import FieldRecord
 
 Shape = tuple[int, ...]
 LONG = 15_000
 """Cycles from which on other threads run Python meanwhile: about 5 microseconds."""
 
 
-class Image(Record):
+class Image(FieldRecord):
     """A program as machine code, with all that is needed to call it: numbers, strings and bytes alone.
 
     Attributes:
@@ -37,19 +37,14 @@ class Image(Record):
         looks: whether it looks up itself when it takes long, see `interrupts`.
     """
 
-    def __init__(
-        self,
-        code: bytes,
-        outside: tuple[str, ...],
-        inputs: tuple[tuple[str, Shape], ...],
-        outputs: tuple[tuple[str, Shape], ...],
-        size: int,
-        constants: tuple[tuple[int, bytes], ...],
-        cycles: float,
-        looks: bool = False,
-    ) -> None:
-        self.code, self.outside, self.inputs, self.outputs = code, outside, inputs, outputs
-        self.size, self.constants, self.cycles, self.looks = size, constants, cycles, looks
+    code: bytes
+    outside: tuple[str, ...]
+    inputs: tuple[tuple[str, Shape], ...]
+    outputs: tuple[tuple[str, Shape], ...]
+    size: int
+    constants: tuple[tuple[int, bytes], ...]
+    cycles: float
+    looks: bool
 
 
 class Executable:

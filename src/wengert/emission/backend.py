@@ -1,0 +1,102 @@
+"""The back end of this processor: LLVM's language, object code, and functions that Python calls natively.
+
+What was kept is loaded without LLVM, and without what renders programs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from wengert.kernel.backend import Backend
+from wengert.native.elementwise import SHARING
+from wengert.native.executable import Executable, Image
+from wengert.native.loader import kept_function
+from wengert.support.fork_safety import UNSTOPPED
+
+if TYPE_CHECKING:
+    from wengert.emission.programs import Emitted
+    from wengert.kernel.kernel import Program
+    from wengert.native.engine import Target
+
+
+class Processor(Backend["Emitted", Image]):
+    """Carry out programs by machine code.
+
+    Args:
+        target: the processor; this one, if none is given.
+        team: where the address of a team's memory stands; that of this process, if none is given.
+
+    >>> import numpy as np
+    >>> from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
+    >>> real, at = np.dtype(float), Affine(0, (0, 1))
+    >>> load = Operation("load", (), real, buffer="x", at=at)
+    >>> twice = Stage((1, 3), (load, Operation("add", (0, 0), real)), (Store("y", at, 1),), lane=1)
+    >>> buffers = Buffer("x", (3,), real, "input"), Buffer("y", (3,), real, "output")
+    >>> run = Processor().compiled(Program(("x",), ("y",), buffers, (Kernel(1, (twice,)),)))
+    >>> run([np.array([1.0, 2.0, 3.0])])
+    [array([2., 4., 6.])]
+    """
+
+    name = "processor"
+
+    def __init__(self, target: Target | None = None, team: ctypes.c_void_p = SHARING.place) -> None:
+        self.given, self.team = target, team
+
+    @property
+    def target(self) -> Target:
+        """The processor that code is made for."""
+        with UNSTOPPED:
+            from wengert.native.engine import host
+
+        return self.given or host()
+
+    def render(self, program: Program) -> Emitted:
+        """Return a program in LLVM's language, and the memory that it needs."""
+        with UNSTOPPED:
+            from wengert.emission.driver import emitted
+
+        return emitted(program, self.target)
+
+    def build(self, code: Emitted) -> Image:
+        """Return object code."""
+        with UNSTOPPED:
+            from wengert.native.engine import emit_object, linked
+
+        return code.image.replaced(code=linked(emit_object(code.text, self.target)) if code.text else b"")
+
+    def pack(self, image: Image) -> Any:
+        """Return object code, and what is needed to call it, as plain data."""
+        return image.values()
+
+    def unpack(self, data: Any) -> Image:
+        """Return what plain data describe."""
+        return Image(*data)
+
+    def load(self, image: Image) -> Executable:
+        """Bring object code into memory."""
+        return Executable(image, kept_address if self.given is None else self.address_of, self.team)
+
+    def address_of(self, name: str) -> int:
+        """Return the address of a function that programs for a processor call and do not have."""
+        with UNSTOPPED:
+            from wengert.emission.external_functions import address_of
+
+        return address_of(name, self.target)
+
+
+def kept_address(name: str) -> int:
+    """Return the address of a function that programs for this processor call and do not have."""
+    return kept_function(name, module_of)
+
+
+def module_of(name: str) -> str:
+    """Return the module of such a function, if it was not kept."""
+    with UNSTOPPED:
+        from wengert.emission.external_functions import text_of
+
+    return text_of(name)
+
+
+PROCESSOR = Processor()
+"""This processor, all of it."""

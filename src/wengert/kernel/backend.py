@@ -1,0 +1,72 @@
+"""Back ends: what carries out programs, on a processor or anything else, behind one interface.
+
+    code = backend.render(program)  # to be read, with all that is needed to build it
+    image = backend.build(code)  # to be run here
+    data = backend.pack(image)  # the same as numbers, strings and bytes, which another process unpacks
+    outputs = backend.load(image)(inputs)
+
+`compile.programs.using` says which of them carries out graphs. `evaluation.Evaluator` is one that needs nothing;
+`emission.backend` has the one that is used otherwise. A further one is a folder with a class that derives from this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:  # code that was kept is loaded without it
+    from wengert.kernel.kernel import Program
+
+Code = TypeVar("Code")
+Image = TypeVar("Image")
+
+Loaded = Callable[[Sequence[Any]], Sequence[Any]]
+"""A program as a function of arrays: of its inputs, of their dtypes and shapes, in C order, to its outputs."""
+
+
+class Backend(ABC, Generic[Code, Image]):
+    """Carry out programs.
+
+    Attributes:
+        name: what tells its images from those of others where they are kept.
+    """
+
+    name: str
+
+    @abstractmethod
+    def render(self, program: Program) -> Code:
+        """Return a program, which has passed the checker and is scheduled, in the language of the back end.
+
+        Raises:
+            NotImplementedError: it has something for which there are no words.
+        """
+
+    @abstractmethod
+    def build(self, code: Code) -> Image:
+        """Return what was rendered as it can be loaded.
+
+        Raises:
+            ImportError, OSError, RuntimeError: what builds it is absent, or refuses it.
+        """
+
+    @abstractmethod
+    def load(self, image: Image) -> Loaded:
+        """Return a program as a function.
+
+        Raises:
+            AttributeError, ImportError, OSError, RuntimeError: it cannot be run here.
+        """
+
+    def pack(self, image: Image) -> Any:
+        """Return an image as plain data, to be kept."""
+        return image
+
+    def unpack(self, data: Any) -> Image:
+        """Return the image that plain data are."""
+        image: Image = data
+        return image
+
+    def compiled(self, program: Program) -> Loaded:
+        """Return a program, which is scheduled, as a function."""
+        return self.load(self.build(self.render(program)))
