@@ -1,8 +1,10 @@
-"""Decompositions with SciPy's signatures."""
+"""Decompositions, and systems that are solved by them, with SciPy's signatures."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,110 @@ from wengert.core.diagnostics.argument_checks import elements, require_finite
 from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.tensor import raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy import _linalg
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
-from wengert.primitives.linear_algebra import counterparts, orthogonal, relative_eigenvalues
+from wengert.primitives.linear_algebra import counterparts, orthogonal, relative_eigenvalues, triangular
 from wengert.primitives.linear_algebra import lu as factors
 from wengert.primitives.linear_algebra.matrices import hermitian_from
-from wengert.scipy._operands import known_square, matrices, right_side, solve_columns, square_matrices
+
+LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
+"""What SciPy converts dtypes to for which LAPACK has no routines."""
+
+
+def as_lapack_dtype(x: Any) -> Any:
+    """Return an operand in a dtype for which LAPACK has routines, or integers."""
+    kind = LAPACKS.get(x.dtype.char)
+    return x if kind is None else x.astype(kind)
+
+
+def as_scipy_takes(requirement: Callable[..., Any]) -> Callable[[str, Any], Any]:
+    """Return a requirement of operands that are matrices with SciPy's errors, and its dtypes of results."""
+    return lambda name, value: as_lapack_dtype(requirement(name, value, ShapeError))
+
+
+matrices = as_scipy_takes(_linalg.matrices)
+square_matrices = as_scipy_takes(_linalg.square_matrices)
+known_square = as_scipy_takes(_linalg.known_square)
+
+
+def right_side(name: str, rows: int, b: Any) -> Any:
+    """Return the right-hand side of a linear system of so many equations: a vector, or stacks of matrices."""
+    x = array(name, b)
+    if not x.ndim or x.shape[-2 if x.ndim > 1 else 0] != rows:
+        needed = "as many elements, or rows, on the right as the matrix has are needed"
+        raise ShapeError(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it")
+    return as_lapack_dtype(x)
+
+
+def solve_columns(solve: Callable[[Any], Any], b: Any) -> Any:
+    """Return the solutions for matrices on the right-hand side, or for a vector as their only column."""
+    return np.squeeze(solve(b[..., None]), -1) if b.ndim == 1 else solve(b)
+
+
+TRANSPOSES = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}
+
+
+@implements(scipy.linalg.solve_triangular)
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the solution of a triangular system; see `scipy.linalg.solve_triangular`."""
+    x = square_matrices("solve_triangular", a)
+    if trans not in TRANSPOSES:
+        given = f"trans={trans!r:.40}"
+        raise UsageError("solve_triangular", given, "0, 1, 2, 'N', 'T' or 'C' is needed", "Leave it out")
+    params = {
+        "trans": TRANSPOSES[trans],
+        "lower": bool(lower),
+        "unit_diagonal": bool(unit_diagonal),
+        "check_finite": bool(check_finite),
+    }
+    right = right_side("solve_triangular", x.shape[-1], b)
+    return solve_columns(lambda y: apply(triangular.solve_triangular, x, y, **params), right)
+
+
+@implements(scipy.linalg.cholesky)
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of a matrix; see `scipy.linalg.cholesky`."""
+    x = square_matrices("cholesky", a)
+    return apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.cho_factor)
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of a matrix; see `scipy.linalg.cho_factor`.
+
+    The other triangle is as it was, or 0 from SciPy 1.18 on.
+    """
+    x = square_matrices("cho_factor", a)
+    factor = apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
+    if clears_triangle():
+        return factor, lower
+    inside = np.tri(x.shape[-1], dtype=bool)
+    return np.where(inside if lower else inside.T, factor, x), lower
+
+
+@functools.cache
+def clears_triangle() -> bool:
+    """Tell whether SciPy's `cho_factor` gives 0 for the other triangle."""
+    return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0] == 0)
+
+
+@implements(scipy.linalg.cho_solve)
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution of a system whose matrix has a Cholesky factor; see `scipy.linalg.cho_solve`."""
+    c, lower = c_and_lower
+    x = square_matrices("cho_solve", c)
+    params = {"upper": not lower, "check_finite": bool(check_finite)}
+    right = right_side("cho_solve", x.shape[-1], array("cho_solve", b))
+    return solve_columns(lambda y: apply(triangular.cho_solve, x, y, **params), right)
 
 
 @implements(scipy.linalg.qr)

@@ -12,8 +12,7 @@ from wengert.core.values.dispatch import apply, implements
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._contractions import array
 from wengert.primitives.linear_algebra import matrix_equations, matrix_functions
-from wengert.scipy._decompositions import solve
-from wengert.scipy._operands import known_square, right_side, solve_columns, square_matrices
+from wengert.scipy._decompositions import known_square, right_side, solve, solve_columns, square_matrices
 
 NOT_GIVEN: Any = object()
 

@@ -16,9 +16,9 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives.linear_algebra import least_squares
 from wengert.scipy import linalg
-from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key
 from wengert.scipy._special import multigammaln
+from wengert.scipy._univariate import CONTINUOUS
 
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)

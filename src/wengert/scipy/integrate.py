@@ -189,9 +189,5 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
 
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.integrate")

@@ -12,16 +12,15 @@ from wengert.core.diagnostics.argument_checks import positive
 from wengert.core.values.aval import is_number
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError
-from wengert.nn.functional._requirements import as_floats, as_real, as_slope
+from wengert.nn.functional._arguments import as_floats, as_real, as_slope, hinted
 from wengert.primitives import exponentials, kinks
 from wengert.scipy import _special, special
-from wengert.support.hints import hint_parameters
 
 SATURATED = 32.0
 """From there on the approximation of `gelu` is x or 0, whatever the cube of x is, which may overflow."""
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def relu(input: Any) -> Any:
     """Return what is positive, and 0 for the rest, where its derivative is 0, too.
 
@@ -38,7 +37,7 @@ def relu(input: Any) -> Any:
     return np.where(~(x <= 0), x, 0)  # NaN stays
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def relu6(input: Any) -> Any:
     """Return what lies between 0 and 6, and these beyond and at them, where the derivative is 0.
 
@@ -54,7 +53,7 @@ def relu6(input: Any) -> Any:
     return hardtanh(as_real("relu6", input), 0.0, 6.0)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     """Return what lies between two bounds, and these beyond and at them, where the derivative is 0.
 
@@ -76,7 +75,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     return np.where(x <= low, low, np.where(x >= high, high, x))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     """Return what is positive, and the rest times a slope.
 
@@ -94,7 +93,7 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     return np.where(x > 0, x, as_slope("leaky_relu", "negative_slope", negative_slope, x.shape) * x)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def elu(input: Any, alpha: Any = 1.0) -> Any:
     """Return what is positive, and alpha (exp(x) - 1) for the rest; at 0 the derivative is alpha, that of the rest.
 
@@ -113,7 +112,7 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     return np.where(x > 0, x, as_slope("elu", "alpha", alpha, x.shape) * np.expm1(rest))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def selu(input: Any) -> Any:
     """Return `elu`, scaled so that layers keep means and variances (Klambauer et al., 2017).
 
@@ -129,7 +128,7 @@ def selu(input: Any) -> Any:
     return 1.0507009873554805 * elu(as_real("selu", input), 1.6732632423543772)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def tanh(input: Any) -> Any:
     """Return the hyperbolic tangent.
 
@@ -145,7 +144,7 @@ def tanh(input: Any) -> Any:
     return np.tanh(as_tensor(input))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def softsign(input: Any) -> Any:
     """Return x / (1 + |x|).
 
@@ -162,7 +161,7 @@ def softsign(input: Any) -> Any:
     return apply(kinks.softsign, x) if x.dtype.kind == "f" else x / (1 + np.abs(x))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def sigmoid(input: Any) -> Any:
     """Return 1 / (1 + exp(-x)).
 
@@ -179,7 +178,7 @@ def sigmoid(input: Any) -> Any:
     return apply(exponentials.logistic, x, base=1, sign=1) if x.dtype.kind == "f" else 0.5 * (1 + np.tanh(0.5 * x))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def logsigmoid(input: Any) -> Any:
     """Return the logarithm of the sigmoid, also where that is 0.
 
@@ -196,7 +195,7 @@ def logsigmoid(input: Any) -> Any:
     return -np.logaddexp(-x, 0)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half along an axis times the sigmoid of the second (Dauphin et al., 2017).
 
@@ -217,7 +216,7 @@ def glu(input: Any, axis: int = -1) -> Any:
     return x * sigmoid(gate)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def silu(input: Any) -> Any:
     """Return x times its sigmoid.
 
@@ -234,7 +233,7 @@ def silu(input: Any) -> Any:
     return x * sigmoid(x)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def softplus(input: Any, beta: Any = 1.0) -> Any:
     """Return log(1 + exp(beta x)) / beta.
 
@@ -258,7 +257,7 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
     return np.logaddexp(sharp * x, 0) / sharp
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def mish(input: Any) -> Any:
     """Return x tanh(log(1 + exp(x))) (Misra, *Mish*, 2019).
 
@@ -275,7 +274,7 @@ def mish(input: Any) -> Any:
     return x * np.tanh(softplus(x))
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def gelu(input: Any, approximate: str = "none") -> Any:
     """Return x times the normal distribution function of x (Hendrycks and Gimpel, *Gaussian error linear units*, 2016).
 
@@ -310,7 +309,7 @@ def normalise_along(normalise: Callable[..., Any], general: Callable[..., Any], 
     return general(x, axis)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def log_softmax(input: Any, axis: int = -1) -> Any:
     """Return the logarithms of exp(x) divided by their sum along an axis.
 
@@ -327,7 +326,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     return normalise_along(_special.normalise_log, _special.log_softmax, input, axis)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def softmax(input: Any, axis: int = -1) -> Any:
     """Return exp(x) divided by their sum along an axis.
 

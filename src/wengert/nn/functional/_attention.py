@@ -12,12 +12,10 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError
 from wengert.nn.functional._activations import softmax
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_real, as_weights
-from wengert.support.hints import hint_parameters
+from wengert.nn.functional._arguments import as_real, as_weights, hinted, layer
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     """Return rows that are 1 at the class that each index names, and 0 elsewhere.
 
@@ -51,7 +49,7 @@ def as_classes(name: str, indices: Any) -> Any:
     return x
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def embedding(indices: Any, weight: Any) -> Any:
     """Return the rows of a table that indices name.
 
@@ -80,8 +78,7 @@ def refuse_negative_indices(indices: Any, length: int) -> Any:
     return np.where(indices < 0, np.int64(-1 - length), indices)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, is_causal: bool = False, scale: Any = None
 ) -> Any:

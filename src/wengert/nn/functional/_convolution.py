@@ -11,12 +11,17 @@ import numpy as np
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_staged
 from wengert.errors import ShapeError, UsageError
-from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_parameter
+from wengert.nn.functional._arguments import (
+    Lengths,
+    as_images,
+    as_parameter,
+    layer,
+    per_axis,
+    require_room,
+    window_spans,
+)
 from wengert.primitives.signals.convolution import convolution as primitive
 from wengert.primitives.signals.convolution import correlation
-from wengert.support.hints import hint_parameters
 from wengert.traces.eager_functions import eager_several
 
 correlate, convolve = eager_several(correlation), eager_several(primitive)
@@ -133,7 +138,7 @@ def make_convolution(rank: int) -> Callable[..., Any]:
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION.format(**axes)}"
-    return hint_parameters("numpy", "layers")(in_single(conv))
+    return layer(conv)
 
 
 TRANSPOSED = """
@@ -199,7 +204,7 @@ def make_transposed_convolution(rank: int) -> Callable[..., Any]:
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
     text = TRANSPOSED.format(**axes)
     conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{text}"
-    return hint_parameters("numpy", "layers")(in_single(conv_transpose))
+    return layer(conv_transpose)
 
 
 conv1d, conv2d, conv3d = map(make_convolution, (1, 2, 3))

@@ -10,11 +10,16 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
+from wengert.nn.functional._arguments import (
+    as_floats,
+    as_parameter,
+    as_real,
+    as_weights,
+    layer,
+    require_setting,
+)
 from wengert.nn.functional._attention import refuse_negative_indices
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_floats, as_parameter, as_real, as_weights, require_setting
 from wengert.scipy import special
-from wengert.support.hints import hint_parameters
 
 CERTAIN = -100.0
 """The logarithm of a probability of 0 in `binary_cross_entropy`, as in PyTorch."""
@@ -48,8 +53,7 @@ def pair_with_target(name: str, input: Any, target: Any, sizes: bool = False) ->
     return x, wanted
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the squares of differences.
 
@@ -68,8 +72,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses("mse_loss", (x - wanted) ** 2, reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the sizes of differences; at 0 the derivative is 0.
 
@@ -88,8 +91,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses("l1_loss", np.abs(x - wanted), reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Any:
     """Return half the squares of differences, beyond `delta` the lines that go on from there (Huber, 1964).
 
@@ -110,8 +112,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     return reduce_losses("huber_loss", special.huber(delta, x - wanted), reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Return sizes of differences, below `beta` rounded off by a square: `huber_loss` divided by `beta`.
 
@@ -135,8 +136,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     return reduce_losses("smooth_l1_loss", losses, reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, weight: Any = None) -> Any:
     """Return the cross-entropy of probabilities of one of two classes.
 
@@ -164,8 +164,7 @@ def weigh_losses(name: str, losses: Any, weight: Any) -> Any:
     return losses if weight is None else losses * as_weights(name, "weight", weight, losses.shape)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, reduction: str = "mean", pos_weight: Any = None, *, weight: Any = None
 ) -> Any:
@@ -191,8 +190,7 @@ def binary_cross_entropy_with_logits(
     return reduce_losses(name, weigh_losses(name, losses, weight), reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """Return the parts of the Kullback-Leibler divergence of the target from the input.
 
@@ -238,8 +236,7 @@ def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) ->
         raise ShapeError(name, given, f"{what} of shape {shape} are needed", remedy)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def nll_loss(
     input: Any, target: Any, reduction: str = "mean", *, weight: Any = None, ignore_index: int | None = None
 ) -> Any:
@@ -292,8 +289,7 @@ def average_losses(name: str, losses: Any, counts: Any, reduction: str) -> Any:
     return np.sum(found) / np.sum(counts) if reduction == "mean" else reduce_losses(name, found, reduction)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def cross_entropy(
     input: Any,
     target: Any,

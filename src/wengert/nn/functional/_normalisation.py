@@ -12,10 +12,8 @@ from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_parameter, require_setting
+from wengert.nn.functional._arguments import as_parameter, hinted, in_single, layer, require_setting
 from wengert.primitives.half_precision import HALF, widened
-from wengert.support.hints import hint_parameters
 from wengert.transforms.reverse import stop_gradient
 
 
@@ -35,8 +33,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(shape), x.ndim))
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return elements standardised over the last axes.
 
@@ -64,7 +61,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return standardise(x, mean, variance, weight, bias, eps)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Return elements over the root of the mean of squares over the last axes (Zhang and Sennrich, 2019).
 
@@ -97,8 +94,7 @@ def scale_by_root(x: Any, weight: Any, axes: tuple[int, ...], least: float) -> A
     return found if weight is None else found * weight
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return images standardised over groups of channels, the second axis, each image by itself (Wu and He, 2018).
 
@@ -150,7 +146,7 @@ def move_running(running: Any, found: Any, momentum: float) -> None:
         running[...] = (1 - momentum) * running + momentum * stop_gradient(found)
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def batch_norm(
     input: Any,
     mean: Any = None,
@@ -205,7 +201,7 @@ def batch_norm(
     return found.astype(dtype) if dtype == HALF else found
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return elements of which some, drawn at random, are 0, and the others larger, so that the mean stays.
 

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import UsageError
-from wengert.nn.functional._images import Lengths, as_images, per_axis, require_room, window_spans
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_real
-from wengert.support.hints import hint_parameters
+from wengert.nn.functional._arguments import (
+    Lengths,
+    as_images,
+    as_real,
+    hinted,
+    layer,
+    per_axis,
+    require_room,
+    window_spans,
+)
 
 
 def windows(name: str, x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
@@ -91,7 +97,7 @@ def make_max_pooling(rank: int) -> Callable[..., Any]:
     last = "dilation: how far the elements of windows are apart."
     text = POOLING.format(**docstring_example(name, rank), padded="with what is less than all elements", last=last)
     max_pool.__doc__ = f"Return the greatest element of each window; those that are equal share the gradient.{text}"
-    return hint_parameters("numpy", "layers")(max_pool)
+    return hinted(max_pool)
 
 
 def make_average_pooling(rank: int) -> Callable[..., Any]:
@@ -116,7 +122,7 @@ def make_average_pooling(rank: int) -> Callable[..., Any]:
     last = "count_include_pad: whether the zeros around images count."
     text = POOLING.format(**docstring_example(name, rank), padded="with zeros", last=last)
     avg_pool.__doc__ = f"Return the mean of each window.{text}"
-    return hint_parameters("numpy", "layers")(in_single(avg_pool))
+    return layer(avg_pool)
 
 
 max_pool1d, max_pool2d, max_pool3d = map(make_max_pooling, (1, 2, 3))

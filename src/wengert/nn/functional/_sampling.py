@@ -12,9 +12,7 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.nn.functional._images import per_axis
-from wengert.nn.functional._precision import in_single
-from wengert.support.hints import hint_parameters
+from wengert.nn.functional._arguments import hinted, layer, per_axis
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 """Names of linear interpolation, with the number of axes of space."""
@@ -77,8 +75,7 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
     return rows
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
@@ -161,8 +158,7 @@ def resized_taps(n: int, m: int, scale: float, mode: str, align_corners: bool) -
     return [(start, 1 - (x - start)), (np.minimum(start + 1, n - 1), x - start)]
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def interpolate(
     input: Any,
     size: Any = None,
@@ -227,7 +223,7 @@ def interpolate(
     return x
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:

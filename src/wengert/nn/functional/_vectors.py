@@ -8,12 +8,10 @@ import numpy as np
 
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError
-from wengert.nn.functional._precision import in_single
-from wengert.nn.functional._requirements import as_parameter, as_real, require_setting
-from wengert.support.hints import hint_parameters
+from wengert.nn.functional._arguments import as_parameter, as_real, hinted, layer, require_setting
 
 
-@hint_parameters("numpy", "layers")
+@hinted
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Return `input @ weight.T + bias`.
 
@@ -39,8 +37,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + as_parameter("linear", "bias", bias, found.shape[-1:])
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors over their lengths.
 
@@ -62,8 +59,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors.
 
@@ -84,8 +80,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     return np.sum(a * b, axis=axis)
 
 
-@hint_parameters("numpy", "layers")
-@in_single
+@layer
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """Return the distances between vectors, the last axis.
 

@@ -10,9 +10,9 @@ are evaluated. Values are SciPy's to rounding. Whether places increase is looked
 2.6
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wengert.scipy.interpolate._bsplines import BSpline
+from wengert.scipy.interpolate._bsplines import BSpline, make_interp_spline, make_lsq_spline
 from wengert.scipy.interpolate._cubic import (
     Akima1DInterpolator,
     CubicHermiteSpline,
@@ -30,7 +30,6 @@ from wengert.scipy.interpolate._polynomials import (
     barycentric_interpolate,
     krogh_interpolate,
 )
-from wengert.scipy.interpolate._through_samples import make_interp_spline, make_lsq_spline
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -62,9 +61,5 @@ __all__ = [
 
 pchip = PchipInterpolator  # SciPy's other name of it
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.interpolate")

@@ -1,19 +1,31 @@
-"""Splines as sums of B-splines."""
+"""Splines as sums of B-splines, by coefficients or through samples."""
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.diagnostics.argument_checks import as_whole
+from wengert.core.diagnostics.argument_checks import as_whole, require_finite
 from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._shapes import add_axes
-from wengert.scipy.interpolate._piecewise import integral
-from wengert.scipy.interpolate._samples import as_places, extrapolation, interval, move_place_axes, numbers
+from wengert.primitives.linear_algebra.matrix_equations import banded_solution
+from wengert.scipy.interpolate._piecewise import (
+    as_places,
+    extrapolation,
+    increasing_places,
+    integral,
+    interval,
+    move_place_axes,
+    numbers,
+    require_within,
+    samples,
+)
 
 
 @by_arrays
@@ -191,3 +203,205 @@ class BSpline:
         made = self.antiderivative()
         whole = BSpline.construct_fast(made.t, made.c, made.k)
         return integral(whole, low, high, first, last, beyond or True)
+
+
+Conditions = Sequence[tuple[int, Any]]
+"""Derivatives that are given at an end: their orders and values."""
+
+
+@by_arrays
+def not_a_knot(x: Any, k: int) -> Any:
+    """Return the knots of a spline whose polynomials do not change at the places beside the ends."""
+    middle = x if k % 2 else (x[1:] + x[:-1]) / 2
+    half = (k + 1) // 2
+    inner = middle[half : middle.shape[0] - half] if k else middle
+    return np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+
+
+def periodic_knots(x: Any, k: int) -> Any:
+    """Return the knots of a periodic spline, which go on at both ends by the distances at the other."""
+    if k % 2 == 0:
+        x = np.concatenate([x[:1], x[1:-1] - np.diff(x)[:-1] / 2, x[-1:]])
+    h = np.diff(x)
+    count = x.shape[0] - 1
+    before, after = [x[:1]], [x[-1:]]
+    for i in range(k):
+        place, other = -(i % count) - 1, i % count
+        before.append(before[-1] - h[place:][:1])
+        after.append(after[-1] + h[other:][:1])
+    return np.concatenate([*before[:0:-1], x, *after[1:]])
+
+
+def end_derivatives(condition: Any, shape: tuple[int, ...]) -> Conditions:
+    """Return the derivatives that are given at an end, with their orders."""
+    if condition is None:
+        return []
+    if isinstance(condition, str):
+        orders = {"clamped": 1, "natural": 2}
+        if condition not in orders:
+            needed = "'not-a-knot', 'periodic', 'clamped', 'natural' or pairs of orders and values are needed"
+            raise UsageError("make_interp_spline", f"bc_type with {condition!r:.40}", needed, "Pass these")
+        return [(orders[condition], np.zeros(shape))]
+    return [(operator.index(order), np.broadcast_to(numbers(value), shape)) for order, value in condition]
+
+
+def make_interp_spline(
+    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
+) -> BSpline:
+    """Return the spline through samples; see `scipy.interpolate.make_interp_spline`.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        k: the degree.
+        t: knots; chosen if they are not given.
+        bc_type: what holds at the ends: "not-a-knot", "periodic", "clamped", "natural", or for each end one of the last
+            two, None, or pairs of the orders of derivatives and their values.
+        axis: the axis of samples.
+        check_finite: whether it is an error if samples are not finite.
+
+    Raises:
+        ShapeError: there are not as many samples, or another number of conditions is needed.
+        UsageError: the conditions are unknown, or samples are not finite.
+
+    >>> make_interp_spline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0])([0.5, 2.5])
+    tensor([ 0.125, 15.625])
+    """
+    k = as_whole("make_interp_spline", "k", k, 0)
+    places = increasing_places("make_interp_spline", x, 1)
+    heights, at = samples("make_interp_spline", y, axis, places.shape[0])
+    if check_finite:
+        require_finite("make_interp_spline", "y", heights)
+    periodic = isinstance(bc_type, str) and bc_type == "periodic"
+    ends: Any = (None, None) if periodic or bc_type is None or bc_type == "not-a-knot" else bc_type
+    ends = (ends, ends) if isinstance(ends, str) else tuple(ends)
+    if k < 2 and t is None:
+        if ends != (None, None):
+            given = f"bc_type={bc_type!r:.40} with degree {k}"
+            raise UsageError("make_interp_spline", given, "no condition is needed", "Leave it out")
+        knots = np.concatenate([*[places[:1]] * k, places, places[-1:]])
+        return BSpline.construct_fast(knots, heights, k, axis=at)
+    if periodic:
+        return periodic_spline(places, heights, k, at)
+    if t is not None:
+        knots = as_knots("make_interp_spline", t, k)
+    elif ends == (None, None):
+        if places.shape[0] <= k:
+            given = f"{places.shape[0]} samples for degree {k}"
+            raise ShapeError("make_interp_spline", given, f"{k + 1} are needed", "Choose a lower degree")
+        knots = not_a_knot(places, k)
+    else:
+        knots = np.concatenate([*[places[:1]] * k, places, *[places[-1:]] * k])
+    left, right = (end_derivatives(end, heights.shape[1:]) for end in ends)
+    count, wanted = places.shape[0] + len(left) + len(right), knots.shape[0] - k - 1
+    if count != wanted:
+        given = f"{len(left)} and {len(right)} derivatives at the ends"
+        needed = f"{wanted - places.shape[0]} together are needed"
+        raise ShapeError("make_interp_spline", given, needed, "Correct bc_type or t")
+    return BSpline.construct_fast(knots, coefficients(knots, k, places, heights, left, right), k, axis=at)
+
+
+def coefficients(t: Any, k: int, places: Any, heights: Any, left: Conditions, right: Conditions) -> Any:
+    """Return the coefficients of the spline through samples, with derivatives given at its ends."""
+    values = heights
+    if left or right:
+        values = np.concatenate([*[v[None] for _, v in left], heights, *[v[None] for _, v in right]])
+    if not values.size:
+        return values
+    bands = banded_matrix(t, k, places, [order for order, _ in left], [order for order, _ in right])
+    return banded_solution(bands, values.reshape(values.shape[0], -1), k, k).reshape(values.shape)
+
+
+@by_arrays
+def banded_matrix(t: Any, k: int, places: Any, first: Sequence[int], last: Sequence[int]) -> Any:
+    """Return the matrix of B-splines at places as its diagonals: element (i, j) stands at (k + i - j, j).
+
+    Rows before and behind are those of derivatives of some orders at the first and last place.
+    """
+    inside = interval(t, places, k, t.shape[0] - k - 2)
+    rows = [
+        *[(basis(t, k, places[:1], inside[:1], order), inside[:1]) for order in first],
+        (basis(t, k, places, inside), inside),
+        *[(basis(t, k, places[-1:], inside[-1:], order), inside[-1:]) for order in last],
+    ]
+    weights, left = rows[0]
+    if len(rows) > 1:
+        weights, left = (np.concatenate(parts, axis=-1) for parts in zip(*rows, strict=True))
+    count = left.shape[0]
+    column = np.arange(count)
+    row = column + np.arange(2 * k + 1)[:, None] - k
+    inside = (row >= 0) & (row < count)
+    row = np.clip(row, 0, count - 1)
+    place = column - left[row] + k
+    inside = inside & (place >= 0) & (place <= k)
+    return np.where(inside, weights[np.clip(place, 0, k), row], 0.0)
+
+
+def periodic_spline(x: Any, y: Any, k: int, axis: int) -> BSpline:
+    """Return the periodic spline through samples, whose coefficients repeat after one less than there are samples."""
+    if is_concrete(y) and not np.allclose(np.asarray(raw(y[0])), np.asarray(raw(y[-1])), atol=1e-15):
+        needed = "a last one that is the first is needed"
+        raise ValueError(describe("make_interp_spline", "samples of a periodic spline", needed, "Make them equal"))
+    t = periodic_knots(x, k)
+    count = x.shape[0] - 1
+    places = x[:-1]
+    left = interval(t, places, k, t.shape[0] - k - 2)
+    matrix = dense_matrix(basis(t, k, places, left), left - k, count)
+    found = np.linalg.solve(matrix, y[:-1].reshape(count, -1)).reshape(count, *y.shape[1:])
+    repeated = found[np.arange(count + k) % count]
+    return BSpline.construct_fast(t, repeated, k, "periodic", axis)
+
+
+def make_lsq_spline(
+    x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
+) -> BSpline:
+    """Return the spline with given knots that is nearest to samples; see `scipy.interpolate.make_lsq_spline`.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        t: knots.
+        k: the degree.
+        w: weights of the samples, whose squares count; 1 if they are not given.
+        axis: the axis of samples.
+        check_finite: whether it is an error if samples are not finite.
+        method: "qr" or "norm-eq"; it is the decomposition of orthogonal columns.
+
+    Raises:
+        ShapeError: there are not as many samples, or too few.
+        UsageError: the method is unknown, or samples are not finite.
+        ValueError: a sample lies beyond the knots.
+
+    >>> make_lsq_spline([0.0, 1.0, 2.0], [0.0, 2.0, 1.0], [0.0, 0.0, 2.0, 2.0], 1)([0.0, 2.0])
+    tensor([0.5, 1.5])
+    """
+    k = as_whole("make_lsq_spline", "k", k, 0)
+    if method not in ("qr", "norm-eq"):
+        raise UsageError("make_lsq_spline", f"method={method!r:.40}", "'qr' or 'norm-eq' is needed", "Leave it out")
+    places = increasing_places("make_lsq_spline", x, 1)
+    heights, at = samples("make_lsq_spline", y, axis, places.shape[0])
+    if check_finite:
+        require_finite("make_lsq_spline", "y", heights)
+    knots = as_knots("make_lsq_spline", t, k)
+    count = knots.shape[0] - k - 1
+    places = require_within("make_lsq_spline", places, knots[k], knots[count])
+    if places.shape[0] < count:
+        given = f"{places.shape[0]} samples for {count} coefficients"
+        raise ShapeError("make_lsq_spline", given, "as many are needed", "Pass fewer knots")
+    left = interval(knots, places, k, count - 1)
+    weights = np.ones(places.shape) if w is None else numbers(w)
+    matrix = dense_matrix(basis(knots, k, places, left), left - k, count) * weights[:, None]
+    q, r = np.linalg.qr(matrix)
+    flat = heights.reshape(places.shape[0], -1) * weights[:, None]
+    found = np.linalg.solve(r, q.T @ flat).reshape(count, *heights.shape[1:])
+    return BSpline.construct_fast(knots, found, k, axis=at)
+
+
+@by_arrays
+def dense_matrix(weights: Any, first: Any, count: int) -> Any:
+    """Return the matrix of B-splines at places; its columns go round."""
+    matrix: Any = 0.0
+    for i, weight in enumerate(weights):
+        here = ((first + i) % count)[:, None] == np.arange(count)
+        matrix = matrix + np.where(here, weight[:, None], 0.0)
+    return matrix

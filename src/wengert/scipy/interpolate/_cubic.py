@@ -12,8 +12,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._shapes import add_axes
 from wengert.primitives.linear_algebra.matrix_equations import banded_solution
-from wengert.scipy.interpolate._piecewise import PPoly
-from wengert.scipy.interpolate._samples import extrapolation, finite_samples, increasing_places, numbers
+from wengert.scipy.interpolate._piecewise import PPoly, extrapolation, finite_samples, increasing_places, numbers
 
 
 @by_arrays

@@ -10,9 +10,8 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole, require_one_number, require_real, shown
 from wengert.errors import UsageError
 from wengert.numpy._shapes import add_axes
-from wengert.scipy.interpolate._bsplines import BSpline
-from wengert.scipy.interpolate._samples import as_places, numbers, require_within
-from wengert.scipy.interpolate._through_samples import make_interp_spline
+from wengert.scipy.interpolate._bsplines import BSpline, make_interp_spline
+from wengert.scipy.interpolate._piecewise import as_places, numbers, require_within
 
 
 def as_spline(tck: Any) -> BSpline:

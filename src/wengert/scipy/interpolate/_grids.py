@@ -14,11 +14,16 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._shapes import add_axes
-from wengert.scipy.interpolate._bsplines import BSpline, basis
+from wengert.scipy.interpolate._bsplines import BSpline, basis, make_interp_spline
 from wengert.scipy.interpolate._cubic import PchipInterpolator
-from wengert.scipy.interpolate._piecewise import power_sum
-from wengert.scipy.interpolate._samples import as_places, increasing_places, interval, numbers, require_within
-from wengert.scipy.interpolate._through_samples import make_interp_spline
+from wengert.scipy.interpolate._piecewise import (
+    as_places,
+    increasing_places,
+    interval,
+    numbers,
+    power_sum,
+    require_within,
+)
 
 DEGREES = {"slinear": 1, "cubic": 3, "quintic": 5, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5}
 METHODS = ("linear", "nearest", "pchip", *DEGREES)

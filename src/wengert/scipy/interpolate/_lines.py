@@ -12,8 +12,8 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._shapes import add_axes
-from wengert.scipy.interpolate._samples import move_place_axes, require_within
-from wengert.scipy.interpolate._through_samples import make_interp_spline
+from wengert.scipy.interpolate._bsplines import make_interp_spline
+from wengert.scipy.interpolate._piecewise import move_place_axes, require_within
 
 DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 STEPS = ("nearest", "nearest-up", "previous", "next")

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.numpy._shapes import add_axes
-from wengert.scipy.interpolate._samples import move_place_axes, numbers, samples
+from wengert.scipy.interpolate._piecewise import move_place_axes, numbers, samples
 
 
 def place_row(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ Images, weights, widths of Gaussians, coordinates, shifts, matrices and angles a
 dtype of the image.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wengert.scipy.ndimage._filters import (
     convolve,
@@ -55,9 +55,5 @@ __all__ = [
     "zoom",
 ]
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.ndimage")

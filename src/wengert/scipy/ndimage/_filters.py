@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,24 @@ PADDING = {
     **dict.fromkeys(("wrap", "grid-wrap"), "wrap"),
 }
 """NumPy's names of what is beyond the edges of images, by SciPy's."""
+
+
+def correlate_images(
+    x: Any, w: Any, low: Sequence[int] = (), high: Sequence[int] = (), stride: int = 1, spread: int = 1
+) -> Any:
+    """Return the correlation of images, behind three axes, with weights; `low` and `high` count zeros around them."""
+    rank = w.ndim
+    ones, none = (1,) * rank, (0,) * rank
+    steps = {"stride": (stride,) * rank, "dilation": ones, "spread": (spread,) * rank}
+    return apply(correlation, x, w[None, None, None], **steps, low=tuple(low) or none, high=tuple(high) or none)
+
+
+def correlate_rows(x: Any, w: Any, stride: int = 1, spread: int = 1) -> Any:
+    """Return the correlation along the last axis with weights in one row, wherever these meet an element."""
+    around = (len(w) - 1,)
+    rows = x.reshape(1, math.prod(x.shape[:-1]), 1, x.shape[-1])
+    found = correlate_images(rows, w, around, around, stride, spread)
+    return found.reshape(*x.shape[:-1], found.shape[-1])
 
 
 def per_axis(value: Any, count: int) -> list[Any]:
@@ -48,9 +67,7 @@ def correlate_centered(name: str, x: Any, w: Any, mode: str, cval: Any, origins:
     around: Any = PADDING[mode]
     kind = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind in "fc" else (float,)))
     framed: Any = np.pad(x.astype(kind), width, around, **options)
-    ones, none = (1,) * x.ndim, (0,) * x.ndim
-    steps = {"stride": ones, "dilation": ones, "spread": ones, "low": none, "high": none}
-    found = apply(correlation, framed[None, None, None], w.astype(kind)[None, None, None], **steps)[0, 0, 0]
+    found = correlate_images(framed[None, None, None], w.astype(kind))[0, 0, 0]
     return found if found.dtype == x.dtype or x.dtype.kind != "c" == kind.kind else found.astype(x.dtype)
 
 

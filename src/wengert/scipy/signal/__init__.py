@@ -4,7 +4,7 @@ Signals, kernels and the coefficients of filters are differentiated. Where SciPy
 transforms, sums are taken here unless the transforms are asked for by name.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wengert.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from wengert.scipy.signal._filters import (
@@ -22,8 +22,7 @@ from wengert.scipy.signal._filters import (
     sosfiltfilt,
 )
 from wengert.scipy.signal._resampling import hilbert, resample, resample_poly, upfirdn
-from wengert.scipy.signal._spectral import coherence, csd, periodogram, welch
-from wengert.scipy.signal._spectrograms import istft, spectrogram, stft
+from wengert.scipy.signal._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -58,9 +57,5 @@ __all__ = [
     "welch",
 ]
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.signal")

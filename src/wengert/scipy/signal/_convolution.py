@@ -8,10 +8,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.diagnostics.argument_checks import require_one_number
-from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.numpy._contractions import convolve as convolve_sequences
-from wengert.primitives.signals.convolution import correlation
+from wengert.scipy.ndimage._filters import correlate_images
 
 MODES = ("full", "same", "valid")
 
@@ -41,26 +41,13 @@ def must_swap(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bo
 
 def correlate_windows(x: Any, y: Any, mode: str) -> Any:
     """Return the correlation of real or complex signals, all axes of which are of space, without conjugation."""
-    rank = x.ndim
     lengths = y.shape
-    ones = (1,) * rank
     full = tuple(n - 1 for n in lengths)
-    low = {"full": full, "same": tuple(n // 2 for n in lengths), "valid": (0,) * rank}[mode]
+    low = {"full": full, "same": tuple(n // 2 for n in lengths), "valid": ()}[mode]
     high = low if mode != "same" else tuple(n - a for n, a in zip(full, low, strict=True))
     kinds = np.result_type(x.dtype, y.dtype)
     kind = kinds if kinds.kind in "fc" else np.dtype(float)
-    x, y = x.astype(kind), y.astype(kind)
-    found = apply(
-        correlation,
-        x[None, None, None],
-        y[None, None, None],
-        stride=ones,
-        dilation=ones,
-        spread=ones,
-        low=low,
-        high=high,
-    )
-    found = found[0, 0, 0]
+    found = correlate_images(x.astype(kind)[None, None, None], y.astype(kind), low, high)[0, 0, 0]
     return found if kind == kinds else np.round(found).astype(kinds)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.filters import feedback
-from wengert.primitives.signals.convolution import correlation
 from wengert.scipy.ndimage import convolve1d
+from wengert.scipy.ndimage._filters import correlate_rows
 from wengert.scipy.signal._convolution import convolve
 
 
@@ -86,10 +85,7 @@ def pad_zeros(x: Any, count: int) -> Any:
 
 def sum_of_delays(c: Any, x: Any) -> Any:
     """Return the sums over k of c[k] x[n - k] along the last axis, for all n where they are not zero."""
-    more = (len(c) - 1,)
-    images, kernel = x.reshape(1, math.prod(x.shape[:-1]), 1, x.shape[-1]), np.flip(c)[None, None, None]
-    found = apply(correlation, images, kernel, stride=(1,), dilation=(1,), spread=(1,), low=more, high=more)
-    return found.reshape(*x.shape[:-1], found.shape[-1])
+    return correlate_rows(x, np.flip(c))
 
 
 def lfilter_zi(b: Any, a: Any) -> Any:

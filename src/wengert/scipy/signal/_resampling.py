@@ -10,10 +10,10 @@ import scipy.signal
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import as_whole
-from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.primitives.signals.convolution import correlation
+from wengert.scipy.ndimage._filters import correlate_rows
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 - SciPy's name
@@ -139,10 +139,7 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
         raise UsageError("upfirdn", given, "zeros around the signal are needed", "Pad it with numpy.pad")
     kind = np.result_type(kernel.dtype, signal.dtype, np.float32)
     moved = np.moveaxis(signal.astype(kind), axis, -1)
-    rows, around = moved.reshape(1, math.prod(moved.shape[:-1]), 1, moved.shape[-1]), (len(kernel) - 1,)
-    turned = np.flip(kernel.astype(kind))[None, None, None]
-    found = apply(correlation, rows, turned, stride=(down,), dilation=(1,), spread=(up,), low=around, high=around)
-    return np.moveaxis(found.reshape(*moved.shape[:-1], found.shape[-1]), -1, axis)
+    return np.moveaxis(correlate_rows(moved, np.flip(kernel.astype(kind)), down, up), -1, axis)
 
 
 def resample_poly(

@@ -16,7 +16,6 @@ import scipy.special
 from wengert.core.diagnostics.argument_checks import elements, refused, require_flag, require_real
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.spatial._metrics import METRICS, Metric, root
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -37,6 +36,12 @@ __all__ = [
     "sqeuclidean",
     "squareform",
 ]
+
+
+Metric = Callable[..., Any]
+METRICS: dict[str, Metric] = {}
+"""Distances between arrays of points along their last axis, by SciPy's names."""
+PAIR = "[1.0, 2.0], [3.0, 2.0]"
 
 
 def metric_distance(name: str, metric: Any, points: Any, options: dict[str, Any]) -> Metric:
@@ -197,9 +202,6 @@ def require_distances(x: Any) -> None:
         raise UsageError("squareform", "a matrix that is none of distances", needed, action)
 
 
-# Of two points
-
-
 def as_floats(name: str, value: Any, what: str = "points") -> Any:
     """Return an array of floats."""
     x: Any = as_tensor(value)
@@ -207,51 +209,142 @@ def as_floats(name: str, value: Any, what: str = "points") -> Any:
     return x if x.dtype.kind == "f" else x.astype(float)
 
 
-def make_two_point_function(name: str, summary: str, example: str, value: str) -> Callable[..., Any]:
-    """Return the function of a metric for two points, with its parameters."""
-    metric = METRICS[name]
-    names = tuple(inspect.signature(metric).parameters)[2:]
+# Of two points
 
-    @functools.wraps(metric)
-    def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        x, y = as_floats(name, u), as_floats(name, v)
-        if x.ndim != 1 or x.shape != y.shape:
-            given = f"points of shapes {x.shape} and {y.shape}"
-            raise ShapeError(name, given, "rows of as many coordinates are needed", "Use cdist for several")
-        by_place = dict(zip(names, args, strict=False))
-        if len(args) > len(names) or not by_place.keys().isdisjoint(kwargs):
-            metric(x, y, *args, **kwargs)  # which Python refuses
-        return as_tensor(metric(x, y, **metric_options(name, by_place | kwargs, x.shape[0])))
 
-    distance.__module__ = __name__
-    distance.__doc__ = f"""Return {summary} of two points; see `scipy.spatial.distance.{name}`.
+def of_two_points(value: str, example: str = PAIR) -> Callable[[Metric], Metric]:
+    """Return a decorator of a metric, which enters it and makes the function for two points, with its parameters.
+
+    Args:
+        value: what the function gives in the example of its docstring.
+        example: the arguments there.
+    """
+
+    def enter(metric: Metric) -> Metric:
+        name = metric.__name__
+        METRICS[name] = metric
+        names = tuple(inspect.signature(metric).parameters)[2:]
+
+        @functools.wraps(metric)
+        def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+            x, y = as_floats(name, u), as_floats(name, v)
+            if x.ndim != 1 or x.shape != y.shape:
+                given = f"points of shapes {x.shape} and {y.shape}"
+                raise ShapeError(name, given, "rows of as many coordinates are needed", "Use cdist for several")
+            by_place = dict(zip(names, args, strict=False))
+            if len(args) > len(names) or not by_place.keys().isdisjoint(kwargs):
+                metric(x, y, *args, **kwargs)  # which Python refuses
+            return as_tensor(metric(x, y, **metric_options(name, by_place | kwargs, x.shape[0])))
+
+        summary = (metric.__doc__ or "").removesuffix(".")
+        distance.__doc__ = f"""{summary} of two points; see `scipy.spatial.distance.{name}`.
 
     >>> round(float({name}({example})), 6)
     {value}
     """
-    return distance
+        return distance
+
+    return enter
 
 
-PAIR = "[1.0, 2.0], [3.0, 2.0]"
-braycurtis = make_two_point_function("braycurtis", "the sum of differences over that of sums", PAIR, "0.25")
-canberra = make_two_point_function("canberra", "the sum of differences, each over the sum of sizes", PAIR, "0.5")
-chebyshev = make_two_point_function("chebyshev", "the largest difference", PAIR, "2.0")
-cityblock = make_two_point_function("cityblock", "the sum of differences", PAIR, "2.0")
-correlation = make_two_point_function("correlation", "1 less the correlation", PAIR, "2.0")
-cosine = make_two_point_function("cosine", "1 less the cosine of the angle", PAIR, "0.131757")
-euclidean = make_two_point_function("euclidean", "the length of the difference", PAIR, "2.0")
-hamming = make_two_point_function("hamming", "the share of coordinates that differ", PAIR, "0.5")
-mahalanobis = make_two_point_function(
-    "mahalanobis",
-    "the length of the difference by the inverse of a covariance",
-    f"{PAIR}, [[4.0, 0.0], [0.0, 1.0]]",
-    "4.0",
-)
-minkowski = make_two_point_function("minkowski", "the norm of an order of the difference", f"{PAIR}, 3", "2.0")
-seuclidean = make_two_point_function(
-    "seuclidean", "the length of the difference over standard deviations", f"{PAIR}, [4.0, 1.0]", "1.0"
-)
-sqeuclidean = make_two_point_function("sqeuclidean", "the square of the length of the difference", PAIR, "4.0")
+def root(square: Any) -> Any:
+    """Return the square root, with the derivative 0 at 0."""
+    nothing = square == 0
+    return np.where(nothing, 0.0, np.sqrt(np.where(nothing, 1.0, square)))
+
+
+def weigh_terms(x: Any, w: Any) -> Any:
+    """Return terms times their weights, if there are some."""
+    return x if w is None else x * w
+
+
+@of_two_points("2.0")
+def euclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the length of the difference."""
+    return np.linalg.norm(weigh_terms(u - v, None if w is None else np.sqrt(w)), axis=-1)
+
+
+@of_two_points("4.0")
+def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the square of the length of the difference."""
+    return np.sum(weigh_terms((u - v) ** 2, w), axis=-1)
+
+
+@of_two_points("2.0")
+def cityblock(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of differences."""
+    return np.sum(weigh_terms(np.abs(u - v), w), axis=-1)
+
+
+@of_two_points("2.0")
+def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the largest difference."""
+    difference = np.abs(u - v)
+    return np.max(difference if w is None else np.where(w > 0, difference, 0.0), axis=-1)
+
+
+@of_two_points("2.0", f"{PAIR}, 3")
+def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+    """Return the norm of an order of the difference."""
+    if not isinstance(p, int | float | np.integer) or not p > 0:
+        raise UsageError("minkowski", f"p={p!r:.40}", "an order above 0 is needed", "Pass 1 or 2, for instance")
+    difference = u - v if w is None else (u - v) * (w != 0 if p == np.inf else w ** (1 / p))
+    return np.linalg.norm(difference, ord=float(p), axis=-1)
+
+
+@of_two_points("0.131757")
+def cosine(u: Any, v: Any, w: Any = None) -> Any:
+    """Return 1 less the cosine of the angle."""
+    size = np.sqrt(np.sum(weigh_terms(u * u, w), axis=-1) * np.sum(weigh_terms(v * v, w), axis=-1))
+    return 1.0 - np.sum(weigh_terms(u * v, w), axis=-1) / size
+
+
+@of_two_points("2.0")
+def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
+    """Return 1 less the correlation."""
+    if not centered:
+        return METRICS["cosine"](u, v, w)
+    share = None if w is None else w / np.sum(w)
+
+    def moved(z: Any) -> Any:
+        center = np.mean(z, axis=-1) if share is None else np.sum(z * share, axis=-1)
+        return z - center[..., None]
+
+    return METRICS["cosine"](moved(u), moved(v), w)
+
+
+@of_two_points("0.5")
+def canberra(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of differences, each over the sum of sizes."""
+    total = np.abs(u) + np.abs(v)
+    return np.sum(weigh_terms(np.where(total > 0, np.abs(u - v) / np.where(total > 0, total, 1.0), 0.0), w), axis=-1)
+
+
+@of_two_points("0.25")
+def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the sum of differences over that of sums."""
+    return METRICS["cityblock"](u, v, w) / np.sum(weigh_terms(np.abs(u + v), w), axis=-1)
+
+
+@of_two_points("0.5")
+def hamming(u: Any, v: Any, w: Any = None) -> Any:
+    """Return the share of coordinates that differ."""
+    share = weigh_terms((u != v) * 1.0, w)
+    return np.mean(share, axis=-1) if w is None else np.sum(share, axis=-1) / np.sum(w)
+
+
+@of_two_points("1.0", f"{PAIR}, [4.0, 1.0]")
+def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the length of the difference over standard deviations."""
+    """Return the length of the difference over standard deviations."""
+    return METRICS["euclidean"](u / np.sqrt(V), v / np.sqrt(V))
+
+
+@of_two_points("4.0", f"{PAIR}, [[4.0, 0.0], [0.0, 1.0]]")
+def mahalanobis(u: Any, v: Any, VI: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the length of the difference by the inverse of a covariance."""
+    """Return the length of the difference by the inverse of a covariance."""
+    return root(np.sum(((u - v) @ VI) * (u - v), axis=-1))
 
 
 def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
@@ -276,9 +369,5 @@ def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: 
     return root((total if base is None else total / np.log(base)) / 2.0)
 
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.spatial.distance")
