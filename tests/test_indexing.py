@@ -272,7 +272,7 @@ def bytes_of(program: Program, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
     counter = Bytes()
     with monkeypatch.context() as patch:
         patch.setattr("wengert.primitives.indexing.parts.np", counter)
-        patch.setattr("wengert.traces.plain_sweep.np", counter)
+        patch.setattr("wengert.traces.cotangents.np", counter)
         program(n)
     return counter.made
 

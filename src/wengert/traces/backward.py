@@ -19,8 +19,7 @@ from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace,
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
 from wengert.traces.nodes import Leaf, Node
-from wengert.traces.plain_sweep import Sweep
-from wengert.traces.sweep import sweep
+from wengert.traces.sweep import Sweep, sweep
 from wengert.traces.tape import BASE_TAPE
 
 
@@ -251,7 +250,7 @@ def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence
         holder = grad_holder(node)
         total = holder.grad
         if total is None or create_graph or total._trace is not None or type(unwrapped(ct)) is Tensor:
-            ct = conjugated(run.handed_over(node, ct, given))
+            ct = conjugated(run.hand_over(node, ct, given))
             holder.grad = constant_tensor(ct) if total is None else total + ct
         else:
             contributions.append((total, unwrapped(conjugated(ct))))

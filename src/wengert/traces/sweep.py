@@ -1,16 +1,588 @@
-"""The reverse sweep from outputs to leaves, plain or recorded itself."""
+"""The reverse sweep: one pass over the recorded nodes, newest first.
+
+A node's consumers all have greater numbers, so when it comes up its cotangent is complete; nothing needs to be
+collected or sorted beforehand, and nothing recurses. What a node sends back is said by its primitive. A sweep that is
+itself recorded is the same one with a `Lifting`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy import bool_, ndarray
 
 from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.source_positions import speaks_for
+from wengert.core.memory.buffers import own
+from wengert.core.memory.views import current
+from wengert.core.primitives.cotangent import add_shared, guard, has_finite_square, unbroadcast
+from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import strong
-from wengert.traces.nodes import Node
-from wengert.traces.plain_sweep import FOR_GOOD, Sweep
-from wengert.traces.recorded_sweep import RecordedSweep
+from wengert.core.values.recording import settings
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
+from wengert.errors import GraphError, NumericalError
+from wengert.native.elementwise import LARGE
+from wengert.primitives.arithmetic import passed
+from wengert.primitives.selection import guarded
+from wengert.traces.cotangents import Cotangents, number_of
+from wengert.traces.lifting import Lifting, misshapen
+from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
+from wengert.traces.powers_of_roots import (
+    are_same,
+    path_to_root,
+    power_of,
+    power_slope,
+    root_slope,
+    scaled_back,
+    square_of,
+)
+from wengert.traces.steepness import may_be_steep
 from wengert.traces.tape import Tape
+
+FOR_GOOD = -1
+ALL = 0.5
+"""Less than the number of every node."""
+
+
+class Sweep(Cotangents):
+    """Carry cotangents from outputs to leaves.
+
+    Once it has passed a mask it is `masked` for good: cotangents then hold zeros for elements that were not chosen,
+    whose values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say). Once it has
+    passed a guard, which is made within a rule, it is masked down to the number of the node where that rule began. It
+    is `steep`, and every rule guarded, once a partial may have been infinite: partials of 0 give 0 for that.
+    `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
+
+    Args:
+        retain: whether to keep the residuals for another sweep.
+        wanted: the nodes to stop at and capture; None to sweep to every leaf.
+        watch: called with each node and its complete cotangent.
+        lifting: what makes residuals Tensors again, where the sweep is recorded itself.
+    """
+
+    __slots__ = ("lifting", "masked", "retain", "retained", "steep", "watch")
+
+    def __init__(
+        self,
+        retain: bool,
+        wanted: Collection[Node] | None,
+        watch: Callable[[Node, Any], None] | None,
+        lifting: Lifting | None = None,
+    ) -> None:
+        super().__init__(wanted)
+        self.retained: list[tuple[Node, Any]] = []
+        self.masked: float = 0
+        self.steep = False
+        self.retain = retain
+        self.watch = watch
+        self.lifting = lifting
+
+    @speaks_for("node")
+    def to_the_leaves(self) -> None:
+        """Run the pending nodes, newest first, until only leaves are left."""
+        heap, cts, owned, lifting = self.heap, self.cts, self.owned, self.lifting
+        plainly = self.watch is None and not settings().anomaly
+        guarded = self.guarded or None
+        pulls = self.short_pulls if lifting is None else self.pulls
+        while True:
+            newest = self.newest
+            if newest is not None:
+                node, ct, owns = newest, self.ct, self.owns
+                self.newest = self.ct = None
+            elif heap:
+                node = heappop(heap)[1]
+                ct = cts.pop(node)
+                owns = node in owned
+            else:
+                return
+            if plainly and node.hooks is None and (guarded is None or node not in guarded):
+                pull = pulls[node.primitive.sweeps_as]
+            else:
+                ct, owns = self.show(node, ct, owns)
+                pull = Sweep.collect if node.primitive is RESULT else Sweep.pull
+            if lifting is None:
+                pull(self, node, ct, owns)
+            else:
+                lifting.run(pull, self, node, ct, owns)
+
+    def show(self, node: Node, ct: Any, owns: bool) -> tuple[Any, bool]:
+        """Show a complete cotangent to hooks and who asks for it; return what goes on, and whether that is owned."""
+        if node.hooks is not None:
+            ct, owns = self.hooked(node, ct), False
+        if self.watch is not None:
+            self.watch(node, ct)
+        if self.wanted is not None and node in self.wanted:
+            self.captured[node], owns = ct, False
+        return ct, owns
+
+    def hooked(self, node: Node, ct: Any) -> Any:
+        """Pass a complete cotangent through the hooks of its value."""
+        hooks = node.hooks
+        assert hooks is not None
+        if type(ct) is list:  # an operation with several results: the hooks are on those
+            return ct
+        ct = hooks.replace_ct(node, ct)
+        if hooks.retains:
+            self.retained.append((node, ct))
+        return ct
+
+    def finish(self) -> None:
+        """Pass the complete cotangents of leaves through their hooks, newest first."""
+        if self.masks:
+            self.mark(self.cts)
+            self.mark(self.captured)
+        leaves = self.cts if self.watch is not None else [node for node in self.cts if node.hooks is not None]
+        for leaf in sorted(leaves, key=number_of, reverse=True) if leaves else ():
+            if leaf.hooks is not None:
+                self.cts[leaf] = self.hooked(leaf, self.cts[leaf])
+                self.owned.discard(leaf)
+            if self.watch is not None:
+                self.watch(leaf, self.cts[leaf])
+
+    @property
+    def masks(self) -> bool:
+        """Whether it has passed a mask."""
+        return self.masked == FOR_GOOD
+
+    def mark(self, cts: dict[Node, Any]) -> None:
+        """Let sweeps of what this one gives know that it has passed a mask; graphs have the guards that tell."""
+        for node, ct in cts.items():
+            if type(ct) is Tensor and ct._trace is not None and not is_staged(ct):
+                cts[node] = guard(ct, 1.0, 1.0, masked=True)
+
+    def leave(self, node: Node) -> None:
+        """Let the residuals of a node go that has been swept, unless the graph is retained."""
+        if not self.retain:
+            node.release()
+
+    def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands of a node as its rule shall have them."""
+        return node.residuals() if self.lifting is None else self.lifting.residuals(node)
+
+    # Guards
+
+    def protected(self, node: Node) -> Any:
+        """Return the primitive of a node with the guards that its rules need behind what has been passed."""
+        if node.number <= self.masked:
+            return node.primitive
+        return node.primitive.shielded(self.masks) if self.steep else node.primitive.guarded
+
+    def pass_mask(self, node: Node, ct: Any, operands: Sequence[Any]) -> None:
+        """Remember that a mask has been passed, if an operation is one, or has one among its residuals."""
+        primitive = node.primitive
+        if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
+            self.masked = FOR_GOOD
+
+    def notice(self, c: Any, ct: Any, out: Any) -> None:
+        """Remember that a partial may have been infinite, if the cotangent that a rule gave shows it."""
+        if self.steep or has_finite_square(c._value if type(c) is Tensor else c):
+            return
+        if may_be_steep(ct, c, out):
+            self.turn_steep()
+
+    def turn_steep(self) -> None:
+        """Guard every rule from now on."""
+        self.steep = True
+        if not self.masks:
+            self.masked = ALL
+
+    def pass_guard(self, node: Node) -> None:
+        """Guard the rules of what made the result that a guard has passed: the operations since its tangent was made.
+
+        Before these, values were finite where the guard acts, and singular operations have guards of their own. But
+        if the sweep that made the guard had passed a mask, they need not be, and this one has passed it as well.
+        """
+        tangent = node.inputs[2]
+        if "steep" in node.params:
+            self.turn_steep()
+        if tangent is None or node.params.get("masked"):
+            self.masked = FOR_GOOD
+        elif self.masked >= 0:
+            self.masked = min(self.masked or tangent.number, tangent.number)
+
+    # What nodes send back
+
+    def pull_pointwise(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on one or two arrays, neither a power nor a root.
+
+        The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
+        """
+        saved, out, primitive = node.saved, node.out, node.primitive
+        if type(saved) is not tuple:
+            self.pull_rules(node, ct, owns)
+            return
+        if len(saved) == 1:
+            if not self.retain:
+                node.saved = RELEASED
+                node.out = None
+            if self.masked:
+                primitive = self.protected(node)
+            c = primitive.rules[0](ct, out, saved[0])
+            self.add(node.inputs[0], c, c is not ct)  # type: ignore[arg-type]  # it is there
+            return
+        x, y = saved
+        left, parent = node.inputs
+        if parent is left and is_rooted(parent) and self.goes_past(node, ct):
+            self.leave(node)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        if type(ct) is Tensor:
+            x, y = as_number(x, left), as_number(y, parent)
+        if self.masked:
+            primitive = self.protected(node)
+        left_rule, right_rule = primitive.rules
+        if parent is not None and right_rule is not None:
+            c = ct if right_rule is passed else right_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
+            if self.add(parent, c, c is not ct) and c is ct:
+                owns = False
+        if left is None or left_rule is None:
+            return
+        if (
+            owns
+            and primitive.overwrite is not None
+            and type(ct) is ndarray
+            and type(y) is not Tensor
+            and node.shape == left.shape
+        ):
+            c = primitive.overwrite(ct, y, ct)
+        else:
+            c = ct if left_rule is passed else left_rule(ct, out, x, y)
+            if c.shape != left.shape:
+                c = unbroadcast(c, left.shape)
+            owns = owns or c is not ct
+        if self.newest is None and c.dtype is left.dtype and type(left) is not Leaf and not self.heap:
+            self.newest = left  # what `add` would do in a chain; its call takes a twelfth of the sweep
+            self.ct = c
+            self.owns = owns
+        else:
+            self.add(left, c, owns)
+
+    def pull_power(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rule of a literal power, or a root, of an array: no guard is needed if the square is finite."""
+        saved, out, parent, primitive = node.saved, node.out, node.inputs[0], node.primitive
+        if (
+            type(saved) is not tuple
+            or self.masked
+            or parent is None
+            or Tensor in (type(ct), type(out), type(saved[0]))
+            or (len(saved) > 1 and (node.inputs[1] is not None or type(saved[1]) not in (int, float)))
+        ):
+            self.pull_rules(node, ct, owns)
+            return
+        if parent.primitive is not None and may_be_past_kink(node, True) and self.goes_past(node, ct):
+            self.leave(node)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        c = primitive.declared[0](ct, out, *saved)
+        if primitive.is_steep(saved) and not has_finite_square(c):
+            c = primitive.rules[0](ct, out, *saved)
+            self.notice(c, ct, out)
+        self.add(parent, c, c is not ct)
+
+    def pull_rules(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of any elementwise operation, past what it was made of if it is a power of a root or so."""
+        saved, inputs, primitive, lifting = node.saved, node.inputs, node.primitive, self.lifting
+        general = type(saved) is GeneralResiduals
+        if type(saved) is not tuple:
+            if not isinstance(saved, tuple):
+                self.pull(node, ct, owns)
+                return
+            if lifting is None and not general:
+                self.pull_large(node, ct, owns)
+                return
+            if lifting is not None and general and lifting.pull_as_one(self, node, ct):
+                self.leave(node)
+                return
+        if inputs[0] is not None and may_be_past_kink(node, lifting is None) and self.goes_past(node, ct):
+            self.leave(node)
+            return
+        out, operands = self.residuals(node)
+        self.leave(node)
+        if self.masked:
+            primitive = self.protected(node)
+        if self.masked >= 0 and (primitive.masks or (general and has_mask(saved))):
+            self.masked = FOR_GOOD
+        steep, params = primitive.steep and primitive.is_steep(operands), node.given
+        for rule, parent in zip(primitive.rules, inputs, strict=True):
+            if parent is not None and rule is not None:
+                c = ct if rule is passed else rule(ct, out, *operands, **params) if params else rule(ct, out, *operands)
+                if steep:
+                    self.notice(c, ct, out)
+                if c.shape == parent.shape:
+                    self.add(parent, c, lifting is None and c is not ct)
+                else:
+                    self.add_summed(node, parent, c)
+
+    def add_summed(self, node: Node, parent: Node, c: Any) -> None:
+        """Add a contribution, summed over the axes along which an operand was broadcast."""
+        if self.lifting is None or not self.lifting.sum_as_one(self, node, parent, c):
+            self.add(parent, unbroadcast(c, parent.shape), self.lifting is None)
+
+    def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
+        out, operands = node.residuals()
+        primitive = node.primitive
+        if self.goes_past(node, ct):
+            self.leave(node)
+            return
+        if primitive.masks:
+            self.masked = FOR_GOOD
+        elif self.masked:
+            primitive = self.protected(node)
+        for position in reversed(range(len(operands))):
+            parent, rule = node.inputs[position], primitive.rules[position]
+            if parent is None or rule is None:
+                continue
+            if position == 0 and owns and overwritable(node, primitive, ct, operands):
+                c = primitive.overwrite_large(ct, operands[1], ct)
+            else:
+                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                if primitive.steep and primitive.is_steep(operands):
+                    self.notice(c, ct, out)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+            fresh = c is not ct or (position == 0 and owns)
+            if self.add_large(parent, c, fresh) and c is ct:
+                owns = False
+        self.leave(node)
+
+    def add_large(self, node: Node, ct: Any, fresh: bool) -> bool:
+        """Add a large contribution to the cotangent of a node, as `add` does, on several threads."""
+        if node is self.newest:
+            self.put_back()
+        total = self.cts.get(node)
+        if type(total) is not ndarray or type(ct) is not ndarray or total.size < LARGE or ct.dtype is not total.dtype:
+            return self.add(node, ct, fresh)
+        self.cts[node] = add_shared(total, ct, total if node in self.owned else None)
+        self.owned.add(node)
+        return False
+
+    def pull_linear(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the transposes of a linear operation."""
+        saved, inputs, primitive = node.saved, node.inputs, node.primitive
+        if not isinstance(saved, tuple):
+            self.pull(node, ct, owns)
+            return
+        if self.lifting is not None and self.lifting.transpose(self, node, ct):
+            self.pass_mask(node, ct, saved)
+            self.leave(node)
+            return
+        parent = inputs[0]
+        if len(inputs) == 1 and not primitive.variadic and primitive.accumulate is None and parent is not None:
+            if not self.retain:
+                node.saved = RELEASED
+            c = primitive.transposes[0](ct, parent, **node.given)
+            if type(c) is Tensor:
+                c = current(c)
+            if c.shape != parent.shape:
+                raise misshapen(node, c.shape, parent.shape)
+            self.add(parent, c, primitive.fresh)
+            return
+        _, operands = self.residuals(node)
+        self.leave(node)
+        if not self.pull_in_place(node, inputs, ct, owns, operands):
+            self.pass_mask(node, ct, operands)
+            cts = primitive.vjp(ct, None, operands, inputs, node.params)
+            self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
+
+    def pull_part(self, node: Node, ct: Any, owns: bool) -> None:
+        """Do what `pull_in_place` does for a small part of an array, or a write by an index without arrays."""
+        saved, index, accumulate = node.saved, node.given, node.primitive.accumulate
+        if (
+            type(saved) is not tuple
+            or type(ct) is Tensor
+            or (len(saved) > 2 if accumulate is None else ct.size >= LARGE)
+        ):
+            self.pull_linear(node, ct, owns)
+            return
+        if not self.retain:
+            node.saved = RELEASED
+        if accumulate is not None:
+            buffer = self.buffer(node.inputs[0], ct)
+            if len(saved) == 1:
+                buffer[index] += ct
+            else:
+                if self.masked >= 0 and has_mask(saved):
+                    self.masked = FOR_GOOD
+                accumulate(buffer, ct, *saved[1:], index=index)
+            return
+        left, right = node.inputs
+        if right is not None:
+            c = ct[index]
+            if c.shape != right.shape:
+                c = unbroadcast(c, right.shape)
+            self.add(right, c.copy() if type(c) is ndarray else c, True)
+        if left is not None:
+            if not owns or type(ct) is not ndarray:
+                ct = own(ct)
+            ct[index] = 0.0
+            self.add(left, ct, True)
+
+    def pull_in_place(
+        self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool, operands: Sequence[Any]
+    ) -> bool:
+        """Run the vjp of a linear operation in memory that the sweep owns, and tell whether the operation has such."""
+        primitive, params = node.primitive, node.params
+        if primitive.accumulate is None and primitive.consume is None:
+            if primitive is guarded:
+                self.pass_guard(node)
+            return False
+        constants = operands[len(primitive.transposes) :]
+        traced = ct
+        if constants:
+            if self.masked >= 0 and has_mask(constants):
+                self.masked = FOR_GOOD
+            traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
+        first = parents[0]
+        if primitive.accumulate is not None and first is not None:
+            primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
+            return True
+        if primitive.consume is None:
+            return False
+        if not owns or isinstance(ct, np.generic):
+            ct = own(ct)
+        if type(traced) is Tensor and type(ct) is not Tensor:
+            ct = make_tensor(ct, None, None)
+        cts = primitive.consume(ct, parents, *constants, **params)
+        if settings().anomaly:
+            check_finite(node, cts)
+        self.hand_out(node, parents, cts, ct, fresh=True)
+        return True
+
+    def pull_whole(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation that is not taken apart into rules."""
+        inputs, primitive, lifting = node.inputs, node.primitive, self.lifting
+        if not isinstance(node.saved, tuple):
+            self.pull(node, ct, owns)
+            return
+        if lifting is not None and lifting.pull_as_one(self, node, ct):
+            self.leave(node)
+            return
+        out, operands = self.residuals(node)
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        if self.masked:
+            primitive = self.protected(node)
+        self.pass_mask(node, ct, operands)
+        cts = primitive.vjp(ct, out, operands, inputs, node.given)
+        self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
+
+    def pull(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the vjp of any operation, with its hooks, unless nothing wanted lies behind it."""
+        parents = [p if p is not None and self.leads(p) else None for p in node.inputs]
+        if not any(p is not None for p in parents):
+            return
+        if node.released:
+            raise released(node)
+        if node.hooks is not None:
+            ct = node.hooks.replace_before(ct)
+        if ct is not None:
+            self.pull_parents(node, parents, ct, owns)
+        self.leave(node)
+
+    def pull_parents(self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation for the operands that want a cotangent."""
+        primitive = node.primitive
+        out, operands = self.residuals(node)
+        hooks = node.hooks if node.hooks is not None and node.hooks.after else None
+        if hooks is None and self.goes_past(node, ct):
+            return
+        if hooks is None and primitive.kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
+            return
+        if self.masked:
+            primitive = self.protected(node)
+        self.pass_mask(node, ct, operands)
+        cts = primitive.vjp(ct, out, operands, parents, node.params)
+        if primitive.steep and primitive.kind == "elementwise" and primitive.is_steep(operands):
+            for c in cts:
+                if c is not None:
+                    self.notice(c, ct, out)
+        if hooks is not None:
+            cts = hooks.replace_after(cts, ct)
+        if settings().anomaly:
+            check_finite(node, cts)
+        self.hand_out(node, parents, cts, ct, fresh=primitive.fresh and hooks is None)
+
+    def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
+        """Hand the cotangents of an operation's operands to their nodes."""
+        own = fresh and node.primitive.kind == "linear"
+        for parent, c in zip(parents, cts, strict=True):
+            if parent is not None and c is not None:
+                found = current(c) if type(c) is Tensor else c  # in place of a view what it stands for
+                if found.shape != parent.shape:
+                    raise misshapen(node, found.shape, parent.shape)
+                self.add(parent, found, own or (fresh and c is not ct))
+
+    pulls: ClassVar[dict[str, Callable[..., None]]] = {
+        "pointwise": pull_rules,
+        "power": pull_rules,
+        "rules": pull_rules,
+        "linear": pull_linear,
+        "part": pull_linear,
+        "whole": pull_whole,
+        "result": Cotangents.collect,
+    }
+    """How a node without hooks is pulled, by what its primitive says."""
+    short_pulls: ClassVar[dict[str, Callable[..., None]]] = {
+        **pulls,
+        "pointwise": pull_pointwise,
+        "power": pull_power,
+        "part": pull_part,
+    }
+    """The same where residuals are arrays: three short ways, which do no more than these need."""
+
+    # Powers of roots
+
+    def goes_past(self, node: Node, ct: Any) -> bool:
+        """Hand a cotangent past a kink, if a node is a power of a root or a root of a power, and tell whether it is."""
+        if self.watch is not None:
+            return False
+        if node.primitive.degree:
+            return self.goes_past_power(node, ct)
+        exponent = power_of(node)
+        path = path_to_root(node.inputs[0], self.is_open) if exponent else ()
+        if not path:
+            return False
+        ct = power_slope(ct, exponent, self.residuals(node)[1][0])
+        for scaling, further in pairwise(path):
+            ct, beside = scaled_back(scaling, further, ct, self.residuals(scaling))
+            if beside is not None and self.leads(beside[0]):
+                self.add(*beside, fresh=False)
+        root = path[-1]
+        square: Any = square_of(root.primitive, root.params)
+        if self.masked and node.number > self.masked:
+            square = square.shielded(self.masks) if self.steep else square.guarded
+        wanted = [p if p is not None and self.leads(p) else None for p in root.inputs]
+        out, inputs = self.residuals(root)
+        self.hand_out(root, wanted, square.vjp(ct, out, inputs, wanted, root.params), ct, fresh=False)
+        return True
+
+    def goes_past_power(self, node: Node, ct: Any) -> bool:
+        """Hand the cotangent of a root of a power to what was raised."""
+        exponent, degree = 1.0, node.primitive.degree
+        power, raised = None, node.inputs[0]
+        while raised is not None and raised.primitive not in (None, RESULT) and not raised.released:
+            further = power_of(raised) if self.is_open(raised) else 0.0
+            if not further:
+                break
+            exponent *= further
+            power, raised = raised, raised.inputs[0]
+        if power is None or raised is None or exponent % degree or node.dtype.kind != "f" or not self.leads(raised):
+            return False
+        c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
+        self.add(raised, c, c is not ct)
+        return True
 
 
 def sweep(
@@ -39,7 +611,7 @@ def sweep(
         GraphError: a node's residuals have been released.
     """
     seeds = list(seeds)
-    run = Sweep(retain, wanted, watch) if lift_to is None else RecordedSweep(retain, wanted, watch, lift_to)
+    run = Sweep(retain, wanted, watch, None if lift_to is None else Lifting(lift_to))
     if masked:
         run.masked = FOR_GOOD
     if wanted is not None:
@@ -52,3 +624,88 @@ def sweep(
         run.to_the_leaves()
         run.finish()
     return run
+
+
+def is_rooted(node: Node | None) -> bool:
+    """Tell whether a value may be a root, or a multiple of one, that is multiplied by itself."""
+    below = None if node is None else node.primitive
+    return below is not None and bool(below.square or (below.scales and not are_same(node.inputs)))  # type: ignore[union-attr]  # it is there
+
+
+def may_be_past_kink(node: Node, plain: bool) -> bool:
+    """Tell whether a node may be a power of a root or a root of a power, by the operation that gave its operand.
+
+    In a plain sweep the square root of a product of arrays is that of no power, and an exponent is a literal number.
+    """
+    primitive, saved = node.primitive, node.saved
+    below = node.inputs[0].primitive  # type: ignore[union-attr]  # it is there
+    if below is None or not (primitive.raises or primitive.degree or are_same(node.inputs)):
+        return False
+    if not plain or type(saved) is not tuple:
+        return bool(below.raises or below.square or below.scales)
+    if len(saved) > 1 and (node.inputs[1] is not None or type(saved[1]) not in (int, float)):
+        return False
+    return bool(below.raises if primitive.degree else below.square or below.scales)
+
+
+def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:
+    """Tell whether the cotangent of an operation's left operand may take the memory of a cotangent the sweep owns."""
+    parent = node.inputs[0]
+    return (
+        primitive.overwrite is not None
+        and parent is not None
+        and parent.shape == node.shape
+        and type(ct) is ndarray
+        and type(operands[1]) is not Tensor
+    )
+
+
+def as_number(value: Any, node: Node | None) -> Any:
+    """Return a constant without axes as the number it was given as: with these, Tensors take the compact path."""
+    return value.item() if node is None and type(value) is ndarray and not value.ndim else value
+
+
+def wrapped(value: Any) -> Any:
+    """Return an array as a Tensor, and everything else as it is."""
+    return make_tensor(value, None, None) if type(value) is ndarray else value
+
+
+def has_mask(residuals: Sequence[Any]) -> bool:
+    """Tell whether some residual is an array of booleans, or one of them."""
+    for x in residuals:
+        kind = type(x)
+        if kind is ndarray or kind is Tensor:
+            if x.dtype.kind == "b":
+                return True
+        elif kind is bool or kind is bool_:
+            return True
+    return False
+
+
+def released(node: Node) -> GraphError:
+    """Return the error about a graph that has been swept before."""
+    return GraphError(
+        "backward",
+        f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position}), which may "
+        "have ended with an error",
+        "a graph that was retained is needed to sweep it again",
+        "Pass retain_graph=True to the earlier sweep, or compute the output anew",
+    )
+
+
+def check_finite(node: Node, cts: Sequence[Any]) -> None:
+    """Raise a NumericalError at the first element of a cotangent that is NaN or infinite."""
+    for position, ct in enumerate(cts):
+        if ct is None or is_staged(ct):
+            continue
+        array = np.asarray(raw(ct))
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            element = tuple(map(int, bad[0]))
+            raise NumericalError(
+                node.name,
+                f"the cotangent of operand {position} became {array[element]} at element {element}, "
+                f"recorded at {node.position}",
+                "finite cotangents are needed while detect_anomaly is on",
+                "Look at the values of the operands there",
+            )

@@ -95,9 +95,7 @@ class Elementwise(Primitive):
             given = f"the evaluation is a ufunc of signature {evaluate.signature}"
             raise misdeclared(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
-        self.sweeps_as = (
-            "curved" if steep or raises else "unary" if len(rules) == 1 else "binary" if len(rules) == 2 else "rules"
-        )
+        self.sweeps_as = "power" if steep or raises else "rules" if masks or len(rules) > 2 else "pointwise"
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes
@@ -236,7 +234,7 @@ class Linear(Primitive):
         self.view = view
         self.scales = (0,) if view else ()
         self.fresh = fresh
-        self.sweeps_as = "linear" if accumulate is consume else "part" if accumulate else "write"
+        self.sweeps_as = "linear" if accumulate is consume else "part"
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
