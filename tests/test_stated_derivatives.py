@@ -18,7 +18,7 @@ from tests.samples.base import Fixed, Sample, fixed, normal, positive
 from tests.samples.calls import leaves_of
 from tools import supported
 from wengert.core.values.numpy_overrides import FUNCTIONS
-from wengert.numpy._derivatives import KINKS, NOTHING
+from wengert.numpy._derivatives import KINKS
 
 MODULES = ("wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft")
 X, Y, P = normal(4), normal(4, seed=1), positive(4)
@@ -114,7 +114,7 @@ def differentiated(name: str, function: Any, sample: Sample) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@together("module, name", [case for case in CASES if case[1] not in NOTHING])
+@together("module, name", [case for case in CASES if case[1] not in supported.NOTHING])
 def test_by_what_functions_are_differentiated(module: str, name: str) -> None:
     function = getattr(importlib.import_module(module), name)
     said = re.match(r"Differentiable by (.*?)\.|Its derivative is zero\.", stated(module, name))
@@ -129,7 +129,7 @@ def test_by_what_functions_are_differentiated(module: str, name: str) -> None:
     assert found == expected
 
 
-@together("module, name", [case for case in CASES if case[1] in NOTHING])
+@together("module, name", [case for case in CASES if case[1] in supported.NOTHING])
 def test_functions_in_which_nothing_is_differentiated(module: str, name: str) -> None:
     assert stated(module, name) == "There is nothing to differentiate."
 

@@ -24,12 +24,12 @@ from tests.samples.calls import Call, call_of, float_leaves, leaves_of, random_l
 from tests.samples.running import representatives
 from tools import public_names
 from wengert.core.forms.batching import each_lane
+from wengert.core.values import numpy_overrides
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import WengertError
 from wengert.lowering.partition import segmented
 from wengert.lowering.segments import Segment
 from wengert.lowering.small_matrices import small_matrices
-from wengert.numpy._derivatives import NOTHING
 from wengert.numpy._namespace import plain_names
 from wengert.passes.pipeline import inlined
 
@@ -246,6 +246,15 @@ EVALUATED = {"make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline
 """Functions, and classes, whose results are called with the last arguments: how many these are, 1 for others."""
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """Functions that write to their first argument and return nothing."""
+NOTHING = frozenset({"ndenumerate"}) | {
+    name
+    for module in (np, np.fft)
+    for name, function in vars(module).items()
+    if callable(function)
+    and not isinstance(function, type)
+    and numpy_overrides.DIFFERENTIABLE_BY.get(function) == "nothing"
+}
+"""Functions that make arrays of no others, or look at types, shapes, files and settings: nothing is differentiated."""
 WITHOUT = {
     "wengert.numpy": NOTHING | {name for name, x in plain_names().items() if inspect.isroutine(x)},
     "wengert.numpy.fft": NOTHING,
@@ -253,7 +262,7 @@ WITHOUT = {
     "wengert.scipy.signal": frozenset({"savgol_coeffs"}),
     "wengert.random": frozenset({"key"}),
 }
-"""Functions that make arrays of no others, or look at types, shapes, files and settings: nothing is differentiated."""
+"""The names of each module that no row is about."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 Shape = tuple[int, ...]
 
 
-@implements(np.apply_along_axis)
+@implements(np.apply_along_axis, by="arr")
 def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what a function gives for each row along an axis; see `numpy.apply_along_axis`."""
     x: Any = as_tensor(arr)
@@ -34,7 +34,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     return np.moveaxis(joined, core, tuple(range(axis, axis + len(core))))
 
 
-@implements(np.apply_over_axes)
+@implements(np.apply_over_axes, by="a")
 def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     """Return what a function gives over one axis after the other; see `numpy.apply_over_axes`."""
     value: Any = as_tensor(a)

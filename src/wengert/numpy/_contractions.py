@@ -13,7 +13,7 @@ from wengert.core.diagnostics.argument_checks import as_dtype, as_items, as_whol
 from wengert.core.memory.views import is_window, window_on
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
-from wengert.core.values.numpy_overrides import AT_ONCE
+from wengert.core.values.numpy_overrides import AT_ONCE, NOTHING
 from wengert.core.values.tensor import WATCHES, Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._namespace import document_as
@@ -194,7 +194,7 @@ def vecdot(
 # Contractions
 
 
-@implements(np.dot)
+@implements(np.dot, by="a b")
 @give_pair_function(contractions.dot, np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
@@ -202,20 +202,20 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return result if out is None else with_out("dot", result, out)
 
 
-@implements(np.inner)
+@implements(np.inner, by="a b")
 @give_pair_function(contractions.inner, np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
     return multiply_inner((array("inner", a), array("inner", b)), {})
 
 
-@implements(np.vdot)
+@implements(np.vdot, by="a b")
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the scalar product of all elements, the first conjugated; see `numpy.vdot`."""
     return apply(contractions.vdot, array("vdot", a), array("vdot", b))
 
 
-@implements(np.outer)
+@implements(np.outer, by="a b")
 @give_pair_function(contractions.outer, np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Return the products of every element of a with every one of b; see `numpy.outer`."""
@@ -223,13 +223,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return result if out is None else with_out("outer", result, out)
 
 
-@implements(np.kron)
+@implements(np.kron, by="a b")
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product; see `numpy.kron`."""
     return apply(contractions.kron, array("kron", a), array("kron", b))
 
 
-@implements(np.tensordot)
+@implements(np.tensordot, by="a b")
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over given axes; see `numpy.tensordot`."""
     x = a if type(a) is Tensor else array("tensordot", a)
@@ -267,7 +267,7 @@ def normalise_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     return found
 
 
-@implements(np.cross)
+@implements(np.cross, by="a b")
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """Return the cross products of vectors of space; see `numpy.cross`."""
     if axis is not None:
@@ -297,7 +297,7 @@ def move_to_end(x: Any, axis: int) -> Any:
 # Einstein sums
 
 
-@implements(np.einsum)
+@implements(np.einsum, by="operands")
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     """Return the Einstein sum of operands; see `numpy.einsum`."""
     usual = out is None and optimize is False and not options
@@ -347,7 +347,7 @@ def einsum_operands(operands: tuple[Any, ...]) -> tuple[sums.Subscripts, list[An
     return subscripts, list(operands[: 2 * (len(operands) // 2) : 2])
 
 
-@implements(np.einsum_path)
+@implements(np.einsum_path, by=NOTHING)
 def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any:
     """Return the order of contractions that `einsum` would choose; see `numpy.einsum_path`."""
     return np.einsum_path(*map(raw, operands), optimize=optimize, **options)
@@ -356,13 +356,13 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any
 # Signals, interpolation
 
 
-@implements(np.convolve)
+@implements(np.convolve, by="a v")
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Return the convolution of two sequences; see `numpy.convolve`."""
     return multiply_sequences((as_sequence("convolve", a, 1), as_sequence("convolve", v, 1)), {"mode": mode_name(mode)})
 
 
-@implements(np.correlate)
+@implements(np.correlate, by="a v")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """Return the correlation of two sequences; see `numpy.correlate`."""
     return apply(contractions.correlate, as_sequence("correlate", a), as_sequence("correlate", v), mode=mode_name(mode))
@@ -386,7 +386,7 @@ def mode_name(mode: str) -> str:
     raise UsageError("convolve", f"mode {mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these")
 
 
-@implements(np.interp)
+@implements(np.interp, by="x xp fp left right period")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the values at x of the polygon through the points (xp, fp); see `numpy.interp`."""
     x, xp, fp = (whole_as_float(array("interp", z)) for z in (x, xp, fp))

@@ -67,7 +67,7 @@ def imag(val: Any) -> Any:
     return apply(shapes.read_only, lay_like(constant_tensor(np.zeros(x.shape, x.dtype)), x, "A"))
 
 
-@implements(np.angle)
+@implements(np.angle, by="z")
 def angle(z: Any, deg: bool = False) -> Any:
     """Return the angle of complex numbers; see `numpy.angle`."""
     x = as_tensor(z)
@@ -91,19 +91,19 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 # Rounding and replacing
 
 
-@implements(np.round, np.around)
+@implements(np.round, np.around, by="")
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Return the elements rounded to decimals; see `numpy.round`."""
     return with_out("round", apply(conversion.round_, as_tensor(a), decimals=decimals), out)
 
 
-@implements(np.fix)
+@implements(np.fix, by="")
 def fix(x: Any, out: Any = None) -> Any:
     """Return the elements rounded towards zero; see `numpy.fix`."""
     return with_out("fix", apply(floating_point.trunc, as_tensor(x)), out)
 
 
-@implements(np.nan_to_num)
+@implements(np.nan_to_num, by="x nan posinf neginf")
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Return the elements with NaN and infinities replaced by numbers; see `numpy.nan_to_num`."""
     tensor = as_tensor(x)
@@ -162,19 +162,19 @@ def as_truth(found: Any) -> Any:
     return bool(found) if is_concrete(found) else weakened(found)
 
 
-@implements(np.allclose)
+@implements(np.allclose, by="")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Tell whether all elements are nearly equal; see `numpy.allclose`."""
     return as_truth(np.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
-@implements(np.array_equal)
+@implements(np.array_equal, by="")
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Tell whether two arrays have the same shape and elements; see `numpy.array_equal`."""
     return as_truth(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
 
 
-@implements(np.array_equiv)
+@implements(np.array_equiv, by="")
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Tell whether two arrays have the same elements after broadcasting; see `numpy.array_equiv`."""
     return as_truth(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
@@ -183,7 +183,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def enter_predicate(function: Any, primitive: Primitive) -> None:
     """Enter a function that tells something of each element."""
 
-    @enter_as(function, "Tell something of each element")
+    @enter_as(function, "Tell something of each element", "")
     def tell(x: Any, out: Any = None) -> Any:
         return with_out(function.__name__, apply(primitive, as_tensor(x)), out)
 

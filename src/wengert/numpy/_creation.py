@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_order, as_whole
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
+from wengert.core.values.numpy_overrides import NOTHING
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._indexing import copyto
@@ -109,7 +110,7 @@ def array(
 def enter_creation(function: Callable[..., Any]) -> None:
     """Enter a function whose results do not depend on Tensors."""
 
-    @enter_as(function, "Return NumPy's result as Tensors")
+    @enter_as(function, "Return NumPy's result as Tensors", NOTHING)
     def create(*args: Any, **kwargs: Any) -> Any:
         return own_as_tensors(function(*args, **kwargs))
 
@@ -132,13 +133,13 @@ for _function in _MAKING:
     enter_creation(_function)
 
 
-@enter_as(np.empty, "Return NumPy's result as Tensors")
+@enter_as(np.empty, "Return NumPy's result as Tensors", NOTHING)
 def empty(*args: Any, **kwargs: Any) -> Any:
     # Zeros cost as little, and whatever keeps them, a graph or a checkpoint, is the same each time.
     return own_as_tensors(np.zeros(*args, **kwargs))
 
 
-@implements(np.kaiser)
+@implements(np.kaiser, by="beta")
 def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     """Return the Kaiser window of a length; see `numpy.kaiser`."""
     if type(beta) is not Tensor:
@@ -153,7 +154,7 @@ def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     return np.i0(beta * np.sqrt(1 - ((places - center) / center) ** 2.0)) / np.i0(beta)
 
 
-@implements(np.full)
+@implements(np.full, by="fill_value")
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
@@ -171,7 +172,7 @@ def full(
 # Of the shape and dtype of an array
 
 
-@implements(np.full_like)
+@implements(np.full_like, by="fill_value")
 def full_like(
     a: Any,
     fill_value: Any,
@@ -193,7 +194,7 @@ def full_like(
 def enter_filled_like(function: Any) -> Callable[..., Any]:
     """Enter and return a function that returns a Tensor filled with a constant, in the shape of another."""
 
-    @enter_as(function, "Return a constant Tensor of another's shape and dtype")
+    @enter_as(function, "Return a constant Tensor of another's shape and dtype", NOTHING)
     def create(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
@@ -215,25 +216,25 @@ enter_filled_like(np.ones_like)
 empty_like = enter_filled_like(np.empty_like)
 
 
-@implements(np.diag_indices_from)
+@implements(np.diag_indices_from, by=NOTHING)
 def diag_indices_from(arr: Any) -> Any:
     """Return the indices of the main diagonal; see `numpy.diag_indices_from`."""
     return own_as_tensors(np.diag_indices_from(np.empty(as_tensor(arr).shape, bool)))
 
 
-@implements(np.tril_indices_from)
+@implements(np.tril_indices_from, by=NOTHING)
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the lower triangle; see `numpy.tril_indices_from`."""
     return own_as_tensors(np.tril_indices_from(np.empty(as_tensor(arr).shape, bool), k))
 
 
-@implements(np.triu_indices_from)
+@implements(np.triu_indices_from, by=NOTHING)
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Return the indices of the upper triangle; see `numpy.triu_indices_from`."""
     return own_as_tensors(np.triu_indices_from(np.empty(as_tensor(arr).shape, bool), k))
 
 
-@implements(np.fromfunction)
+@implements(np.fromfunction, by=NOTHING)
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
 ) -> Any:
@@ -250,7 +251,7 @@ def range_limits(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, 
     return (0, first, width) if last is None else (0 if first is None else first, last, width)
 
 
-@implements(np.arange)
+@implements(np.arange, by=NOTHING)
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
     """Return evenly spaced numbers; see `numpy.arange`. Their number is constant in the arguments."""
     args = range_limits(args, **named) if named else args
@@ -264,7 +265,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     return as_tensor(start + increment * np.arange(made.size, dtype=made.dtype))
 
 
-@implements(np.linspace)
+@implements(np.linspace, by="start stop")
 def linspace(
     start: Any,
     stop: Any,
@@ -286,7 +287,7 @@ def linspace(
     return made, (ends[1] - ends[0]) / count if count > 0 else np.nan
 
 
-@implements(np.logspace)
+@implements(np.logspace, by="start stop base")
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -299,7 +300,7 @@ def logspace(
     return result if dtype is None else as_tensor(result).astype(dtype)
 
 
-@implements(np.geomspace)
+@implements(np.geomspace, by="start stop")
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return numbers evenly spaced by their ratio; see `numpy.geomspace`."""
     first, last = as_tensor(start), as_tensor(stop)
@@ -328,7 +329,7 @@ def as_ndarray(value: Any) -> Any:
 def enter_writer(function: Callable[..., None]) -> None:
     """Enter a function that writes arrays into a file."""
 
-    @enter_as(function, "Write arrays into a file")
+    @enter_as(function, "Write arrays into a file", NOTHING)
     def write(*args: Any, **options: Any) -> None:
         function(*map(as_ndarray, args), **{name: as_ndarray(value) for name, value in options.items()})
 
@@ -336,7 +337,7 @@ def enter_writer(function: Callable[..., None]) -> None:
 def enter_reader(function: Callable[..., Any]) -> None:
     """Enter a function that reads arrays from a file."""
 
-    @enter_as(function, "Read from a file; arrays come as Tensors")
+    @enter_as(function, "Read from a file; arrays come as Tensors", NOTHING)
     def read(*args: Any, **options: Any) -> Any:
         if args and type(args[0]) is Tensor:
             raise DtypeError(function.__name__, "a Tensor as the file", "a path or an open file is needed", "Pass one")

@@ -10,77 +10,7 @@ import numpy as np
 
 from wengert.core.primitives.kinds import Constant, Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES
-
-BY = {
-    **dict.fromkeys(("append", "insert", "put_along_axis"), "arr values"),
-    **dict.fromkeys(("apply_along_axis", "extract"), "arr"),
-    **dict.fromkeys(("apply_over_axes", "compress"), "a"),
-    "angle": "z",
-    "average": "a weights",
-    "bincount": "weights",
-    "choose": "choices",
-    "clip": "a a_min a_max",
-    **dict.fromkeys(("convolve", "correlate", "put"), "a v"),
-    "copyto": "dst src",
-    "corrcoef": "x y",
-    "cov": "m y aweights",
-    **dict.fromkeys(("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot"), "a b"),
-    "diff": "a prepend append",
-    "ediff1d": "ary to_end to_begin",
-    "einsum": "operands",
-    "fill_diagonal": "a val",
-    **dict.fromkeys(("full", "full_like"), "fill_value"),
-    **dict.fromkeys(("geomspace", "linspace"), "start stop"),
-    "gradient": "f varargs",
-    **dict.fromkeys(("histogram", "histogram2d", "histogramdd"), "weights"),
-    "interp": "x xp fp left right period",
-    "kaiser": "beta",
-    "logspace": "start stop base",
-    **dict.fromkeys(("amax", "amin", "max", "min", "nanmax", "nanmin"), "a initial"),
-    **dict.fromkeys(("nanprod", "nansum", "prod", "sum"), "a initial"),
-    **dict.fromkeys(("nanpercentile", "nanquantile", "percentile", "quantile"), "a q"),
-    "nan_to_num": "x nan posinf neginf",
-    "pad": "array kwargs",
-    "place": "arr vals",
-    **dict.fromkeys(("polyadd", "polymul", "polysub"), "a1 a2"),
-    "polydiv": "u v",
-    "polyfit": "x y w",
-    "polyint": "p k",
-    "polyval": "p x",
-    "putmask": "a values",
-    "select": "choicelist default",
-    **dict.fromkeys(("setxor1d", "union1d"), "ar1 ar2"),
-    "sign": "x",
-    "trapezoid": "y x dx",
-    "unique": "ar",
-    "where": "x y",
-    **dict.fromkeys(("linalg.cross", "linalg.matmul", "linalg.outer", "linalg.tensordot", "linalg.vecdot"), "x1 x2"),
-    **dict.fromkeys(("linalg.lstsq", "linalg.solve", "linalg.tensorsolve"), "a b"),
-}
-"""The parameters that functions have derivatives by, where these are not the first one, or what a primitive says."""
-
-ZERO = frozenset(
-    {
-        *("all", "allclose", "any", "array_equal", "array_equiv", "around", "fix", "flatnonzero"),
-        *("histogram_bin_edges", "isneginf", "isposinf", "iscomplex", "isreal", "ix_", "nanargmax", "nanargmin"),
-    }
-)
-"""Functions whose derivatives are zero, and that are no primitives of which that is known."""
-
-NOTHING = frozenset(
-    {
-        *("arange", "bartlett", "blackman", "hamming", "hanning", "eye", "identity", "tri", "indices"),
-        *("empty", "empty_like", "ones", "ones_like", "zeros", "zeros_like"),
-        *("diag_indices", "diag_indices_from", "mask_indices", "tril_indices", "tril_indices_from", "triu_indices"),
-        "triu_indices_from",
-        *("from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromregex", "fromstring"),
-        *("genfromtxt", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"),
-        *("array2string", "array_repr", "array_str", "can_cast", "common_type", "einsum_path", "iscomplexobj"),
-        *("isfortran", "isrealobj", "may_share_memory", "min_scalar_type", "ndim", "ndenumerate", "result_type"),
-        *("shape", "shares_memory", "size", "fftfreq", "rfftfreq"),
-    }
-)
-"""Functions that make arrays of no others, or that look at types, shapes, files and settings."""
+from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, NOTHING
 
 TIES = "Elements that tie share the derivative equally."
 AT_ZERO = "At 0 the derivative is 0."
@@ -138,10 +68,10 @@ def ufunc_summary(ufunc: np.ufunc) -> str:
 
 def derivative_statement(name: str, function: Any) -> str:
     """Return the sentences about derivatives of a function: the parameters that have some, and their value at kinks."""
-    if name.rpartition(".")[2] in NOTHING:
+    if DIFFERENTIABLE_BY.get(function) == NOTHING:
         return "There is nothing to differentiate."
     primitive = PRIMITIVES.get(function.__name__)
-    names = differentiable_parameters(name, function)
+    names = differentiable_parameters(function)
     where = [f"Differentiable by {join_names(names)}."] if names else ["Its derivative is zero."]
     if name in KINKS:
         where.append(KINKS[name])
@@ -150,12 +80,12 @@ def derivative_statement(name: str, function: Any) -> str:
     return " ".join(where)
 
 
-def differentiable_parameters(name: str, function: Any) -> list[str]:
+def differentiable_parameters(function: Any) -> list[str]:
     """Return the names of the parameters that a function has derivatives by."""
-    if name in BY:
-        return BY[name].split()
+    if function in DIFFERENTIABLE_BY:
+        return DIFFERENTIABLE_BY[function].split()
     primitive = PRIMITIVES.get(function.__name__)
-    if name in ZERO or isinstance(primitive, Constant):
+    if isinstance(primitive, Constant):
         return []
     operands = list(inspect.signature(function).parameters)
     if not isinstance(function, np.ufunc):

@@ -46,7 +46,7 @@ def evaluate_steps(x: Any, axis: int) -> Any:
 steps_along, sum_of_panels = strict(evaluate_steps), strict(accumulations.sum_of_panels)
 
 
-@implements(np.diff)
+@implements(np.diff, by="a prepend append")
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Tensor:
     """Return the n-th differences along an axis; see `numpy.diff`."""
     plain = type(a) is Tensor and a._trace is None and type(n) is int and n == 1 and prepend is append is NO_VALUE
@@ -77,7 +77,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: An
     return x
 
 
-@implements(np.ediff1d)
+@implements(np.ediff1d, by="ary to_end to_begin")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """Return the differences of the elements in C order; see `numpy.ediff1d`."""
     x = as_tensor(ary).reshape(-1)
@@ -168,7 +168,7 @@ def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -
     return a * points[0] + b * points[1] + c * points[2]
 
 
-@implements(np.gradient)
+@implements(np.gradient, by="f varargs")
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return the derivative of samples by differences of second order; see `numpy.gradient`."""
     x = as_tensor(f)
@@ -191,7 +191,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@implements(np.trapezoid)
+@implements(np.trapezoid, by="y x dx")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral along an axis by the trapezoidal rule; see `numpy.trapezoid`."""
     plain = type(y) is Tensor and y._trace is None and x is None and type(dx) is float and dx == 1.0 and axis == -1

@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import implements
+from wengert.core.values.numpy_overrides import NOTHING
 from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
@@ -195,7 +196,7 @@ def sample_count(name: str, n: Any) -> int:
     return int(n)
 
 
-@implements(np.fft.fftfreq)
+@implements(np.fft.fftfreq, by=NOTHING)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Return the frequencies of a spectrum; see `numpy.fft.fftfreq`."""
     count = sample_count("fftfreq", n)
@@ -203,7 +204,7 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     return np.concatenate([np.arange(middle), np.arange(-(count // 2), 0)]) * (1.0 / (count * d))
 
 
-@implements(np.fft.rfftfreq)
+@implements(np.fft.rfftfreq, by=NOTHING)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Return the frequencies of half a spectrum; see `numpy.fft.rfftfreq`."""
     count = sample_count("rfftfreq", n)

@@ -126,7 +126,7 @@ def set_flat(target: Tensor, places: Any, values: Any, mask: Any = None) -> None
         target[index] = source
 
 
-@implements(np.put)
+@implements(np.put, by="a v")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set elements by flat index, in place; of a scalar, such as `x @ x`, nothing; see `numpy.put`."""
     if type(a) is not Tensor:
@@ -148,7 +148,7 @@ def fill_method(x: Tensor, value: Any) -> None:
         x[...] = value
 
 
-@implements(np.put_along_axis)
+@implements(np.put_along_axis, by="arr values")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Set the elements at indices that vary along the other axes, in place; see `numpy.put_along_axis`."""
     if type(arr) is not Tensor:
@@ -161,7 +161,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     arr[index_along_axis("put_along_axis", arr.shape, as_indices("put_along_axis", indices), axis)] = values
 
 
-@implements(np.copyto)
+@implements(np.copyto, by="dst src")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Copy values into an array, in place, where a condition holds; see `numpy.copyto`."""
     if type(dst) is not Tensor:
@@ -180,7 +180,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     dst[...] = source if where is True else np.where(where, source, dst)
 
 
-@implements(np.place)
+@implements(np.place, by="arr vals")
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask holds to the first values, repeated as needed; see `numpy.place`."""
     if type(arr) is not Tensor:
@@ -196,7 +196,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     set_flat(arr, places, vals, known)
 
 
-@implements(np.putmask)
+@implements(np.putmask, by="a values")
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask holds to the values at the same flat places; see `numpy.putmask`."""
     if type(a) is not Tensor:
@@ -221,7 +221,7 @@ def concrete_mask(name: str, target: Tensor, mask: Any) -> Any:
     return found.reshape(target.shape)
 
 
-@implements(np.fill_diagonal)
+@implements(np.fill_diagonal, by="a val")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal, in place; see `numpy.fill_diagonal`."""
     if type(a) is not Tensor:
@@ -379,7 +379,7 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
     return apply(selection.ravel_multi_index, *parts, dims=tuple(dims), mode=mode, order=order)
 
 
-@implements(np.ix_)
+@implements(np.ix_, by="")
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Return arrays of numbers that together index every combination; see `numpy.ix_`."""
     views = [type(arg) is Tensor and arg.dtype.kind != "b" and arg.size > 0 for arg in args]

@@ -120,7 +120,7 @@ def column_stack(tup: Any) -> Any:
     return concatenate([x if x.ndim > 1 else np.reshape(x, (-1, 1)) for x in xs], 1)
 
 
-@implements(np.append)
+@implements(np.append, by="arr values")
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """Return an array with values joined to its end; see `numpy.append`."""
     return concatenate((array_operand("append", arr), array_operand("append", values)), axis)
@@ -318,7 +318,7 @@ def flat_or_axis(name: str, array: Any, axis: Any) -> tuple[Any, int]:
     return (x if x.ndim == 1 else ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
 
 
-@implements(np.insert)
+@implements(np.insert, by="arr values")
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """Return an array with values inserted along an axis; see `numpy.insert`."""
     x, along = flat_or_axis("insert", arr, axis)

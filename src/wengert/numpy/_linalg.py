@@ -88,7 +88,7 @@ def inv(a: Any) -> Any:
     return apply_inv(square_matrices("inv", a), {})
 
 
-@implements(np.linalg.solve)
+@implements(np.linalg.solve, by="a b")
 def solve(a: Any, b: Any) -> Any:
     """Return the solution x of a x = b; see `numpy.linalg.solve`."""
     return apply_solve((square_matrices("solve", a), array("solve", b)), {})
@@ -233,7 +233,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOT_
     return apply(least_squares.pinv, x, rcond=rcond, hermitian=bool(hermitian))
 
 
-@implements(np.linalg.lstsq)
+@implements(np.linalg.lstsq, by="a b")
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """Return the solution of least squares, residuals, rank and singular values; see `numpy.linalg.lstsq`."""
     x, y = array("lstsq", a), array("lstsq", b)
@@ -270,7 +270,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 # Linear maps of arrays with several axes
 
 
-@implements(np.linalg.tensorsolve)
+@implements(np.linalg.tensorsolve, by="a b")
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """Return the solution x of a x = b for arrays with several axes; see `numpy.linalg.tensorsolve`."""
     x, y = array("tensorsolve", a), array("tensorsolve", b)
@@ -421,25 +421,25 @@ def condition_by_inverse(x: Any, order: Any) -> Any:
 enter_by_numpy(np.linalg.matrix_norm, np.linalg.norm, np.linalg.vector_norm, most=1)
 
 
-@implements(np.linalg.matmul)
+@implements(np.linalg.matmul, by="x1 x2")
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product; see `numpy.linalg.matmul`."""
     return _contractions.matmul(x1, x2)
 
 
-@implements(np.linalg.tensordot)
+@implements(np.linalg.tensordot, by="x1 x2")
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Return the sum of products over given axes; see `numpy.linalg.tensordot`."""
     return _contractions.tensordot(x1, x2, axes=axes)
 
 
-@implements(np.linalg.vecdot)
+@implements(np.linalg.vecdot, by="x1 x2")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the products of the vectors along an axis, summed; see `numpy.linalg.vecdot`."""
     return _contractions.vecdot(x1, x2, axis=axis)
 
 
-@implements(np.linalg.outer)
+@implements(np.linalg.outer, by="x1 x2")
 def outer(x1: Any, x2: Any, /) -> Any:
     """Return the products of every element with every element; see `numpy.linalg.outer`."""
     x, y = array("outer", x1), array("outer", x2)
@@ -449,7 +449,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return _contractions.outer(x, y)
 
 
-@implements(np.linalg.cross)
+@implements(np.linalg.cross, by="x1 x2")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross products of vectors of space; see `numpy.linalg.cross`."""
     x, y = array("cross", x1), array("cross", x2)

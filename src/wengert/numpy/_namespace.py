@@ -93,11 +93,11 @@ def document_as(name: str, summary: str, module: str = "numpy") -> Callable[[F],
     return give
 
 
-def enter_as(numpys: Callable[..., Any], summary: str) -> Callable[[F], F]:
+def enter_as(numpys: Callable[..., Any], summary: str, by: str | None = None) -> Callable[[F], F]:
     """Return a decorator that enters what a factory makes as the meaning of NumPy's function, named and documented."""
 
     def enter(function: F) -> F:
-        return implements(numpys)(document_as(numpys.__name__, summary)(function))
+        return implements(numpys, by=by)(document_as(numpys.__name__, summary)(function))
 
     return enter
 

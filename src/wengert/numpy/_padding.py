@@ -37,7 +37,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean,
 apply_pad = eager_single(joining.pad)
 
 
-@implements(np.pad)
+@implements(np.pad, by="array kwargs")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """Return an array extended on all sides; see `numpy.pad`.
 

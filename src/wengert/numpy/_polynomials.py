@@ -37,7 +37,7 @@ def degree_change(name: str, m: Any) -> int:
     return count
 
 
-@implements(np.polyval)
+@implements(np.polyval, by="p x")
 def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial; see `numpy.polyval`."""
     row, x = coefficient_row("polyval", p), as_tensor(x)
@@ -53,14 +53,14 @@ def pad_powers(x: Any, length: int) -> Any:
     return x if missing <= 0 else np.concatenate([np.zeros(missing, x.dtype), x])
 
 
-@implements(np.polyadd)
+@implements(np.polyadd, by="a1 a2")
 def polyadd(a1: Any, a2: Any) -> Any:
     """Return the sum of polynomials; see `numpy.polyadd`."""
     x, y = as_coefficients(a1), as_coefficients(a2)
     return pad_powers(x, len(y)) + pad_powers(y, len(x))
 
 
-@implements(np.polysub)
+@implements(np.polysub, by="a1 a2")
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of polynomials; see `numpy.polysub`."""
     x, y = as_coefficients(a1), as_coefficients(a2)
@@ -73,7 +73,7 @@ def trim_leading_zeros(name: str, x: Any) -> Any:
     return x[found[0] :] if len(found) else x[:1] * 0
 
 
-@implements(np.polymul)
+@implements(np.polymul, by="a1 a2")
 def polymul(a1: Any, a2: Any) -> Any:
     """Return the product of polynomials; see `numpy.polymul`."""
     return np.convolve(
@@ -81,7 +81,7 @@ def polymul(a1: Any, a2: Any) -> Any:
     )
 
 
-@implements(np.polydiv)
+@implements(np.polydiv, by="u v")
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Return quotient and remainder of polynomials; see `numpy.polydiv`."""
     x, y = as_coefficients(u) + 0.0, as_coefficients(v) + 0.0
@@ -108,7 +108,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return x
 
 
-@implements(np.polyint)
+@implements(np.polyint, by="p k")
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Return the integral of a polynomial; see `numpy.polyint`."""
     x: Any = coefficient_row("polyint", p)
@@ -169,7 +169,7 @@ def roots(p: Any) -> Any:
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 
-@implements(np.polyfit)
+@implements(np.polyfit, by="x y w")
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:

@@ -110,7 +110,7 @@ compact_sum = eager_single(reductions.sum_)
 compact_mean = eager_single(reductions.mean)
 
 
-@implements(np.sum)
+@implements(np.sum, by="a initial")
 def sum(
     a: Any,
     axis: Any = None,
@@ -162,7 +162,7 @@ compact_prod = eager_single(reductions.prod)
 compact_extrema = {primitive: eager_single(primitive) for primitive in (reductions.max_, reductions.min_)}
 
 
-@implements(np.prod)
+@implements(np.prod, by="a initial")
 def prod(
     a: Any,
     axis: Axis = None,
@@ -196,7 +196,7 @@ def extremum(
     return with_out(name, result, out)
 
 
-@implements(np.max, np.amax)
+@implements(np.max, np.amax, by="a initial")
 def max(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Tensor:
@@ -204,7 +204,7 @@ def max(
     return extremum("max", reductions.max_, a, axis, out, keepdims, initial, where)
 
 
-@implements(np.min, np.amin)
+@implements(np.min, np.amin, by="a initial")
 def min(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Tensor:
@@ -221,7 +221,7 @@ def screened(a: Any) -> Tensor:
     return found
 
 
-@implements(np.nanmax)
+@implements(np.nanmax, by="a initial")
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Tensor:
@@ -230,7 +230,7 @@ def nanmax(
     return extremum("nanmax", primitive, screened(a), axis, out, keepdims, initial, where, skipna=True)
 
 
-@implements(np.nanmin)
+@implements(np.nanmin, by="a initial")
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Tensor:
@@ -261,13 +261,13 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
     return with_out(name, result, out)
 
 
-@implements(np.all)
+@implements(np.all, by="")
 def all(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
     """Tell whether all elements over axes are true; see `numpy.all`."""
     return truth("all", np.logical_and, a, axis, out, keepdims, where)
 
 
-@implements(np.any)
+@implements(np.any, by="")
 def any(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Tensor:
     """Tell whether any element over axes is true; see `numpy.any`."""
     return truth("any", np.logical_or, a, axis, out, keepdims, where)

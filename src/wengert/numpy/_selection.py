@@ -62,7 +62,7 @@ def as_mask(condition: Any) -> Any:
     return condition if condition.dtype.kind == "b" else condition != 0
 
 
-@implements(np.where)
+@implements(np.where, by="x y")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
     if x is None and y is None:
@@ -77,7 +77,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return apply_where(operands, {})
 
 
-@implements(np.clip)
+@implements(np.clip, by="a a_min a_max")
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **options: Any) -> Any:
     """Return the elements limited to an interval; see `numpy.clip`."""
     if options and (a_min is not None or a_max is not None) and not options.keys().isdisjoint(("min", "max")):
@@ -109,7 +109,7 @@ def promote_choices(choices: Sequence[Any]) -> list[Tensor]:
     return [as_tensor(x).astype(dtype, copy=False) for x in known]
 
 
-@implements(np.select)
+@implements(np.select, by="choicelist default")
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """Return elements of the first choice whose condition holds; see `numpy.select`."""
     if len(condlist) != len(choicelist) or not len(condlist):
@@ -168,7 +168,7 @@ def condition_list(x: Tensor, condlist: Any) -> list[Any]:
     return [condlist] if x.ndim != 0 and np.ndim(condlist[0]) == 0 else list(condlist)
 
 
-@implements(np.choose)
+@implements(np.choose, by="choices")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
     options = promote_choices(choices)
@@ -223,7 +223,7 @@ def nonzero(a: Any) -> tuple[Tensor, ...]:
     return tuple(apply(selection.nonzero, x))
 
 
-@implements(np.flatnonzero)
+@implements(np.flatnonzero, by="")
 def flatnonzero(a: Any) -> Any:
     """Return the flat indices of the elements that are not zero; see `numpy.flatnonzero`."""
     return nonzero(flatten(as_tensor(a)))[0]
@@ -240,13 +240,13 @@ def flatten(x: Tensor) -> Any:
     return x if x.ndim == 1 else x.reshape(-1)
 
 
-@implements(np.extract)
+@implements(np.extract, by="arr")
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
     return compress(flatten(as_tensor(condition)), arr)
 
 
-@implements(np.compress)
+@implements(np.compress, by="a")
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """Return the slices along an axis where a condition holds; see `numpy.compress`."""
     condition = as_tensor(condition)
@@ -260,7 +260,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     return with_out("compress", x[(*[slice(None)] * along, mask)], out)
 
 
-@implements(np.bincount)
+@implements(np.bincount, by="weights")
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Count how often each number occurs, or add up its weights; see `numpy.bincount`."""
     if isinstance(x, list | tuple) and not x:
@@ -297,7 +297,7 @@ def count_within(x: Any, weights: Any, length: int) -> Any:
     return counts
 
 
-@implements(np.histogram)
+@implements(np.histogram, by="weights")
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -327,7 +327,7 @@ def require_weights(a: Any, bins: Any, weights: Any) -> None:
         raise UsageError("histogram", f"bins={bins!r}", needed, "Count the bins")
 
 
-@implements(np.histogram_bin_edges)
+@implements(np.histogram_bin_edges, by="")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of the bins of a histogram; see `numpy.histogram_bin_edges`."""
     given = bins
@@ -348,7 +348,7 @@ def grid_edges(x: Any, bins: Any, range: Any) -> Any:
     return histogram_bin_edges(x, operator.index(bins), range)
 
 
-@implements(np.histogramdd)
+@implements(np.histogramdd, by="weights")
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, list[Any]]:
@@ -392,7 +392,7 @@ def point_columns(sample: Any) -> list[Any]:
     return [x[:, i] for i in builtins.range(x.shape[1])]
 
 
-@implements(np.histogram2d)
+@implements(np.histogram2d, by="weights")
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any, Any]:

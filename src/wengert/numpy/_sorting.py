@@ -146,7 +146,7 @@ def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Te
     """Enter and return a function that returns the place of an extreme element."""
     found = eager_single(primitive)
 
-    @enter_as(function, "Return the index of an extreme element")
+    @enter_as(function, "Return the index of an extreme element", "")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         x, line = operand_and_axis(a, axis)
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
@@ -235,7 +235,7 @@ def distinct_elements(name: str, ar: Any, axis: int | None, equal_nan: bool) -> 
     return values, first, inverse, counts
 
 
-@implements(np.unique)
+@implements(np.unique, by="ar")
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -280,7 +280,7 @@ def unique_all(x: Any) -> UniqueAllResult:
     return UniqueAllResult(*distinct_elements("unique_all", x, None, False))
 
 
-@implements(np.union1d)
+@implements(np.union1d, by="ar1 ar2")
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of two arrays; see `numpy.union1d`."""
     require_known("union1d", ar1, ar2)
@@ -310,7 +310,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return values[isin(values, as_tensor(ar2), assume_unique=True, invert=True)]
 
 
-@implements(np.setxor1d)
+@implements(np.setxor1d, by="ar1 ar2")
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """Return the distinct elements that are in one of two arrays alone; see `numpy.setxor1d`."""
     require_known("setxor1d", ar1, ar2)

@@ -87,10 +87,12 @@ def replace_nan(a: Any, value: float) -> Tensor:
     return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
 
 
-def enter_without_nan(function: Any, replaced_by: float, meaning: Function, what: str) -> Callable[..., Tensor]:
+def enter_without_nan(
+    function: Any, replaced_by: float, meaning: Function, what: str, by: str
+) -> Callable[..., Tensor]:
     """Return a function that replaces NaN and does what another does; its arguments are the other's."""
 
-    @enter_as(function, f"Return the {what}, counting NaN as {replaced_by}")
+    @enter_as(function, f"Return the {what}, counting NaN as {replaced_by}", by)
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
         found: Tensor = meaning(replace_nan(a, replaced_by), *args, **options)
         return found
@@ -98,10 +100,10 @@ def enter_without_nan(function: Any, replaced_by: float, meaning: Function, what
     return compute
 
 
-nansum = enter_without_nan(np.nansum, 0, _reductions.sum, "sum over axes")
-nanprod = enter_without_nan(np.nanprod, 1, _reductions.prod, "product over axes")
-nancumsum = enter_without_nan(np.nancumsum, 0, _accumulations.cumsum, "running sums along an axis")
-nancumprod = enter_without_nan(np.nancumprod, 1, _accumulations.cumprod, "running products along an axis")
+nansum = enter_without_nan(np.nansum, 0, _reductions.sum, "sum over axes", "a initial")
+nanprod = enter_without_nan(np.nanprod, 1, _reductions.prod, "product over axes", "a initial")
+nancumsum = enter_without_nan(np.nancumsum, 0, _accumulations.cumsum, "running sums along an axis", "a")
+nancumprod = enter_without_nan(np.nancumprod, 1, _accumulations.cumprod, "running products along an axis", "a")
 
 
 @implements(np.nanmean)
@@ -151,7 +153,7 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
     name = function.__name__
     unit = "percentiles" if percent else "quantiles"
 
-    @enter_as(function, f"Return {unit} over axes, tied elements sharing the gradient")
+    @enter_as(function, f"Return {unit} over axes, tied elements sharing the gradient", "a q")
     def compute(
         a: Any,
         q: Any,
@@ -198,7 +200,7 @@ def broadcast_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> 
     return ordered.reshape(tuple(n if i in axis else 1 for i, n in enumerate(x.shape)))
 
 
-@implements(np.average)
+@implements(np.average, by="a weights")
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     """Return the weighted mean over axes; see `numpy.average`."""
     x = as_tensor(a)
@@ -253,7 +255,7 @@ def degrees_of_freedom(ddof: int, total: Any, weight: Any, aweights: Any) -> Any
     return total - ddof * first / total
 
 
-@implements(np.cov)
+@implements(np.cov, by="m y aweights")
 def cov(
     m: Any,
     y: Any = None,
@@ -331,7 +333,7 @@ def clip_parts(x: Tensor) -> Tensor:
     return x.real.clip(-1, 1) + 1j * x.imag.clip(-1, 1) if x.dtype.kind == "c" else x.clip(-1, 1)
 
 
-@implements(np.corrcoef)
+@implements(np.corrcoef, by="x y")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
     if type(x) is Tensor and x._trace is None and y is None and rowvar is True and dtype is None:

@@ -206,7 +206,7 @@ _sign_of_real = OF_UFUNCS[np.sign]
 _sign_of_complex = ufunc_function(np.sign, kinks.direction)
 
 
-@implements(np.sign)
+@implements(np.sign, by="x")
 def sign(x: Any, *args: Any, **options: Any) -> Any:
     """Return -1, 0 or 1, and x / |x| for complex numbers; see `numpy.sign`."""
     x = operand("sign", x)

@@ -14,7 +14,7 @@ from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluated
-from wengert.core.values.numpy_overrides import DIRECT, FUNCTIONS
+from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
 from wengert.errors import DtypeError
@@ -109,13 +109,14 @@ def checked(name: str, value: Any) -> Any:
     return value
 
 
-def implements(*functions: Any) -> Callable[[F], F]:
+def implements(*functions: Any, by: str | None = None) -> Callable[[F], F]:
     """Enter a function as the meaning of NumPy functions for Tensors.
 
     A function may have a short way for operands alone, its attribute `direct`; see `DIRECT`.
 
     Args:
         *functions: NumPy functions, ufuncs, or pairs (ufunc, method name).
+        by: the parameters that there are derivatives by, if not by what `DIFFERENTIABLE_BY` says; "" for none.
 
     Returns:
         A decorator that returns its function unchanged.
@@ -134,6 +135,8 @@ def implements(*functions: Any) -> Callable[[F], F]:
         for name in functions:
             FUNCTIONS[name] = function
             DIRECT[name] = getattr(function, "direct", None)
+            if by is not None:
+                DIFFERENTIABLE_BY[name] = by
         return function
 
     return enter

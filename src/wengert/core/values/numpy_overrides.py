@@ -12,6 +12,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 DIRECT: dict[Any, Callable[..., Any] | None] = {}
 """Short ways of ufuncs, for operands alone, around the third of a microsecond that options take, and of functions that
 NumPy computes itself of plain Tensors; they give `NotImplemented` for operands that are for `FUNCTIONS` to look at."""
+DIFFERENTIABLE_BY: dict[Any, str] = {}
+"""The parameters that a function has derivatives by, where these are not its first one, or what a primitive says."""
+NOTHING = "nothing"
+"""What stands there of functions that make arrays of no others, or that look at types, shapes, files and settings."""
 AT_ONCE: set[np.ufunc] = set()
 """Ufuncs that mean for plain Tensors what they mean for their arrays, and have a short way for others."""
 RAISED = (FloatingPointError, RuntimeWarning)
