@@ -13,13 +13,12 @@ import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.linear_algebra import clusters, relative_eigenvalues, square_eigenvalues
-from wengert.primitives.linear_algebra import spectra as decompositions
+from wengert.primitives.linear_algebra import clusters, eigenvalues, singular_values
 from wengert.primitives.linear_algebra.clusters import cluster_share, divided
+from wengert.primitives.linear_algebra.eigenvalues import sensitivity
 from wengert.primitives.linear_algebra.least_squares import in_support, residuals_of_full_rank
 from wengert.primitives.linear_algebra.lu import permutation, pivots_of
 from wengert.primitives.linear_algebra.orthogonal import dependent
-from wengert.primitives.linear_algebra.square_eigenvalues import sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:
@@ -149,8 +148,8 @@ def turned(x: Any, w: Any) -> Any:
 
 
 four_of_pairs = normal(2, 2), normal(2), normal(2), positive(2) / 1000
-by_square = applied(square_eigenvalues.by_square_eigenvalues, alone=True)
-one_by_one = applied(square_eigenvalues.one_by_one, where="a test")
+by_square = applied(eigenvalues.by_square_eigenvalues, alone=True)
+one_by_one = applied(eigenvalues.one_by_one, where="a test")
 
 
 def settled_gradient(x: Any) -> Any:
@@ -158,8 +157,8 @@ def settled_gradient(x: Any) -> Any:
     return apply(clusters.settled_gradient, x, np.eye(2), np.ones(2), np.array([1.0, 2.0]))
 
 
-null_vectors = applied(decompositions.null_vectors, strict=True)
-motionless = applied(decompositions.motionless, strict=True)
+null_vectors = applied(singular_values.null_vectors, strict=True)
+motionless = applied(singular_values.motionless, strict=True)
 spectra: list[Sample] = [
     sample("eigh", np.linalg.eigh, definite(3, 3)),
     sample("eigh", np.linalg.eigh, definite(2, 2, 2).swapaxes(-1, -2).copy(), UPLO="U"),
@@ -181,23 +180,23 @@ spectra: list[Sample] = [
     sample("svdvals", np.linalg.matrix_norm, normal(2, 2, 2), ord=-2),
     sample("svdvals", np.linalg.cond, normal(3, 3)),
     sample("inv", np.linalg.cond, triangle(3), p=1),
-    sample("by_eigenvalues", applied(decompositions.by_eigenvalues, uplo="L"), normal(3), definite(3, 3)),
-    sample("by_eigenvalues", applied(decompositions.by_eigenvalues, uplo="U"), normal(2), hermitian(2)),
-    sample("by_singular_values", applied(decompositions.by_singular_values, shared=False), normal(2), normal(3, 2)),
-    sample("by_singular_values", applied(decompositions.by_singular_values, shared=True), normal(2), complexes(2, 3)),
+    sample("by_eigenvalues", applied(eigenvalues.by_eigenvalues, uplo="L"), normal(3), definite(3, 3)),
+    sample("by_eigenvalues", applied(eigenvalues.by_eigenvalues, uplo="U"), normal(2), hermitian(2)),
+    sample("by_singular_values", applied(singular_values.by_singular_values, shared=False), normal(2), normal(3, 2)),
+    sample("by_singular_values", applied(singular_values.by_singular_values, shared=True), normal(2), complexes(2, 3)),
     sample(
         "by_relative_eigenvalues",
-        applied(relative_eigenvalues.by_relative_eigenvalues, uplo="L", check_finite=True),
+        applied(eigenvalues.by_relative_eigenvalues, uplo="L", check_finite=True),
         normal(2),
         definite(2, 2),
         spread(2),
     ),
     sample(
-        "null_vectors", applied(decompositions.null_vectors, strict=True), *vectors_and(3, 2), normal(3, 2), order=0
+        "null_vectors", applied(singular_values.null_vectors, strict=True), *vectors_and(3, 2), normal(3, 2), order=0
     ),
-    sample("without_rest", applied(decompositions.without_rest), *vectors_and(3, 2), normal(3, 2), order=1),
+    sample("without_rest", applied(singular_values.without_rest), normal(3, 2), *vectors_and(3, 2), order=1),
     sample(
-        "motionless", applied(decompositions.motionless, strict=True), normal(3, 2), positive(2), normal(2, 2), order=0
+        "motionless", applied(singular_values.motionless, strict=True), normal(3, 2), positive(2), normal(2, 2), order=0
     ),
     sample("turn_of_clusters", turned, definite(3, 3), positive(3), order=0),
     sample("still", applied(clusters.still), normal(2, 2), normal(2, 2), positive(2), normal(2), order=0),
@@ -205,7 +204,7 @@ spectra: list[Sample] = [
     sample("even", applied(clusters.even), normal(2, 2), normal(2), positive(2), order=0),
     sample("sharing", applied(clusters.sharing), positive(2), order=0),
     sample("alike_in_clusters", applied(clusters.alike), normal(2, 2), normal(2), positive(2), order=0),
-    sample("at_zero", applied(decompositions.at_zero), normal(2, 2), positive(2), np.ones(()), normal(3, 2), order=0),
+    sample("at_zero", applied(singular_values.at_zero), normal(2, 2), positive(2), np.ones(()), normal(3, 2), order=0),
     sample("in_support", applied(in_support), np.diag([1.0, 0.0]), np.array([[2.0, 0.0], [0.0, 1.0]]), order=0),
     sample("pivots", applied(pivots_of), normal(2, 2), normal(2, 2)),
     sample("dependent_columns", applied(dependent), np.triu(normal(2, 2)), normal(2, 2), order=0),
@@ -213,9 +212,9 @@ spectra: list[Sample] = [
     sample("settled_gradient", settled_gradient, normal(2, 2)),
     sample("settled_vectors", applied(clusters.settled_vectors), normal(3, 2), positive(2)),
     sample("by_square_eigenvalues", by_square, complexes(3), complexes(3, 3)),
-    sample("along_square", applied(square_eigenvalues.along_square), complexes(2, 2), complexes(2, 2)),
+    sample("along_square", applied(eigenvalues.along_square), complexes(2, 2), complexes(2, 2)),
     sample("one_by_one", one_by_one, normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
-    sample("share_of_pairs", applied(square_eigenvalues.share_of_pairs), *four_of_pairs, order=0),
+    sample("share_of_pairs", applied(eigenvalues.share_of_pairs), *four_of_pairs, order=0),
     sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
     sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
     sample(

@@ -17,11 +17,11 @@ from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._results import with_out
 from wengert.primitives.linear_algebra import (
+    eigenvalues,
     inverses,
     least_squares,
     orthogonal,
-    spectra,
-    square_eigenvalues,
+    singular_values,
     triangular,
 )
 from wengert.traces.eager_functions import eager_results, eager_several, eager_single
@@ -63,8 +63,8 @@ apply_det = eager_single(inverses.det)
 apply_solve = eager_several(inverses.solve)
 apply_cholesky = eager_single(triangular.cholesky)
 
-hermitian_values = eager_single(spectra.eigvalsh)
-singular_values = eager_single(spectra.svdvals)
+hermitian_values = eager_single(eigenvalues.eigvalsh)
+apply_svdvals = eager_single(singular_values.svdvals)
 
 ONE = np.ones((1, 1))
 SlogdetResult: Any = type(np.linalg.slogdet(ONE))  # NumPy has no public names for these
@@ -74,8 +74,8 @@ SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
 
 logarithm_of_determinant = eager_results(inverses.slogdet, SlogdetResult)
-hermitian_vectors = eager_results(spectra.eigh, EighResult)
-singular_vectors = eager_results(spectra.svd, SVDResult)
+hermitian_vectors = eager_results(eigenvalues.eigh, EighResult)
+singular_vectors = eager_results(singular_values.svd, SVDResult)
 orthogonal_and_triangular = eager_results(orthogonal.qr, QRResult)
 
 
@@ -175,14 +175,14 @@ def real_as_numpy(given: Any, *results: Any) -> tuple[Any, ...]:
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
     x = require_finite_elements("eig", known_square("eig", a))
-    return EigResult(*real_as_numpy(x, *apply(square_eigenvalues.eig, x)))
+    return EigResult(*real_as_numpy(x, *apply(eigenvalues.eig, x)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
     x = require_finite_elements("eigvals", known_square("eigvals", a))
-    return real_as_numpy(x, apply(square_eigenvalues.eigvals, x))[0]
+    return real_as_numpy(x, apply(eigenvalues.eigvals, x))[0]
 
 
 @implements(np.linalg.svd)
@@ -192,7 +192,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         return hermitian_svd(square_matrices("svd", a), compute_uv)
     x = matrices("svd", a)
     if not compute_uv:
-        return singular_values(x, {})
+        return apply_svdvals(x, {})
     return singular_vectors(x, {"full_matrices": bool(full_matrices)})
 
 
@@ -211,7 +211,7 @@ def hermitian_svd(x: Any, compute_uv: bool) -> Any:
 @implements(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
     """Return the singular values; see `numpy.linalg.svdvals`."""
-    return singular_values(matrices("svdvals", x), {})
+    return apply_svdvals(matrices("svdvals", x), {})
 
 
 # Generalised inverses
@@ -353,7 +353,7 @@ def greatest_size(size: Any, axis: Any, keepdims: bool = False) -> Any:
 def matrix_norm_of_order(x: Any, order: Any, rows: int, columns: int) -> Any:
     """Return an operator norm of the matrices along two axes."""
     if order in (2, -2, "nuc"):
-        values = singular_values(np.moveaxis(x, (rows, columns), (-2, -1)), {"still": True, "shared": order != "nuc"})
+        values = apply_svdvals(np.moveaxis(x, (rows, columns), (-2, -1)), {"still": True, "shared": order != "nuc"})
         if order == "nuc":
             return np.sum(values, axis=-1)
         return greatest_size(values, -1) if order == 2 else np.min(values, axis=-1)
@@ -399,7 +399,7 @@ def cond(x: Any, p: Any = None) -> Any:
         raise np.linalg.LinAlgError(describe("cond", f"shape {x.shape}", needed, "Leave empty matrices out"))
     with np.errstate(all="ignore"):
         if p is None or p in (2, -2):
-            s = singular_values(x, {"still": True, "shared": True})
+            s = apply_svdvals(x, {"still": True, "shared": True})
             ratio: Any = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
         else:
             ratio = condition_by_inverse(square_matrices("cond", x), p)

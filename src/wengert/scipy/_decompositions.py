@@ -17,7 +17,14 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy import _linalg
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
-from wengert.primitives.linear_algebra import counterparts, orthogonal, relative_eigenvalues, triangular
+from wengert.primitives.linear_algebra import (
+    eigenvalues,
+    inverses,
+    least_squares,
+    orthogonal,
+    singular_values,
+    triangular,
+)
 from wengert.primitives.linear_algebra import lu as factors
 from wengert.primitives.linear_algebra.matrices import hermitian_from
 
@@ -203,13 +210,13 @@ def svd(
     if not compute_uv:
         return svdvals(x, check_finite=check_finite)
     params = {"full_matrices": bool(full_matrices), "driver": lapack_driver, "check_finite": bool(check_finite)}
-    return apply(counterparts.svd, x, **params)
+    return apply(singular_values.scipy_svd, x, **params)
 
 
 @implements(scipy.linalg.svdvals)
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the singular values; see `scipy.linalg.svdvals`."""
-    return apply(counterparts.svdvals, matrices("svdvals", a), check_finite=bool(check_finite))
+    return apply(singular_values.scipy_svdvals, matrices("svdvals", a), check_finite=bool(check_finite))
 
 
 HERMITIAN = ("pos", "positive definite", "her", "hermitian")
@@ -248,9 +255,11 @@ def eigh(
     refuse_other("eigh", {**options, "type": None if b is None or type == 1 else type})
     x, params = square_matrices("eigh", a), {"uplo": "L" if lower else "U", "check_finite": bool(check_finite)}
     if b is not None:
-        found = relative_eigenvalues.relative_eigvalsh if eigvals_only else relative_eigenvalues.relative_eigh
+        found = eigenvalues.relative_eigvalsh if eigvals_only else eigenvalues.relative_eigh
         return apply(found, x, square_matrices("eigh", b), **params)
-    return apply(counterparts.eigvalsh, x, **params) if eigvals_only else apply(counterparts.eigh, x, **params)
+    return (
+        apply(eigenvalues.scipy_eigvalsh, x, **params) if eigvals_only else apply(eigenvalues.scipy_eigh, x, **params)
+    )
 
 
 @implements(scipy.linalg.eigvalsh)
@@ -265,13 +274,13 @@ def inv(
 ) -> Any:
     """Return the inverse; see `scipy.linalg.inv`."""
     refuse_other("inv", {"assume_a": assume_a})
-    return apply(counterparts.inv, square_matrices("inv", a), check_finite=bool(check_finite))
+    return apply(inverses.scipy_inv, square_matrices("inv", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.det)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinant; see `scipy.linalg.det`."""
-    return apply(counterparts.det, square_matrices("det", a), check_finite=bool(check_finite))
+    return apply(inverses.scipy_det, square_matrices("det", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.solve)
@@ -298,7 +307,7 @@ def solve(
         assume_a = None
     refuse_other("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
     right = right_side("solve", x.shape[-1], b)
-    return solve_columns(lambda y: apply(counterparts.solve, x, y, **options), right)
+    return solve_columns(lambda y: apply(inverses.scipy_solve, x, y, **options), right)
 
 
 @implements(scipy.linalg.eig)
@@ -321,7 +330,7 @@ def eig(
     if not right:
         return eigvals(a, check_finite=check_finite)
     x = known_square("eig", a)
-    w, v = apply(counterparts.eig, x, check_finite=bool(check_finite))
+    w, v = apply(eigenvalues.scipy_eig, x, check_finite=bool(check_finite))
     is_real = x.dtype.kind != "c" and not np.any(raw(w).imag)
     return w, v.real if is_real else v
 
@@ -332,14 +341,14 @@ def eigvals(
 ) -> Any:
     """Return the eigenvalues, complex ones always; see `scipy.linalg.eigvals`."""
     refuse_other("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})
-    return apply(counterparts.eigvals, square_matrices("eigvals", a), check_finite=bool(check_finite))
+    return apply(eigenvalues.scipy_eigvals, square_matrices("eigvals", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.pinv)
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     """Return the generalised inverse; see `scipy.linalg.pinv`."""
     refuse_other("pinv", {"return_rank": return_rank})
-    return apply(counterparts.pinv, matrices("pinv", a), atol=atol, rtol=rtol, check_finite=bool(check_finite))
+    return apply(least_squares.scipy_pinv, matrices("pinv", a), atol=atol, rtol=rtol, check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.lstsq)
@@ -359,7 +368,7 @@ def lstsq(
     rcond = float(np.finfo(np.result_type(x.dtype, y.dtype, np.float32)).eps if cond is None else cond)
     columns = y[:, None] if y.ndim == 1 else y
     params = {"rcond": rcond, "check_finite": bool(check_finite)}
-    found = apply(counterparts.lstsq, x, columns, **params)
+    found = apply(least_squares.scipy_lstsq, x, columns, **params)
     solution, residuals, rank, s = with_residuals(x, y, found)
     rank = rank.astype(int)
     if y.ndim == 1:
@@ -383,7 +392,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, chec
     """Return a norm of vectors or matrices; see `scipy.linalg.norm`."""
     x = array("norm", a)
     if x.ndim == 1 and ord in (None, 2) and axis is None and not keepdims and x.dtype.kind in "fc":
-        found: Any = apply(counterparts.norm, x, order=None, axis=None, keepdims=False)
+        found: Any = apply(inverses.scipy_norm, x, order=None, axis=None, keepdims=False)
     else:
         found = np.linalg.norm(x, ord, axis, keepdims)
     known = elements(found) if check_finite else 0.0

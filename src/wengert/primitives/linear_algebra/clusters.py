@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.dispatch import apply
+from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.tensor import is_concrete, raw
-from wengert.errors import describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, identity_of, on_diagonal, over_stacks
+from wengert.primitives.linear_algebra.matrices import (
+    adjoint,
+    diagonal_of,
+    identity_of,
+    on_diagonal,
+    over_stacks,
+    refused,
+)
 
 Tangents = Sequence[Any]
 MAX: Any = np.maximum.reduce
@@ -29,6 +35,16 @@ many there are: repeated eigenvalues came out up to 20 roundings apart, singular
 
 
 # Gaps between eigenvalues
+
+
+def differences(g: Any) -> Any:
+    """Return g_j - g_i."""
+    return g[..., None, :] - g[..., :, None]
+
+
+def sums_of(g: Any) -> Any:
+    """Return g_j + g_i."""
+    return g[..., None, :] + g[..., :, None]
 
 
 def smallest_gap(w: Any) -> Any:
@@ -61,7 +77,7 @@ def same_cluster(tied: Any, distinct: bool) -> Any:
 def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False) -> Any:
     """Evaluate `divided`: x_ij / (w_j + sign w_i), and 0 where eigenvalues are one; strictly, only 0 may be there."""
     if sign > 0:
-        return over_all(x, w[..., None, :] + w[..., :, None], None if is_regular(w) else both_zero(w))
+        return over_all(x, sums_of(w), None if is_regular(w) else both_zero(w))
     if sensitivities:
         one = of_sensitive(w, *sensitivities)
     else:
@@ -73,7 +89,7 @@ def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: boo
             if of_values
             else undetermined("forward mode, where they would depend on the direction")
         )
-    return over_all(x, w[..., None, :] - w[..., :, None], one)
+    return over_all(x, differences(w), one)
 
 
 def over_all(x: Any, denominators: Any, one: Any) -> Any:
@@ -85,13 +101,13 @@ def over_all(x: Any, denominators: Any, one: Any) -> Any:
 
 def both_zero(s: Any) -> Any:
     """Return which pairs of singular values are zero."""
-    return s[..., None, :] + s[..., :, None] <= smallest_gap(s)[..., None]
+    return sums_of(s) <= smallest_gap(s)[..., None]
 
 
 def of_sensitive(w: Any, sensitivities: Any) -> Any:
     """Return which pairs of eigenvalues in any order are one, from how far errors as large as the matrix move each."""
     most = np.maximum(sensitivities[..., None, :], sensitivities[..., :, None])
-    return np.abs(w[..., None, :] - w[..., :, None]) <= rounding(w) * most
+    return np.abs(differences(w)) <= rounding(w) * most
 
 
 def off_diagonal(x: Any) -> Any:
@@ -105,6 +121,18 @@ def negligible(x: Any) -> Any:
     return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=axes, keepdims=x.ndim > 1, initial=0)
 
 
+def refusal(name: str, wrong: Callable[..., Any], error: Callable[..., Exception], signature: str) -> Primitive:
+    """Declare what gives zeros like its first operand, after an error where `wrong` tells of an element that it is."""
+
+    def evaluate(x: Any, *operands: Any, **options: Any) -> Any:
+        found = wrong(x, *operands)
+        if found.any():
+            raise error(**options)
+        return np.zeros(found.shape, x.dtype)
+
+    return constant(name, evaluate, form=Routine(signature))
+
+
 def clusters_of(w: Any) -> list[Any]:
     """Return the places of each cluster of sorted eigenvalues of one matrix."""
     return np.split(np.arange(w.size), np.flatnonzero(~ties(w)) + 1)
@@ -112,28 +140,24 @@ def clusters_of(w: Any) -> list[Any]:
 
 def undetermined(where: str) -> np.linalg.LinAlgError:
     """Return the error about vectors of repeated eigenvalues."""
-    return np.linalg.LinAlgError(
-        describe(
-            "eigenvectors",
-            f"a repeated eigenvalue (or singular value) in {where}",
-            "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
-            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of "
-            "wengert.scipy.linalg for functions of the matrix",
-        )
+    return refused(
+        "eigenvectors",
+        f"a repeated eigenvalue (or singular value) in {where}",
+        "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
+        "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of "
+        "wengert.scipy.linalg for functions of the matrix",
     )
 
 
 def unequal(where: str) -> np.linalg.LinAlgError:
     """Return the error about single ones of repeated eigenvalues, which have no derivatives."""
-    return np.linalg.LinAlgError(
-        describe(
-            "eigenvalues",
-            f"cotangents that differ between those of one repeated eigenvalue (or singular value) in {where}",
-            "a function that is symmetric in these is needed, for they have no derivatives one by one, and a second "
-            "derivative in forward mode over reverse mode",
-            "Use all of them alike, as by their sum, and wengert.hessian, or wengert.jvp of wengert.grad, for second "
-            "derivatives",
-        )
+    return refused(
+        "eigenvalues",
+        f"cotangents that differ between those of one repeated eigenvalue (or singular value) in {where}",
+        "a function that is symmetric in these is needed, for they have no derivatives one by one, and a second "
+        "derivative in forward mode over reverse mode",
+        "Use all of them alike, as by their sum, and wengert.hessian, or wengert.jvp of wengert.grad, for second "
+        "derivatives",
     )
 
 
@@ -142,14 +166,12 @@ OTHER_ORDERS = "a third derivative, or a second one in another order of modes"
 
 def unsettled(where: str) -> np.linalg.LinAlgError:
     """Return the error about directions that turn the vectors of repeated eigenvalues, or of singular values 0."""
-    return np.linalg.LinAlgError(
-        describe(
-            "eigenvalues",
-            f"a repeated eigenvalue (or singular value), or a singular value 0, in {where}",
-            "a second derivative in forward mode over reverse mode is needed there",
-            "Use wengert.hessian, or wengert.jvp of wengert.grad, or write a function of the matrix: trace, slogdet, "
-            "or expm, logm or sqrtm of wengert.scipy.linalg",
-        )
+    return refused(
+        "eigenvalues",
+        f"a repeated eigenvalue (or singular value), or a singular value 0, in {where}",
+        "a second derivative in forward mode over reverse mode is needed there",
+        "Use wengert.hessian, or wengert.jvp of wengert.grad, or write a function of the matrix: trace, slogdet, "
+        "or expm, logm or sqrtm of wengert.scipy.linalg",
     )
 
 
@@ -187,9 +209,7 @@ def over_gaps(x: Any, w: Any, strict: bool = False, of_values: bool = False) -> 
 
 def over_sums(x: Any, s: Any) -> Any:
     """Return x_ij / (s_i + s_j), and 0 where both are zero."""
-    if type(x) is np.ndarray and type(s) is np.ndarray:
-        return evaluate_divided(x, s, sign=1, strict=False)
-    return apply(divided, x, s, sign=1, strict=False)
+    return at_once(divided, x, s, sign=1, strict=False)
 
 
 def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
@@ -288,17 +308,14 @@ def mean_of_cluster(g: Any, w: Any) -> Any:
     return g if are_distinct(w) else (apply(sharing, w) @ g[..., None])[..., 0]
 
 
-def evaluate_alike(x: Any, g: Any, w: Any) -> Any:
-    """Evaluate `alike`: zeros; an error where x moves eigenvalues of a cluster apart whose g is not 0."""
+def parts_cluster(x: Any, g: Any, w: Any) -> Any:
+    """Tell where x moves eigenvalues of a cluster apart whose g is not 0."""
     means = evaluate_sharing(w)
     apart = np.abs(x - on_diagonal((means @ diagonal_of(x)[..., None])[..., 0]))
-    parting = (means != 0) & (apart > negligible(x)) & (g != 0)[..., None]
-    if parting.any():
-        raise unequal("a second derivative")
-    return np.zeros(parting.shape, x.dtype)
+    return (means != 0) & (apart > negligible(x)) & (g != 0)[..., None]
 
 
-alike = constant("alike_in_clusters", evaluate_alike, form=Routine("(n,n),(n),(n)->(n,n)"))
+alike = refusal("alike_in_clusters", parts_cluster, lambda: unequal("a second derivative"), "(n,n),(n),(n)->(n,n)")
 
 
 def alike_in_clusters(x: Any, g: Any, w: Any) -> Any:
@@ -339,14 +356,11 @@ def jvp_turn(tangents: Tangents, out: Any, _x: Any, w: Any, **_options: Any) -> 
 turn = opaque("turn_of_clusters", evaluate_turn, vjp=vjp_turn, jvp=jvp_turn, form=Routine("(n,n),(n)->(n,n)"))
 
 
-def evaluate_still(x: Any, q: Any, w: Any, dw: Any) -> Any:
-    """Evaluate `still`: zeros; an error if x, or eigenvalues that part where q has turned, would turn a cluster."""
-    parting = np.abs(dw[..., None, :] - dw[..., :, None]) > negligible_vector(dw)
+def turns_cluster(x: Any, q: Any, w: Any, dw: Any) -> Any:
+    """Tell where x, or eigenvalues that part where q has turned, would turn a cluster."""
+    parting = np.abs(differences(dw)) > negligible_vector(dw)
     turned = np.any(off_diagonal(q) != 0, axis=(-2, -1), keepdims=True) & parting
-    moving = same_cluster(ties(w), False) & ((np.abs(off_diagonal(x)) > negligible(x)) | turned)
-    if moving.any():
-        raise unsettled(OTHER_ORDERS)
-    return np.zeros(moving.shape, q.dtype)
+    return same_cluster(ties(w), False) & ((np.abs(off_diagonal(x)) > negligible(x)) | turned)
 
 
 def negligible_vector(x: Any) -> Any:
@@ -354,7 +368,7 @@ def negligible_vector(x: Any) -> Any:
     return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=-1, keepdims=True, initial=0)[..., None]
 
 
-still = constant("still", evaluate_still, form=Routine("(n,n),(n,n),(n),(n)->(n,n)"))
+still = refusal("still", turns_cluster, lambda: unsettled(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
 
 
 def along_clusters(x: Any, w: Any, descending: bool = False) -> Any:
@@ -381,18 +395,11 @@ def evaluate_settled(x: Any, w: Any) -> Any:
     return np.broadcast_to(diagonal_of(x).real, turning.shape[:-1]).copy()
 
 
-def vjp_settled(ct: Any, _out: Any, x: Any, _w: Any) -> tuple[Any, None]:
-    """Return diagonal matrices."""
-    return on_diagonal(ct).astype(x.dtype), None
-
-
-def jvp_settled(tangents: Tangents, _out: Any, x: Any, w: Any) -> Any:
-    """Return the diagonal."""
-    return np.zeros_like(w) if tangents[0] is None else apply(settled, tangents[0], w)
-
-
-settled: Primitive = opaque(
-    "settled", evaluate_settled, vjp=vjp_settled, jvp=jvp_settled, form=Routine("(n,n),(n)->(n)")
+settled = linear(
+    "settled",
+    evaluate_settled,
+    transpose=lambda ct, aval, _w: on_diagonal(ct).astype(aval.dtype),
+    form=Routine("(n,n),(n)->(n)"),
 )
 
 
@@ -430,22 +437,18 @@ def with_settled(v: Any, w: Any) -> Any:
     return v if are_distinct(w) else apply(settled_vectors, v, w)
 
 
-def evaluate_even(x: Any, g: Any, w: Any) -> Any:
-    """Evaluate `even`: zeros; an error where x turns vectors of one cluster whose g differ."""
-    apart = np.abs(x * (g[..., None, :] - g[..., :, None]))
+def turns_uneven(x: Any, g: Any, w: Any) -> Any:
+    """Tell where x turns vectors of one cluster whose g differ."""
     limit = negligible(x) * np.max(np.abs(g), axis=-1, keepdims=True, initial=0)[..., None]
-    differing = same_cluster(ties(w), False) & (apart > limit)
-    if differing.any():
-        raise unequal("a second derivative")
-    return np.zeros(differing.shape, x.dtype)
+    return same_cluster(ties(w), False) & (np.abs(x * differences(g)) > limit)
 
 
-even = constant("even", evaluate_even, form=Routine("(n,n),(n),(n)->(n,n)"))
+even = refusal("even", turns_uneven, lambda: unequal("a second derivative"), "(n,n),(n),(n)->(n,n)")
 
 
 def turned_by(x: Any, g: Any, w: Any) -> Any:
     """Return x_ij (g_j - g_i) / (w_j - w_i): how diag(g) changes as vectors turn; 0 in clusters, where g is one."""
-    found = over_gaps(x * (g[..., None, :] - g[..., :, None]), w)
+    found = over_gaps(x * differences(g), w)
     return found if are_distinct(w) else found + apply(even, x, g, w)
 
 
@@ -470,20 +473,17 @@ def by_gaps(x: Any, w: Any) -> tuple[Any, bool]:
         return over_gaps(x, w), are_distinct(w)
     tied = ties(w)
     distinct = not tied.any()
-    return over_all(x, w[..., None, :] - w[..., :, None], same_cluster(tied, distinct)), distinct
+    return over_all(x, differences(w), same_cluster(tied, distinct)), distinct
 
 
-def evaluate_alone(y: Any, x: Any, g: Any, w: Any) -> Any:
-    """Evaluate `alone`: zeros; an error if y turns vectors of a cluster that has a gradient."""
+def turns_used(y: Any, x: Any, g: Any, w: Any) -> Any:
+    """Tell where y turns vectors of a cluster that has a gradient."""
     one = same_cluster(ties(w), False)
     used = np.any(one & (np.abs(x) > negligible(x)), axis=-1) | (np.abs(g) > negligible_vector(g)[..., 0])
-    turning = one & (used[..., None, :] | used[..., :, None]) & (np.abs(off_diagonal(y)) > negligible(y))
-    if turning.any():
-        raise unsettled(OTHER_ORDERS)
-    return np.zeros(turning.shape, y.dtype)
+    return one & (used[..., None, :] | used[..., :, None]) & (np.abs(off_diagonal(y)) > negligible(y))
 
 
-alone = constant("alone", evaluate_alone, form=Routine("(n,n),(n,n),(n),(n)->(n,n)"))
+alone = refusal("alone", turns_used, lambda: unsettled(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
 
 
 def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any) -> tuple[Any, ...]:

@@ -14,15 +14,14 @@ from wengert.core.forms.batching import aligned
 from wengert.core.forms.form import Reduction
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.kinds import Opaque
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
-from wengert.errors import describe
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.linear_algebra.matrices import plain_routine
+from wengert.primitives.linear_algebra.matrices import of_scipy, plain_routine, refused, total
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -120,6 +119,25 @@ norm = opaque(
 )
 
 
+def evaluate_scipy_norm(x: Any, *, order: Any, axis: Any, keepdims: bool) -> Any:
+    """Evaluate `scipy.linalg.norm`, which asks BLAS for those of single vectors."""
+    from scipy import linalg
+
+    found = linalg.norm(x, order, axis, keepdims, check_finite=False)
+    return np.asarray(found, x.real.dtype)[()]
+
+
+scipy_norm = opaque(
+    "scipy_norm",
+    evaluate_scipy_norm,
+    vjp=vjp_norm,
+    jvp=jvp_norm,
+    form=Reduction(),
+    batch=batch_norm,
+    square=euclidean_square,
+)
+
+
 # Inverses
 
 
@@ -147,9 +165,7 @@ def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any
     da, db = tangents
     if b.ndim == 1:
         out, db = out[..., None], None if db is None else db[..., None]
-    change = None if da is None else da @ out
-    right = db if change is None else -change if db is None else db - change
-    found = np.linalg.solve(a, right)
+    found = np.linalg.solve(a, total(db, None if da is None else -(da @ out)))
     return found[..., 0] if b.ndim == 1 else found
 
 
@@ -184,6 +200,31 @@ solve = opaque(
     batch=batch_solve,
     routine=plain_routine("solve"),
 )
+
+
+def solve_by_scipy(linalg: Any, a: Any, b: Any, assume_a: str | None = None, **options: Any) -> Any:
+    """Return what `scipy.linalg.solve` does of one matrix, and one on the right."""
+    structure = {} if assume_a is None else {"assume_a": assume_a}  # SciPy 1.14 has another default
+    return linalg.solve(a, b, **options, **structure)
+
+
+def routine_of_solve(
+    *, assume_a: str | None = None, lower: bool = False, check_finite: bool = False
+) -> RoutineCall | None:
+    """Return how native code is called, which reads one triangle of what is said to be positive definite."""
+    fields = {"finite": int(check_finite)}
+    if assume_a in ("pos", "positive definite"):
+        return RoutineCall("solve_positive", () if lower else (0,), fields)
+    return RoutineCall("solve_conditioned", (), fields) if assume_a in (None, "gen", "general") else None
+
+
+scipy_inv = variant(
+    inv,
+    "scipy_inv",
+    of_scipy(lambda linalg, a, **check: linalg.inv(a, **check), 2),
+    routine=plain_routine("inv_conditioned"),
+)
+scipy_solve = variant(solve, "scipy_solve", of_scipy(solve_by_scipy, 2, 2), batch=None, routine=routine_of_solve)
 
 
 # Determinants
@@ -275,6 +316,16 @@ def vjp_det(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
 det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"), routine=plain_routine("det"))
 
 
+def evaluate_scipy_det(a: Any, *, check_finite: bool) -> Any:
+    """Evaluate `scipy.linalg.det`, which takes stacks."""
+    from scipy import linalg
+
+    return linalg.det(a, check_finite=check_finite)
+
+
+scipy_det = variant(det, "scipy_det", evaluate_scipy_det)
+
+
 def regular(a: Any, singular: Any) -> Any:
     """Return matrices, with identities in place of those that are singular."""
     return np.where(singular[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
@@ -306,7 +357,7 @@ def require_regular(singular: Any) -> None:
         given = "a singular matrix, of whose determinant the logarithm has no derivative"
         needed = "a regular one is needed, or a cotangent that is 0"
         action = "Choose by numpy.where what is wanted there, or use det, which has derivatives at matrices of any rank"
-        raise np.linalg.LinAlgError(describe("slogdet", given, needed, action))
+        raise refused("slogdet", given, needed, action)
 
 
 def jvp_slogdet(tangents: Sequence[Any], out: Any, a: Any) -> tuple[Any, Any]:

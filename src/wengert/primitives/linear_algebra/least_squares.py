@@ -9,14 +9,13 @@ import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.primitives.declare import constant, linear, opaque, variant
 from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.errors import describe
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.matrices import adjoint, folded, hermitian_from, over_stacks
-from wengert.primitives.linear_algebra.spectra import by_singular_values, singular_values_along
+from wengert.primitives.linear_algebra.matrices import adjoint, folded, hermitian_from, of_scipy, over_stacks, refused
+from wengert.primitives.linear_algebra.singular_values import by_singular_values, singular_values_along
 
 Tangents = Sequence[Any]
 
@@ -52,6 +51,7 @@ def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, *
 
 
 pinv: Opaque = opaque("pinv", evaluate_pinv, vjp=vjp_pinv, jvp=jvp_pinv, form=Routine("(m,n)->(n,m)"))
+scipy_pinv = variant(pinv, "scipy_pinv", of_scipy(lambda linalg, a, **options: linalg.pinv(a, **options), 2))
 
 
 # Least squares
@@ -62,11 +62,21 @@ def evaluate_lstsq(a: Any, b: Any, *, rcond: Any) -> Any:
 
     def solve(a: Any, b: Any) -> Any:
         x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
-        if a.shape[0] > a.shape[1] and not residuals.size:
-            residuals = np.zeros(b.shape[1], residuals.dtype)
-        return x, residuals, np.asarray(rank), s
+        return x, residuals_of(a, b, residuals, residuals.dtype), np.asarray(rank), s
 
     return over_stacks(solve, (2, 2), a, b)
+
+
+def residuals_of(a: Any, b: Any, found: Any, dtype: Any) -> Any:
+    """Return residuals, 0 where the rank of one matrix with more rows than columns is not full."""
+    return np.zeros(b.shape[1], dtype) if a.shape[0] > a.shape[1] and not found.size else found
+
+
+def lstsq_by_scipy(linalg: Any, a: Any, b: Any, rcond: float, **check: Any) -> Any:
+    """Return what `scipy.linalg.lstsq` does of one matrix, and one on the right, with residuals as those of NumPy's."""
+    x, residuals, rank, s = linalg.lstsq(a, b, cond=rcond, **check)
+    found = residuals_of(a, b, residuals, s.dtype)  # SciPy's empty ones are complex if the solution is
+    return x, found.real, np.asarray(rank, np.int32), s
 
 
 def generalised_inverse(a: Any, rcond: Any) -> Any:
@@ -129,19 +139,18 @@ lstsq = opaque(
     outputs=4,
     form=Routine("(m,n),(m,k)->(n,k),(r),(),(s)"),
 )
+scipy_lstsq = variant(lstsq, "scipy_lstsq", of_scipy(lstsq_by_scipy, 2, 2))
 
 
 def evaluate_residuals(residuals: Any, missing: Any) -> Any:
     """Evaluate `residuals_of_full_rank`."""
     if np.any(missing):
-        raise np.linalg.LinAlgError(
-            describe(
-                "lstsq",
-                "a matrix without full rank, in a traced function or in lanes, where the shape of the residuals may "
-                "not depend on elements",
-                "independent columns are needed",
-                "Compute numpy.sum(numpy.abs(b - a @ x)**2, axis=0) yourself",
-            )
+        raise refused(
+            "lstsq",
+            "a matrix without full rank, in a traced function or in lanes, where the shape of the residuals may "
+            "not depend on elements",
+            "independent columns are needed",
+            "Compute numpy.sum(numpy.abs(b - a @ x)**2, axis=0) yourself",
         )
     return np.copy(residuals)
 

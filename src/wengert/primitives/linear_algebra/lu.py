@@ -13,10 +13,19 @@ from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.matrices import adjoint, lower_triangle, over_stacks, upper_triangle
-from wengert.primitives.linear_algebra.triangular import triangular_solution
+from wengert.primitives.linear_algebra.matrices import (
+    adjoint,
+    depends_on_others,
+    diagonal_of,
+    lower_triangle,
+    of_scipy,
+    over_stacks,
+    total,
+    upper_triangle,
+)
+from wengert.primitives.linear_algebra.triangular import transposed_operator, triangular_solution
 
 Tangents = Sequence[Any]
 UNIT: dict[str, Any] = {"lower": True, "unit_diagonal": True}
@@ -31,36 +40,32 @@ def evaluate_pivots(u: Any, *given: Any) -> Any:
     Below such a zero L has what rounding or nothing decided, so it is an error if something is given for columns of L
     from there on, or for later rows of U, as columns.
     """
-    zero = np.diagonal(u, axis1=-2, axis2=-1) == 0
+    zero = diagonal_of(u) == 0
     stack = np.broadcast_shapes(u.shape[:-2], *[x.shape[:-2] for x in given])
     if zero.any():
         for x in given:
             later = np.logical_or.accumulate(np.any(x != 0, axis=-2)[..., ::-1], axis=-1)[..., ::-1]
             if np.any(zero & later[..., : zero.shape[-1]]):
-                raise np.linalg.LinAlgError(
-                    describe(
-                        "lu",
-                        "a matrix with a column that depends on those before it, of which factors have no derivatives",
-                        "independent columns are needed, or a function of the columns before it",
-                        "Put such columns last, or use the matrix itself, and det for the product of the diagonal",
-                    )
-                )
-    u = np.where(zero[..., None, :] & np.eye(zero.shape[-1], dtype=bool), 1, u)
+                raise depends_on_others("lu", "the matrix itself, and det for the product of the diagonal")
+    u = np.where(replaced(u), 1, u)
     return np.broadcast_to(u, (*stack, *u.shape[-2:])).copy()
+
+
+def replaced(u: Any) -> Any:
+    """Return which elements of matrices are zeros on the diagonal."""
+    return (diagonal_of(u) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
 
 
 def vjp_pivots(ct: Any, _out: Any, u: Any, *given: Any) -> Any:
     """Pass on what belongs to elements that are not replaced."""
-    zero = (np.diagonal(u, axis1=-2, axis2=-1) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
-    return unbroadcast(np.where(zero, 0, ct), u.shape), *[None] * len(given)
+    return unbroadcast(np.where(replaced(u), 0, ct), u.shape), *[None] * len(given)
 
 
 def jvp_pivots(tangents: Tangents, out: Any, u: Any, *_given: Any) -> Any:
     """Pass on what belongs to elements that are not replaced."""
     if tangents[0] is None:
         return np.zeros_like(out)
-    zero = (np.diagonal(u, axis1=-2, axis2=-1) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
-    return np.where(zero, 0, tangents[0]) + np.zeros_like(out)
+    return np.where(replaced(u), 0, tangents[0]) + np.zeros_like(out)
 
 
 pivots_of = opaque("pivots", evaluate_pivots, vjp=vjp_pivots, jvp=jvp_pivots, form=Routine("(k,k),(p,l)->(k,k)"))
@@ -71,7 +76,7 @@ def divisors(l: Any, u: Any, *given: Any) -> Any:  # noqa: E741 - the name that 
     count = l.shape[-1] - (l.shape[-2] == l.shape[-1])
     square = u[..., :count, :count]
     known = seen(square)
-    if known is not None and np.diagonal(known, axis1=-2, axis2=-1).all():
+    if known is not None and diagonal_of(known).all():
         return square
     return apply(pivots_of, square, *given)
 
@@ -182,13 +187,6 @@ def unpacked(packed: Any) -> tuple[Any, Any]:
     return lower_triangle(packed, -1) + np.eye(packed.shape[-1], dtype=packed.dtype), upper_triangle(packed)
 
 
-def evaluate_lu_factor(a: Any, *, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.lu_factor`."""
-    from scipy import linalg
-
-    return over_stacks(lambda x: tuple(linalg.lu_factor(x, check_finite=check_finite)), [2], a)
-
-
 def vjp_lu_factor(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -> Any:
     """Return the gradient of A = P L U, L without its diagonal and U being one matrix."""
     packed, pivots = out
@@ -204,23 +202,22 @@ def jvp_lu_factor(tangents: Tangents, out: Any, _a: Any, *, check_finite: bool) 
 
 
 lu_factor = opaque(
-    "lu_factor", evaluate_lu_factor, vjp=vjp_lu_factor, jvp=jvp_lu_factor, outputs=2, form=Routine("(n,n)->(n,n),(n)")
+    "lu_factor",
+    of_scipy(lambda linalg, a, **check: tuple(linalg.lu_factor(a, **check)), 2),
+    vjp=vjp_lu_factor,
+    jvp=jvp_lu_factor,
+    outputs=2,
+    form=Routine("(n,n)->(n,n),(n)"),
 )
 
 
-def evaluate_lu_solve(packed: Any, b: Any, pivots: Any, *, trans: int, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.lu_solve`, of matrices on the right."""
-    from scipy import linalg
-
+def lu_solve_by_scipy(linalg: Any, packed: Any, b: Any, pivots: Any, **options: Any) -> Any:
+    """Return what `scipy.linalg.lu_solve` does of one matrix, and one on the right."""
     rows = packed.shape[-1]
     if pivots.shape[-1] != rows or not np.all((pivots >= 0) & (pivots < rows)):  # LAPACK would write elsewhere
         needed = f"{rows} of them, each from 0 to {rows - 1}, are needed"
         raise UsageError("lu_solve", f"pivots {pivots.tolist()!s:.40}", needed, "Pass what lu_factor gave")
-
-    def solve(packed: Any, b: Any, pivots: Any) -> Any:
-        return linalg.lu_solve((packed, pivots), b, trans=trans, check_finite=check_finite)
-
-    return over_stacks(solve, (2, 2, 1), packed, b, pivots)
+    return linalg.lu_solve((packed, pivots), b, **options)
 
 
 def lu_solution(packed: Any, b: Any, pivots: Any, trans: int) -> Any:
@@ -250,16 +247,19 @@ def jvp_lu_solve(
 ) -> Any:
     """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
     moved, db, _ = tangents
-    right = db
+    change = None
     if moved is not None:
         l, u = unpacked(packed)  # noqa: E741 - as above
         order = np.argsort(apply(permutation, pivots), axis=-1)
         da = rows_at(lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), order)
-        change = (da if trans == 0 else da.mT if trans == 1 else adjoint(da)) @ out
-        right = -change if db is None else db - change
-    return lu_solution(packed, right, pivots, trans)
+        change = -(transposed_operator(da, trans) @ out)
+    return lu_solution(packed, total(db, change), pivots, trans)
 
 
 lu_solve: Primitive = opaque(
-    "lu_solve", evaluate_lu_solve, vjp=vjp_lu_solve, jvp=jvp_lu_solve, form=Routine("(n,n),(n,m),(n)->(n,m)")
+    "lu_solve",
+    of_scipy(lu_solve_by_scipy, 2, 2, 1),
+    vjp=vjp_lu_solve,
+    jvp=jvp_lu_solve,
+    form=Routine("(n,n),(n,m),(n)->(n,m)"),
 )

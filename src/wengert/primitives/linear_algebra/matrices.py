@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.primitives.primitive import RoutineCall
+from wengert.errors import describe
 from wengert.primitives.contractions import conj
 
 REMEMBERED = 256
@@ -27,6 +28,12 @@ def adjoint(x: Any) -> Any:
 def product(x: Any, y: Any) -> Any:
     """Return the product of matrices; of two small arrays `dot` takes a third of the time that `@` does."""
     return x.dot(y) if type(x) is np.ndarray is type(y) and x.ndim == y.ndim == 2 else x @ y
+
+
+def total(*terms: Any) -> Any:
+    """Return the sum of the terms that are not None."""
+    given = [term for term in terms if term is not None]
+    return sum(given[1:], given[0])
 
 
 # Triangles
@@ -141,6 +148,22 @@ def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any
     return tuple(map(joined, zip(*found, strict=True))) if isinstance(found[0], tuple) else joined(found)
 
 
+def of_scipy(call: Callable[..., Any], *cores: int) -> Callable[..., Any]:
+    """Return the evaluation of stacks by `scipy.linalg`, which is imported for the first.
+
+    Args:
+        call: from that module, one array for each operand, and the parameters.
+        *cores: the number of axes of each of these arrays.
+    """
+
+    def evaluate(*arrays: Any, **params: Any) -> Any:
+        from scipy import linalg
+
+        return over_stacks(functools.partial(call, linalg, **params), cores, *arrays)
+
+    return evaluate
+
+
 def example(shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an array on which every routine is defined."""
     return np.eye(*shape, dtype=dtype) if len(shape) == 2 else np.ones(shape, dtype)
@@ -159,6 +182,21 @@ def folded(g: Any, uplo: str) -> Any:
     """Return the gradient by the triangle that is read, from a Hermitian one by all elements."""
     half = half_lower(g + adjoint(g))
     return half if uplo == "L" else adjoint(half)
+
+
+# Errors
+
+
+def refused(name: str, given: str, needed: str, action: str) -> np.linalg.LinAlgError:
+    """Return the error about a matrix of which there is no result, or no derivative."""
+    return np.linalg.LinAlgError(describe(name, given, needed, action))
+
+
+def depends_on_others(name: str, instead: str) -> np.linalg.LinAlgError:
+    """Return the error about factors of a matrix whose columns are not independent."""
+    given = "a matrix with a column that depends on those before it, of which factors have no derivatives"
+    needed = "independent columns are needed, or a function of the columns before it"
+    return refused(name, given, needed, f"Put such columns last, or use {instead}")
 
 
 # Native code

@@ -12,25 +12,12 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.linear_algebra.matrices import adjoint, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, of_scipy, total
 
 Tangents = Sequence[Any]
 
 
-def total(*terms: Any) -> Any:
-    """Return the sum of the terms that are not None."""
-    given = [term for term in terms if term is not None]
-    return sum(given[1:], given[0])
-
-
 # A X + X B = Q
-
-
-def evaluate_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """Evaluate `scipy.linalg.solve_sylvester`."""
-    from scipy import linalg
-
-    return over_stacks(linalg.solve_sylvester, (2, 2, 2), a, b, q)
 
 
 def vjp_sylvester(ct: Any, out: Any, a: Any, b: Any, q: Any) -> tuple[Any, Any, Any]:
@@ -52,7 +39,7 @@ def jvp_sylvester(tangents: Tangents, out: Any, a: Any, b: Any, _q: Any) -> Any:
 
 solve_sylvester: Primitive = opaque(
     "solve_sylvester",
-    evaluate_sylvester,
+    of_scipy(lambda linalg, a, b, q: linalg.solve_sylvester(a, b, q), 2, 2, 2),
     vjp=vjp_sylvester,
     jvp=jvp_sylvester,
     form=Routine("(m,m),(n,n),(m,n)->(m,n)"),
@@ -60,13 +47,6 @@ solve_sylvester: Primitive = opaque(
 
 
 # A X + X A^H = Q
-
-
-def evaluate_lyapunov(a: Any, q: Any) -> Any:
-    """Evaluate `scipy.linalg.solve_continuous_lyapunov`."""
-    from scipy import linalg
-
-    return over_stacks(linalg.solve_continuous_lyapunov, (2, 2), a, q)
 
 
 def vjp_lyapunov(ct: Any, out: Any, a: Any, q: Any) -> tuple[Any, Any]:
@@ -84,7 +64,7 @@ def jvp_lyapunov(tangents: Tangents, out: Any, a: Any, _q: Any) -> Any:
 
 solve_continuous_lyapunov: Primitive = opaque(
     "solve_continuous_lyapunov",
-    evaluate_lyapunov,
+    of_scipy(lambda linalg, a, q: linalg.solve_continuous_lyapunov(a, q), 2, 2),
     vjp=vjp_lyapunov,
     jvp=jvp_lyapunov,
     form=Routine("(n,n),(n,n)->(n,n)"),
@@ -92,13 +72,6 @@ solve_continuous_lyapunov: Primitive = opaque(
 
 
 # A X A^H - X + Q = 0
-
-
-def evaluate_discrete_lyapunov(a: Any, q: Any, *, method: str | None) -> Any:
-    """Evaluate `scipy.linalg.solve_discrete_lyapunov`."""
-    from scipy import linalg
-
-    return over_stacks(lambda a, q: linalg.solve_discrete_lyapunov(a, q, method), (2, 2), a, q)
 
 
 def vjp_discrete_lyapunov(ct: Any, out: Any, a: Any, q: Any, *, method: str | None) -> tuple[Any, Any]:
@@ -117,7 +90,7 @@ def jvp_discrete_lyapunov(tangents: Tangents, out: Any, a: Any, _q: Any, *, meth
 
 solve_discrete_lyapunov: Primitive = opaque(
     "solve_discrete_lyapunov",
-    evaluate_discrete_lyapunov,
+    of_scipy(lambda linalg, a, q, method: linalg.solve_discrete_lyapunov(a, q, method), 2, 2),
     vjp=vjp_discrete_lyapunov,
     jvp=jvp_discrete_lyapunov,
     form=Routine("(n,n),(n,n)->(n,n)"),
@@ -125,16 +98,6 @@ solve_discrete_lyapunov: Primitive = opaque(
 
 
 # Banded matrices: element (i, j) stands at (above + i - j, j)
-
-
-def evaluate_banded(ab: Any, b: Any, *, below: int, above: int, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.solve_banded`, of matrices on the right."""
-    from scipy import linalg
-
-    def solve(ab: Any, b: Any) -> Any:
-        return linalg.solve_banded((below, above), ab, b, check_finite=check_finite)
-
-    return over_stacks(solve, (2, 2), ab, b)
 
 
 def banded_solution(ab: Any, b: Any, below: int, above: int) -> Any:
@@ -178,7 +141,11 @@ def jvp_banded(tangents: Tangents, out: Any, ab: Any, _b: Any, *, below: int, ab
 
 
 solve_banded: Primitive = opaque(
-    "solve_banded", evaluate_banded, vjp=vjp_banded, jvp=jvp_banded, form=Routine("(d,n),(n,m)->(n,m)")
+    "solve_banded",
+    of_scipy(lambda linalg, ab, b, below, above, **check: linalg.solve_banded((below, above), ab, b, **check), 2, 2),
+    vjp=vjp_banded,
+    jvp=jvp_banded,
+    form=Routine("(d,n),(n,m)->(n,m)"),
 )
 
 
@@ -201,16 +168,6 @@ def sums_of_diagonals(x: Any) -> Any:
     wide = np.concatenate([x[..., ::-1], np.zeros_like(x)], axis=-1)
     flat = np.reshape(wide, (*x.shape[:-2], 2 * n * n))[..., : n * (2 * n - 1)]
     return np.sum(np.reshape(flat, (*x.shape[:-2], n, 2 * n - 1)), axis=-2)
-
-
-def evaluate_toeplitz(c: Any, r: Any, b: Any, *, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.solve_toeplitz`, of matrices on the right."""
-    from scipy import linalg
-
-    def solve(c: Any, r: Any, b: Any) -> Any:
-        return linalg.solve_toeplitz((c, r), b, check_finite=check_finite)
-
-    return over_stacks(solve, (1, 1, 2), c, r, b)
 
 
 def transposed_row(c: Any, r: Any) -> Any:
@@ -238,5 +195,9 @@ def jvp_toeplitz(tangents: Tangents, out: Any, c: Any, r: Any, _b: Any, *, check
 
 
 solve_toeplitz: Primitive = opaque(
-    "solve_toeplitz", evaluate_toeplitz, vjp=vjp_toeplitz, jvp=jvp_toeplitz, form=Routine("(n),(n),(n,m)->(n,m)")
+    "solve_toeplitz",
+    of_scipy(lambda linalg, c, r, b, **check: linalg.solve_toeplitz((c, r), b, **check), 1, 1, 2),
+    vjp=vjp_toeplitz,
+    jvp=jvp_toeplitz,
+    form=Routine("(n),(n),(n,m)->(n,m)"),
 )

@@ -26,7 +26,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.linear_algebra.matrices import over_stacks
+from wengert.primitives.linear_algebra.matrices import of_scipy, over_stacks
 from wengert.primitives.linear_algebra.matrix_equations import solve_sylvester
 
 Tangents = Sequence[Any]
@@ -163,13 +163,6 @@ fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate
 # Square roots
 
 
-def evaluate_sqrtm(a: Any) -> Any:
-    """Evaluate `scipy.linalg.sqrtm`."""
-    from scipy import linalg
-
-    return over_stacks(linalg.sqrtm, [2], a)
-
-
 def vjp_sqrtm(ct: Any, out: Any, _a: Any) -> Any:
     """Solve X^T Y + Y X^T = ct: the transpose of X dX + dX X = dA (Higham 2008, section 6.1)."""
     return apply(solve_sylvester, out.mT, out.mT, ct)
@@ -180,4 +173,10 @@ def jvp_sqrtm(tangents: Tangents, out: Any, _a: Any) -> Any:
     return apply(solve_sylvester, out, out, tangents[0])
 
 
-sqrtm = opaque("sqrtm", evaluate_sqrtm, vjp=vjp_sqrtm, jvp=jvp_sqrtm, form=Routine("(n,n)->(n,n)"))
+sqrtm = opaque(
+    "sqrtm",
+    of_scipy(lambda linalg, a: linalg.sqrtm(a), 2),
+    vjp=vjp_sqrtm,
+    jvp=jvp_sqrtm,
+    form=Routine("(n,n)->(n,n)"),
+)

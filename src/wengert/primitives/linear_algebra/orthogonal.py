@@ -13,15 +13,15 @@ from wengert.core.primitives.declare import constant, opaque, variant
 from wengert.core.primitives.kinds import Opaque
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
-from wengert.errors import describe
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
     adjoint,
+    depends_on_others,
     diagonal_of,
     identity_of,
     lower_triangle,
+    of_scipy,
     on_diagonal,
-    over_stacks,
     product,
     upper_triangle,
 )
@@ -68,14 +68,7 @@ def evaluate_dependent(r: Any, *given: Any) -> Any:
         later = np.logical_or.accumulate((size > limit)[..., ::-1], axis=-1)[..., ::-1]
         used = used | (found & later[..., : found.shape[-1]])
     if used.any():
-        raise np.linalg.LinAlgError(
-            describe(
-                "qr",
-                "a matrix with a column that depends on those before it, of which factors have no derivatives",
-                "independent columns are needed, or a function of the columns before it",
-                "Put such columns last, or use the matrix itself: a.T @ a for r.T @ r, or svd",
-            )
-        )
+        raise depends_on_others("qr", "the matrix itself: a.T @ a for r.T @ r, or svd")
     return found | used
 
 
@@ -230,11 +223,6 @@ qr: Opaque = opaque(
 )
 
 
-def evaluate_qr_r(a: Any) -> Any:
-    """Evaluate `numpy.linalg.qr` of mode "r"."""
-    return np.linalg.qr(a, "r")
-
-
 def vjp_qr_r(ct: Any, _out: Any, a: Any) -> Any:
     """Return the gradient by way of both factors."""
     return vjp_qr([None, ct], apply(qr, a, mode="reduced"), a)
@@ -245,17 +233,12 @@ def jvp_qr_r(tangents: Tangents, _out: Any, a: Any) -> Any:
     return jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1]
 
 
-qr_r = opaque("qr_r", evaluate_qr_r, vjp=vjp_qr_r, jvp=jvp_qr_r, form=Routine("(m,n)->(k,n)"), fresh=True)
+qr_r = opaque(
+    "qr_r", lambda a: np.linalg.qr(a, "r"), vjp=vjp_qr_r, jvp=jvp_qr_r, form=Routine("(m,n)->(k,n)"), fresh=True
+)
 
 
-def evaluate_scipy_qr(a: Any, *, mode: str, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.qr` with NumPy's modes: of the complete R, too."""
-    from scipy import linalg
-
-    def factors(x: Any) -> Any:
-        return linalg.qr(x, mode="economic" if mode == "reduced" else "full", check_finite=check_finite)
-
-    return over_stacks(factors, [2], a)
-
-
-scipy_qr = variant(qr, "scipy_qr", evaluate_scipy_qr)
+SCIPY_MODES = {"reduced": "economic", "complete": "full"}
+scipy_qr = variant(
+    qr, "scipy_qr", of_scipy(lambda linalg, a, mode, **check: linalg.qr(a, mode=SCIPY_MODES[mode], **check), 2)
+)

@@ -19,7 +19,9 @@ from wengert.primitives.linear_algebra.matrices import (
     half_lower,
     lapack,
     lower_triangle,
+    of_scipy,
     over_stacks,
+    total,
     upper_triangle,
 )
 
@@ -93,9 +95,8 @@ def jvp_solve_triangular(
 ) -> Any:
     """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
     da, db = tangents
-    change = None if da is None else transposed_operator(half_read(da, lower, unit_diagonal), trans) @ out
-    right = db if change is None else -change if db is None else db - change
-    return triangular_solution(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+    change = None if da is None else -(transposed_operator(half_read(da, lower, unit_diagonal), trans) @ out)
+    return triangular_solution(a, total(db, change), trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
 def routine_of_solve_triangular(
@@ -147,11 +148,6 @@ def jvp_cholesky(tangents: Tangents, out: Any, _a: Any, *, upper: bool, **_optio
     return adjoint(found) if upper else found
 
 
-def evaluate_cholesky(a: Any, *, upper: bool) -> Any:
-    """Evaluate `numpy.linalg.cholesky`."""
-    return np.linalg.cholesky(a, upper=upper)
-
-
 SQUARE = Routine("(n,n)->(n,n)")
 
 
@@ -162,7 +158,7 @@ def routine_of_cholesky(*, upper: bool, check_finite: bool = False) -> RoutineCa
 
 cholesky = opaque(
     "cholesky",
-    evaluate_cholesky,
+    lambda a, *, upper: np.linalg.cholesky(a, upper=upper),
     vjp=vjp_cholesky,
     jvp=jvp_cholesky,
     form=SQUARE,
@@ -171,27 +167,14 @@ cholesky = opaque(
 )
 
 
-def evaluate_scipy_cholesky(a: Any, *, upper: bool, check_finite: bool) -> Any:
-    """Evaluate `scipy.linalg.cholesky`, whose bits may differ from NumPy's."""
-    from scipy import linalg
-
-    return over_stacks(lambda x: linalg.cholesky(x, lower=not upper, check_finite=check_finite), [2], a)
-
-
-scipy_cholesky = variant(cholesky, "scipy_cholesky", evaluate_scipy_cholesky)
+scipy_cholesky = variant(
+    cholesky,
+    "scipy_cholesky",
+    of_scipy(lambda linalg, a, upper, **check: linalg.cholesky(a, lower=not upper, **check), 2),
+)
 
 
 # Systems whose matrix is given by its Cholesky factor
-
-
-def evaluate_cho_solve(c: Any, b: Any, *, upper: bool, check_finite: bool) -> Any:
-    """Evaluate `cho_solve`, of matrices on the right."""
-    from scipy import linalg
-
-    def solve(c: Any, b: Any) -> Any:
-        return linalg.cho_solve((c, not upper), b, check_finite=check_finite)
-
-    return over_stacks(solve, (2, 2), c, b)
 
 
 def cholesky_solution(c: Any, b: Any, upper: bool) -> Any:
@@ -216,8 +199,7 @@ def jvp_cho_solve(tangents: Tangents, out: Any, c: Any, _b: Any, *, upper: bool,
         return cholesky_solution(c, db, upper)
     factor, moved = half_read(c, not upper, False), half_read(dc, not upper, False)
     product = adjoint(moved) @ factor if upper else moved @ adjoint(factor)
-    change = (product + adjoint(product)) @ out
-    return cholesky_solution(c, -change if db is None else db - change, upper)
+    return cholesky_solution(c, total(db, -((product + adjoint(product)) @ out)), upper)
 
 
 def routine_of_cho_solve(*, upper: bool, check_finite: bool = False) -> RoutineCall:
@@ -227,7 +209,7 @@ def routine_of_cho_solve(*, upper: bool, check_finite: bool = False) -> RoutineC
 
 cho_solve: Primitive = opaque(
     "cho_solve",
-    evaluate_cho_solve,
+    of_scipy(lambda linalg, c, b, upper, **check: linalg.cho_solve((c, not upper), b, **check), 2, 2),
     vjp=vjp_cho_solve,
     jvp=jvp_cho_solve,
     form=Routine("(n,n),(n,m)->(n,m)"),

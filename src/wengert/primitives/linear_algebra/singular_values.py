@@ -1,29 +1,21 @@
-"""Eigenvalues, singular values and their vectors.
+"""Singular values and their vectors, as `eigenvalues` has those of Hermitian matrices.
 
-Eigenvectors of one repeated eigenvalue may be turned into each other, so they have no derivatives of their own, and a
-composed function of them has one only if it does not depend on how they were chosen. What is 0 / 0 then is 0 here:
-vectors of one cluster do not turn into each other. For functions of separated eigenvectors, and of the spaces that
-clusters span, that is the derivative; where cotangents tell that there is none, or do not determine it, it is an error.
-
-Functions of eigenvalues alone have second derivatives, too, if they are symmetric in those of a cluster. The gradient
-V diag(g) V^H does not depend on the choice of V then, and its derivative along a direction is found with vectors along
-which the direction is diagonal within each cluster: to these the tangents of eigenvalues belong, of which those of g
-were made.
+Vectors of singular values that are 0 may be any in their spaces: what depends on them is an error, too. Singular values
+themselves have derivatives there to one side, as |x| has at 0, or 0 by choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import constant, opaque
+from wengert.core.primitives.declare import constant, linear, opaque, variant
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.errors import describe
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.clusters import (
     OTHER_ORDERS,
@@ -37,120 +29,22 @@ from wengert.primitives.linear_algebra.clusters import (
     negligible,
     over_gaps,
     over_sums,
+    refusal,
     require_equal,
     rounding,
     smallest_gap,
+    sums_of,
     turned_by,
     turned_diagonal,
     unsettled,
     with_settled,
 )
-from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, folded, hermitian_from, over_stacks
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, of_scipy, over_stacks, refused
 
 Tangents = Sequence[Any]
 
 
-# Hermitian matrices
-
-
-def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"], of_values: bool = False) -> Any:
-    """Evaluate `numpy.linalg.eigh`."""
-    return tuple(np.linalg.eigh(a, uplo))
-
-
-def vjp_eigh(
-    ct: Sequence[Any], out: Any, a: Any, *, uplo: Literal["L", "U"], of_values: bool = False, **_options: Any
-) -> Any:
-    """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
-
-    (M. B. Giles, An extended collection of matrix derivative results for forward and reverse mode AD, 2008, section
-    3.1; for Hermitian matrices C. Boeddeker et al., On the computation of complex-valued gradients, 2017, section 4.)
-    """
-    (w, v), (ct_w, ct_v) = out, ct
-    if ct_v is None:
-        return None if ct_w is None else conj(folded(apply(by_eigenvalues, ct_w, a, uplo=uplo), uplo))
-    v = with_settled(v, w)
-    inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w, of_values)
-    return conj(folded(v @ inner @ adjoint(v), uplo))
-
-
-def jvp_eigh(
-    tangents: Tangents, out: Any, _a: Any, *, uplo: str, of_values: bool = False, **_options: Any
-) -> tuple[Any, Any]:
-    """For H = V^H dA V, the eigenvalues move by diag(H), and the vectors by V (H_ij / (w_j - w_i)) (Giles 2008)."""
-    w, v = out
-    turned = adjoint(v) @ hermitian_from(tangents[0], uplo) @ v
-    return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True, of_values=of_values)
-
-
-eigh = opaque(
-    "eigh", evaluate_eigh, vjp=vjp_eigh, jvp=jvp_eigh, outputs=2, form=Routine("(n,n)->(n),(n,n)"), fresh=True
-)
-
-
-def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
-    """Evaluate `numpy.linalg.eigvalsh`."""
-    return np.linalg.eigvalsh(a, uplo)
-
-
-def evaluate_by_eigenvalues(g: Any, a: Any, *, uplo: Literal["L", "U"]) -> Any:
-    """Evaluate `by_eigenvalues`: V diag(g) V^H, which does not depend on V where g is the same for all of a cluster."""
-    w, v = np.linalg.eigh(a, uplo)
-    require_equal(g, w)
-    return (v * g[..., None, :]) @ adjoint(v)
-
-
-def vjp_by_eigenvalues(ct: Any, _out: Any, g: Any, a: Any, *, uplo: Literal["L", "U"]) -> tuple[Any, Any]:
-    """Return the diagonal of X = V^H g_out V, and V (X_ij (g_j - g_i) / (w_j - w_i)) V^H."""
-    w, v = apply(eigh, a, uplo=uplo, of_values=True)
-    back = conj(ct)
-    x = adjoint(v) @ ((back + adjoint(back)) / 2) @ v
-    found = conj(folded(v @ turned_by(x, g, w) @ adjoint(v), uplo))
-    return unbroadcast(diagonal_at(x, w), g.shape), unbroadcast(found, a.shape)
-
-
-def jvp_by_eigenvalues(tangents: Tangents, _out: Any, g: Any, a: Any, *, uplo: Literal["L", "U"]) -> Any:
-    """Return V (H_ij (g_j - g_i) / (w_j - w_i) + diag(dg)) V^H, with vectors along which H is diagonal in clusters."""
-    dg, da = tangents
-    if da is None:
-        return apply(by_eigenvalues, dg, a, uplo=uplo)
-    w, v = apply(eigh, a, uplo=uplo, of_values=True)
-    h = adjoint(v) @ hermitian_from(da, uplo) @ v
-    inner = turned_by(h, g, w)
-    return v @ (inner if dg is None else inner + turned_diagonal(dg, h, w)) @ adjoint(v)
-
-
-by_eigenvalues: Primitive = opaque(
-    "by_eigenvalues",
-    evaluate_by_eigenvalues,
-    vjp=vjp_by_eigenvalues,
-    jvp=jvp_by_eigenvalues,
-    form=Routine("(n),(n,n)->(n,n)"),
-)
-
-
-def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
-    """Return V diag(g) V^H (Giles 2008), also where eigenvalues are repeated."""
-    return conj(folded(apply(by_eigenvalues, ct, a, uplo=uplo), uplo))
-
-
-def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
-    """Return the diagonal of V^H dA V, with vectors for which that is diagonal within clusters."""
-    w, v = apply(eigh, a, uplo=uplo, of_values=True)
-    return along_clusters(adjoint(v) @ hermitian_from(tangents[0], uplo) @ v, w)
-
-
-eigvalsh = opaque(
-    "eigvalsh", evaluate_eigvalsh, vjp=vjp_eigvalsh, jvp=jvp_eigvalsh, form=Routine("(n,n)->(n)"), fresh=True
-)
-
-
-# Singular values
-
-
-def evaluate_svd(a: Any, *, full_matrices: bool, of_values: bool = False) -> Any:
-    """Evaluate `numpy.linalg.svd`."""
-    return tuple(np.linalg.svd(a, full_matrices=full_matrices))
+# Values and vectors
 
 
 def nonzero(s: Any) -> Any:
@@ -216,21 +110,24 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
     return conj(found)
 
 
-def evaluate_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
-    """Evaluate `at_zero`: zeros; an error if there is something for singular values that are 0, beside the scale."""
+def stand_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
+    """Tell where there is something for singular values that are 0, beside the scale."""
     zero, limit = vanishing(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
     wrong = zero[..., None, :] & zero[..., :, None] & (np.abs(x) > limit)
     for column in columns:
         wrong = wrong | np.any(zero[..., None, :] & (np.abs(column) > limit), axis=-2, keepdims=True)
-    if wrong.any():
-        given = "a function that depends on those of a singular value 0, or a direction that turns them"
-        needed = "a matrix of full rank is needed, or a function of what belongs to other singular values"
-        action = "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others"
-        raise np.linalg.LinAlgError(describe("singular vectors", given, needed, action))
-    return np.zeros(wrong.shape, x.dtype)
+    return wrong
 
 
-at_zero = constant("at_zero", evaluate_at_zero, form=Routine("(k,k),(k),(),(p,k)->(k,k)"))
+def depends_on_zero() -> Exception:
+    """Return the error about vectors of singular values that are 0."""
+    given = "a function that depends on those of a singular value 0, or a direction that turns them"
+    needed = "a matrix of full rank is needed, or a function of what belongs to other singular values"
+    action = "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others"
+    return refused("singular vectors", given, needed, action)
+
+
+at_zero = refusal("at_zero", stand_at_zero, depends_on_zero, "(k,k),(k),(),(p,k)->(k,k)")
 
 
 def nothing_at_zero(x: Any, s: Any, given: Sequence[Any], *columns: Any) -> Any:
@@ -283,7 +180,16 @@ def jvp_svd(tangents: Tangents, out: Any, a: Any, *, of_values: bool = False, **
 
 
 svd = opaque(
-    "svd", evaluate_svd, vjp=vjp_svd, jvp=jvp_svd, outputs=3, form=Routine("(m,n)->(m,k),(k),(k,n)"), fresh=True
+    "svd",
+    lambda a, *, full_matrices, of_values=False: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+    vjp=vjp_svd,
+    jvp=jvp_svd,
+    outputs=3,
+    form=Routine("(m,n)->(m,k),(k),(k,n)"),
+    fresh=True,
+)
+scipy_svd = variant(
+    svd, "scipy_svd", of_scipy(lambda linalg, a, driver, **options: linalg.svd(a, lapack_driver=driver, **options), 2)
 )
 
 
@@ -320,7 +226,7 @@ def turned_between(u: Any, s: Any, vh: Any, g: Any, t: Any) -> Any:
     right, left = t @ v, adjoint(u) @ t
     inside = adjoint(u) @ right
     both, against = parts_of(inside)
-    sums = over_sums(against * (g[..., None, :] + g[..., :, None]), s)
+    sums = over_sums(against * sums_of(g), s)
     found, ratio = u @ (turned_by(both, g, s) + sums) @ vh, g / nonzero(s)
     if u.shape[-2] > s.shape[-1]:
         found = found + ((right - u @ inside) * ratio[..., None, :]) @ vh
@@ -394,7 +300,7 @@ def evaluate_motionless(t: Any, s: Any, *changes: Any, strict: bool) -> Any:
 motionless = constant("motionless", evaluate_motionless, form=Routine("(m,n),(k),(p,q)->(m,n)"))
 
 
-def evaluate_without_rest(u: Any, s: Any, vh: Any, t: Any) -> Any:
+def evaluate_without_rest(t: Any, u: Any, s: Any, vh: Any) -> Any:
     """Evaluate `without_rest`: t; an error if there is something where singular values are 0."""
     rest = np.max(np.abs(beyond(u, s, vh, t)), axis=(-2, -1), initial=0)
     there = np.any(vanishing(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
@@ -403,22 +309,11 @@ def evaluate_without_rest(u: Any, s: Any, vh: Any, t: Any) -> Any:
     return np.broadcast_to(t, (*there.shape, *t.shape[-2:])).copy()
 
 
-def vjp_without_rest(ct: Any, _out: Any, _u: Any, _s: Any, _vh: Any, t: Any) -> tuple[Any, ...]:
-    """Pass it on."""
-    return None, None, None, unbroadcast(ct, t.shape)
-
-
-def jvp_without_rest(tangents: Tangents, out: Any, u: Any, s: Any, vh: Any, _t: Any) -> Any:
-    """Pass it on, if there is nothing again."""
-    return np.zeros_like(out) if tangents[3] is None else apply(without_rest, u, s, vh, tangents[3])
-
-
-without_rest: Primitive = opaque(
+without_rest: Primitive = linear(
     "without_rest",
     evaluate_without_rest,
-    vjp=vjp_without_rest,
-    jvp=jvp_without_rest,
-    form=Routine("(m,k),(k),(k,n),(m,n)->(m,n)"),
+    transpose=lambda ct, aval, *_factors: unbroadcast(ct, aval.shape),
+    form=Routine("(m,n),(m,k),(k),(k,n)->(m,n)"),
 )
 
 
@@ -427,7 +322,7 @@ def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, **_options: Any) 
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
     back = conj(ct)
     if not is_regular(s):
-        back = apply(without_rest, u, s, vh, back)
+        back = apply(without_rest, back, u, s, vh)
     both, _ = parts_of(adjoint(u) @ back @ adjoint(vh))
     ct_g, found = moving(diagonal_at(both, s), s), conj(turned_between(u, s, vh, g, back))
     return unbroadcast(ct_g, g.shape), unbroadcast(found, a.shape)
@@ -496,3 +391,4 @@ def jvp_svdvals(
 
 
 svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"), fresh=True)
+scipy_svdvals = variant(svdvals, "scipy_svdvals", of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2))

@@ -1,0 +1,511 @@
+"""Eigenvalues and their vectors: of Hermitian matrices A V = V diag(w), also relative to definite ones, and of others.
+
+Eigenvectors of one repeated eigenvalue may be turned into each other, so they have no derivatives of their own, and a
+composed function of them has one only if it does not depend on how they were chosen. What is 0 / 0 then is 0 here:
+vectors of one cluster do not turn into each other. For functions of separated eigenvectors, and of the spaces that
+clusters span, that is the derivative; where cotangents tell that there is none, or do not determine it, it is an error.
+
+Functions of eigenvalues alone have second derivatives, too, if they are symmetric in those of a cluster. The gradient
+V diag(g) V^H does not depend on the choice of V then, and its derivative along a direction is found with vectors along
+which the direction is diagonal within each cluster: to these the tangents of eigenvalues belong, of which those of g
+were made.
+
+Of matrices that are not Hermitian a function of the values alone has a derivative if there are vectors enough, too; in
+second derivatives the tangents of the cluster tell what stands beside its diagonal, if they are not all one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import constant, opaque, variant
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.dispatch import apply
+from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import (
+    along_clusters,
+    diagonal_at,
+    differences,
+    divided,
+    inner_gradient,
+    negligible,
+    of_sensitive,
+    off_diagonal,
+    over_gaps,
+    refusal,
+    require_equal,
+    rounding,
+    sums_of,
+    turned_by,
+    turned_diagonal,
+    with_settled,
+)
+from wengert.primitives.linear_algebra.matrices import (
+    adjoint,
+    diagonal_of,
+    folded,
+    hermitian_from,
+    of_scipy,
+    on_diagonal,
+    refused,
+)
+
+Tangents = Sequence[Any]
+Matrices = tuple[Any, ...]
+
+
+# Hermitian matrices A, alone or relative to definite ones B: A V = B V diag(w), where V^H B V = 1 (J. R. Magnus and
+# H. Neudecker, Matrix Differential Calculus, 1988, chapter 8, for one of them; the length of vectors is measured by B)
+
+
+def eigenvectors(matrices: Matrices, uplo: str, **options: Any) -> Any:
+    """Return eigenvalues and their vectors, which are only there for derivatives of the values."""
+    if len(matrices) == 1:
+        return apply(eigh, *matrices, uplo=uplo, of_values=True)
+    return apply(relative_eigh, *matrices, uplo=uplo, of_values=True, **options)
+
+
+def means_of(w: Any) -> Any:
+    """Return (w_i + w_j) / 2."""
+    return sums_of(w) / 2
+
+
+def motion(tangents: Tangents, w: Any, v: Any, uplo: str) -> tuple[Any, Any]:
+    """Return T = M - (w_i + w_j) / 2 N and N, for M = V^H dA V and N = V^H dB V; without B it is M, and None."""
+    m, *n = [0.0 if t is None else adjoint(v) @ hermitian_from(t, uplo) @ v for t in tangents]
+    return (m - means_of(w) * n[0], n[0]) if n else (m, None)
+
+
+def on_triangle(matrices: Sequence[Any], uplo: str) -> tuple[Any, ...]:
+    """Return cotangents of the triangle that is read, of the gradients by all elements."""
+    return tuple([conj(folded(x, uplo)) for x in matrices])
+
+
+def vjp_eigh(
+    ct: Sequence[Any], out: Any, *matrices: Any, uplo: str, of_values: bool = False, **options: Any
+) -> tuple[Any, ...]:
+    """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
+
+    With I in place of what stands between V and V^H, the gradient by B is -V ((w_i + w_j) / 2 I_ij + (X + X^H) / 4)
+    V^H. Both follow from dV = V (T_ij / (w_j - w_i) - N / 2). (M. B. Giles, An extended collection of matrix derivative
+    results for forward and reverse mode AD, 2008, section 3.1; for Hermitian matrices C. Boeddeker et al., On the
+    computation of complex-valued gradients, 2017, section 4.)
+    """
+    (w, v), (ct_w, ct_v) = out, ct
+    if ct_v is None:
+        return (None,) * len(matrices) if ct_w is None else by_values(ct_w, w, matrices, uplo, **options)
+    v = with_settled(v, w)
+    x = adjoint(v) @ conj(ct_v) / 2
+    parts = [inner_gradient(x, ct_w, w, of_values)]
+    if len(matrices) > 1:
+        parts.append(-(means_of(w) * parts[0] + (x + adjoint(x)) / 2))
+    return on_triangle([v @ part @ adjoint(v) for part in parts], uplo)
+
+
+def jvp_eigh(
+    tangents: Tangents, out: Any, *_matrices: Any, uplo: str, of_values: bool = False, **_options: Any
+) -> tuple[Any, Any]:
+    """Move eigenvalues by diag(T), and vectors by V (T_ij / (w_j - w_i) - N / 2) (Giles 2008)."""
+    w, v = out
+    t, n = motion(tangents, w, v, uplo)
+    turn = over_gaps(t, w, strict=True, of_values=of_values)
+    return diagonal_of(t).real, v @ (turn if n is None else turn - n / 2)
+
+
+def by_values(ct: Any, w: Any, matrices: Matrices, uplo: str, **options: Any) -> tuple[Any, ...]:
+    """Return V diag(g) V^H by A and -V diag(g w) V^H by B, also where eigenvalues are repeated (Giles 2008)."""
+    if len(matrices) == 1:
+        return on_triangle([apply(by_eigenvalues, ct, *matrices, uplo=uplo)], uplo)
+    sides = [apply(by_relative_eigenvalues, g, *matrices, uplo=uplo, **options) for g in (ct, -(ct * w))]
+    return on_triangle(sides, uplo)
+
+
+def by_scipy(name: str, *cores: int) -> Callable[..., Any]:
+    """Return the evaluation by a function of `scipy.linalg` that reads one triangle."""
+
+    def call(linalg: Any, *matrices: Any, uplo: str, of_values: bool = False, **check: Any) -> Any:
+        return getattr(linalg, name)(*matrices, lower=uplo == "L", **check)
+
+    return of_scipy(call, *cores)
+
+
+eigh = opaque(
+    "eigh",
+    lambda a, *, uplo, of_values=False: tuple(np.linalg.eigh(a, uplo)),
+    vjp=vjp_eigh,
+    jvp=jvp_eigh,
+    outputs=2,
+    form=Routine("(n,n)->(n),(n,n)"),
+    fresh=True,
+)
+relative_eigh = opaque(
+    "relative_eigh",
+    by_scipy("eigh", 2, 2),
+    vjp=vjp_eigh,
+    jvp=jvp_eigh,
+    outputs=2,
+    form=Routine("(n,n),(n,n)->(n),(n,n)"),
+)
+
+
+def evaluate_by_eigenvalues(g: Any, *matrices: Any, **options: Any) -> Any:
+    """Evaluate `by_eigenvalues`: V diag(g) V^H, which does not depend on V where g is the same for all of a cluster."""
+    w, v = (eigh if len(matrices) == 1 else relative_eigh).evaluate(*matrices, **options)
+    require_equal(g, w)
+    return (v * g[..., None, :]) @ adjoint(v)
+
+
+def vjp_by_eigenvalues(ct: Any, _out: Any, g: Any, *matrices: Any, uplo: str, **options: Any) -> tuple[Any, ...]:
+    """Return the diagonal of X = V^H g_out V by g, V Y V^H by A for Y_ij = X_ij (g_j - g_i) / (w_j - w_i).
+
+    The gradient by B is -V ((w_i + w_j) Y_ij + (g_i + g_j) X_ij) V^H / 2.
+    """
+    w, v = eigenvectors(matrices, uplo, **options)
+    back = conj(ct)
+    x = adjoint(v) @ ((back + adjoint(back)) / 2) @ v
+    parts = [turned_by(x, g, w)]
+    if len(matrices) > 1:
+        parts.append(-(means_of(w) * parts[0] + sums_of(g) * x / 2))
+    found = [diagonal_at(x, w), *on_triangle([v @ part @ adjoint(v) for part in parts], uplo)]
+    return tuple([unbroadcast(ct, y.shape) for ct, y in zip(found, (g, *matrices), strict=True)])
+
+
+def jvp_by_eigenvalues(tangents: Tangents, _out: Any, g: Any, *matrices: Any, uplo: str, **options: Any) -> Any:
+    """Return V (T_ij (g_j - g_i) / (w_j - w_i) - (g_i + g_j) N_ij / 2 + diag(dg)) V^H, with T and N as in `motion`.
+
+    The vectors are those along which T is diagonal within clusters.
+    """
+    dg, *moved = tangents
+    if all(x is None for x in moved):
+        return apply(
+            by_eigenvalues if len(matrices) == 1 else by_relative_eigenvalues, dg, *matrices, uplo=uplo, **options
+        )
+    w, v = eigenvectors(matrices, uplo, **options)
+    t, n = motion(moved, w, v, uplo)
+    inner = turned_by(t, g, w)
+    if n is not None:
+        inner = inner - sums_of(g) * n / 2
+    return v @ (inner if dg is None else inner + turned_diagonal(dg, t, w)) @ adjoint(v)
+
+
+RULES: dict[str, Any] = {"vjp": vjp_by_eigenvalues, "jvp": jvp_by_eigenvalues}
+by_eigenvalues: Primitive = opaque("by_eigenvalues", evaluate_by_eigenvalues, form=Routine("(n),(n,n)->(n,n)"), **RULES)
+by_relative_eigenvalues: Primitive = opaque(
+    "by_relative_eigenvalues", evaluate_by_eigenvalues, form=Routine("(n),(n,n),(n,n)->(n,n)"), **RULES
+)
+
+
+def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
+    """Return the diagonal of V^H dA V, with vectors for which that is diagonal within clusters."""
+    w, v = eigenvectors((a,), uplo)
+    return along_clusters(motion(tangents, w, v, uplo)[0], w)
+
+
+def jvp_relative_eigvalsh(tangents: Tangents, out: Any, *matrices: Any, uplo: str, **options: Any) -> Any:
+    """Return the diagonal of M - w_i N."""
+    _, v = eigenvectors(matrices, uplo, **options)
+    return along_clusters(motion(tangents, out, v, uplo)[0], out)
+
+
+eigvalsh = opaque(
+    "eigvalsh",
+    lambda a, *, uplo: np.linalg.eigvalsh(a, uplo),
+    vjp=lambda ct, _out, a, *, uplo, **_options: by_values(ct, None, (a,), uplo),
+    jvp=jvp_eigvalsh,
+    form=Routine("(n,n)->(n)"),
+    fresh=True,
+)
+relative_eigvalsh = opaque(
+    "relative_eigvalsh",
+    by_scipy("eigvalsh", 2, 2),
+    vjp=lambda ct, out, a, b, **options: by_values(ct, out, (a, b), **options),
+    jvp=jvp_relative_eigvalsh,
+    form=Routine("(n,n),(n,n)->(n)"),
+)
+scipy_eigh = variant(eigh, "scipy_eigh", by_scipy("eigh", 2))
+scipy_eigvalsh = variant(eigvalsh, "scipy_eigvalsh", by_scipy("eigvalsh", 2))
+
+
+# Square matrices
+
+
+DEFECTIVE = 1e6
+"""The condition number from which on a repeated eigenvalue counts as one that has not vectors enough."""
+
+
+def repeated(where: str) -> np.linalg.LinAlgError:
+    """Return the error about repeated eigenvalues."""
+    return refused(
+        "eig",
+        f"a repeated eigenvalue of a square matrix in {where}",
+        "separated eigenvalues are needed, or in first derivatives a function that is symmetric in the values",
+        "Write a function of the matrix: trace, det, slogdet, matrix_power, or expm, logm or sqrtm of "
+        "wengert.scipy.linalg; of a symmetric matrix use eigvalsh",
+    )
+
+
+def over_gaps_of(sizes: Any, x: Any, w: Any, strict: bool = False) -> Any:
+    """Return x_ij / (w_j - w_i) for eigenvalues of square matrices, and 0 where they are one; strictly, x must be 0.
+
+    Rounding errors of a matrix change its eigenvalues by up to their condition numbers times as much (Golub and Van
+    Loan, Matrix Computations, section 7.2.2): by these sizes.
+    """
+    return apply(divided, x, w, sizes, sign=-1, strict=strict)
+
+
+def conditions(v: Any) -> Any:
+    """Return the condition numbers of eigenvalues: lengths of rows of V^-1, whose columns have length one."""
+    try:
+        return np.linalg.norm(np.linalg.inv(v), axis=-1)
+    except np.linalg.LinAlgError as error:
+        raise repeated("a matrix that has not vectors enough") from error
+
+
+def evaluate_sensitivity(a: Any, v: Any) -> Any:
+    """Evaluate the norm of matrices times the condition numbers of their eigenvalues."""
+    return conditions(v) * np.linalg.norm(a, axis=(-2, -1))[..., None]
+
+
+sensitivity = constant("sensitivity_of_eigenvalues", evaluate_sensitivity, form=Routine("(n,n),(n,n)->(n)"))
+
+
+def own_pairs(w: Any) -> Any:
+    """Return which pairs of different eigenvalues are one by their own size."""
+    size = np.abs(w)
+    close = np.abs(differences(w)) <= rounding(w) * np.maximum(size[..., None, :], size[..., :, None])
+    return close & ~np.eye(w.shape[-1], dtype=bool)
+
+
+def require_vectors(w: Any, v: Any) -> Any:
+    """Refuse repeated eigenvalues that have not vectors enough; return which pairs are one."""
+    pairs = own_pairs(w)
+    if pairs.any() and np.any(pairs & (conditions(v) > DEFECTIVE)[..., None]):
+        raise repeated("a matrix that has not vectors enough")
+    return pairs
+
+
+def mix_pairs(x: Any, y: Any, w: Any, sensitivities: Any) -> Any:
+    """Tell where x_ij y_ij is not 0 for a pair of eigenvalues that are one."""
+    limit = negligible(x) * np.max(np.abs(y), axis=(-2, -1), keepdims=True, initial=0)
+    return of_sensitive(w, sensitivities) & (np.abs(off_diagonal(x * y)) > limit)
+
+
+one_by_one = refusal("one_by_one", mix_pairs, repeated, "(n,n),(n,n),(n),(n)->(n,n)")
+
+
+def separate(x: Any, w: Any, sizes: Any, where: str) -> Any:
+    """Return matrices in the basis of eigenvectors, which must be diagonal for eigenvalues that are one."""
+    return x + apply(one_by_one, x, np.ones_like(x), w, sizes, where=where)
+
+
+def evaluate_share_of_pairs(h: Any, dg: Any, w: Any, sensitivities: Any) -> Any:
+    """Evaluate `share_of_pairs`: what stands beside the diagonal of how diag(g) changes, for pairs that are one.
+
+    For a symmetric function that is a multiple of h, plus one of the identity: the tangents of g, which are the
+    diagonal, tell which, unless those of the eigenvalues are one number.
+    """
+    one = of_sensitive(w, sensitivities) & (np.abs(off_diagonal(h)) > negligible(h))
+    apart, changes = -differences(diagonal_of(h)), -differences(dg)
+    together = one & (np.abs(apart) <= negligible(h))
+    if together.any():
+        raise repeated("a second derivative")
+    return np.where(one, h * changes, 0) / np.where(one, apart, 1)
+
+
+def refused_cotangent(ct: Any, out: Any, h: Any, _dg: Any, w: Any, sensitivities: Any) -> Any:
+    """Refuse cotangents of what pairs share."""
+    return unbroadcast(apply(one_by_one, ct, out, w, sensitivities, where=THIRD), h.shape), None, None, None
+
+
+def refused_tangent(_tangents: Tangents, out: Any, _h: Any, _dg: Any, w: Any, sensitivities: Any) -> Any:
+    """Refuse tangents of what pairs share."""
+    return apply(one_by_one, out, np.ones_like(out), w, sensitivities, where=THIRD)
+
+
+THIRD = "a third derivative"
+share_of_pairs = opaque(
+    "share_of_pairs",
+    evaluate_share_of_pairs,
+    vjp=refused_cotangent,
+    jvp=refused_tangent,
+    form=Routine("(n,n),(n),(n),(n)->(n,n)"),
+)
+
+
+def eigenvectors_of_square(a: Any) -> tuple[Any, Any, Any]:
+    """Return eigenvalues of square matrices, their vectors, and how far errors as large as the matrices move them."""
+    w, v = apply(eig, a)
+    return w, v, apply(sensitivity, a, v)
+
+
+def transposed_from_basis(v: Any, x: Any) -> Any:
+    """Return (V X V^-1)^T."""
+    return np.linalg.solve(v.mT, x.mT @ v.mT)
+
+
+def evaluate_eig(a: Any) -> Any:
+    """Evaluate `numpy.linalg.eig` with complex results, whatever the eigenvalues are."""
+    w, v = np.linalg.eig(a)
+    kind = np.result_type(w, np.complex64)
+    return w.astype(kind), v.astype(kind)
+
+
+def largest(v: Any) -> Any:
+    """Return ones where the eigenvectors, as columns, have their largest elements, which LAPACK makes real."""
+    rows = np.argmax(np.abs(v), axis=-2)
+    return np.arange(v.shape[-2])[:, None] == rows[..., None, :]
+
+
+def vjp_eig(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
+    """Return V^-H (diag(g_w) + V^H h / conj(w_j - w_i)) V^H, where h is what of g_V keeps lengths and phases.
+
+    The columns have length one, and their largest elements are real. (Boeddeker et al. 2017, equations 4.77 and
+    4.78; Giles 2008, section 3.1.)
+    """
+    (w, v), (ct_w, ct_v) = out, ct
+    values = None if ct_w is None else apply(by_square_eigenvalues, ct_w, a, alone=ct_v is None)
+    if ct_v is None:
+        return values
+    g, place = conj(ct_v), largest(v)
+    along = np.sum(conj(g) * v, axis=-2, keepdims=True)
+    pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
+    kept = g - along.real * v + np.where(place, 1j * along.imag / conj(pivot), 0)
+    part = over_gaps_of(apply(sensitivity, a, v), adjoint(v) @ kept, conj(w), strict=True)
+    found = conj(np.linalg.solve(adjoint(v), part @ adjoint(v)))
+    return found if values is None else found + values
+
+
+def jvp_eig(tangents: Tangents, out: Any, a: Any, **_options: Any) -> tuple[Any, Any]:
+    """For P = V^-1 dA V, the eigenvalues move by diag(P), the vectors by V (P_ij / (w_j - w_i)) less what lengthens."""
+    w, v = out
+    turned = np.linalg.solve(v, tangents[0] @ v)
+    free, place = v @ over_gaps_of(apply(sensitivity, a, v), turned, w, strict=True), largest(v)
+    pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
+    moved = np.sum(np.where(place, free, 0), axis=-2, keepdims=True)
+    length = np.sum(conj(v) * free, axis=-2, keepdims=True).real
+    return diagonal_of(turned), free - v * (length + 1j * (moved / pivot).imag)
+
+
+eig = opaque("eig", evaluate_eig, vjp=vjp_eig, jvp=jvp_eig, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
+
+
+def evaluate_eigvals(a: Any) -> Any:
+    """Evaluate `numpy.linalg.eigvals` with complex results."""
+    w = np.linalg.eigvals(a)
+    return w.astype(np.result_type(w, np.complex64))
+
+
+def evaluate_by_square(g: Any, a: Any, *, alone: bool) -> Any:
+    """Evaluate `by_square_eigenvalues`: (V diag(g) V^-1)^T.
+
+    That does not depend on V if g is the same for all of a repeated eigenvalue. If the vectors are used, too, and all
+    are of one, g may be that of a function of the matrix, whose derivative is not in the cotangents.
+    """
+    w, v = evaluate_eig(a)
+    pairs, size = require_vectors(w, v), np.abs(g)[..., None, :]
+    if not alone:
+        pairs = of_sensitive(w, evaluate_sensitivity(a, v)) & ~np.eye(w.shape[-1], dtype=bool)
+        size = np.max(size, axis=-1, keepdims=True, initial=0)
+    if pairs.any():
+        differ = pairs & (np.abs(differences(g)) > np.sqrt(np.finfo(w.dtype).eps) * size)
+        whole = (pairs.sum(axis=(-2, -1)) == w.shape[-1] * (w.shape[-1] - 1)) & np.any(g != 0, axis=-1)
+        if differ.any() or (not alone and whole.any()):
+            raise repeated("reverse mode, in a function that its cotangents do not determine")
+    return np.linalg.solve(v.mT, g[..., None] * v.mT)
+
+
+def vjp_by_square(ct: Any, _out: Any, g: Any, a: Any, *, alone: bool) -> tuple[Any, Any]:
+    """Return the diagonal of X = V^-1 ct V, and (V (X_ij (g_j - g_i) / (w_j - w_i)) V^-1)^T."""
+    w, v, sizes = eigenvectors_of_square(a)
+    x = separate(np.linalg.solve(v, ct @ v), w, sizes, "reverse mode over reverse mode")
+    found = transposed_from_basis(v, over_gaps_of(sizes, x * differences(g), w))
+    return unbroadcast(diagonal_of(x), g.shape), unbroadcast(found, a.shape)
+
+
+def jvp_by_square(tangents: Tangents, _out: Any, g: Any, a: Any, *, alone: bool) -> Any:
+    """Return (V (H_ij (g_j - g_i) / (w_j - w_i) + diag(dg)) V^-1)^T for H = V^-1 dA V."""
+    dg, da = tangents
+    if da is None:
+        return apply(by_square_eigenvalues, dg, a, alone=alone)
+    w, v, sizes = eigenvectors_of_square(a)
+    h = np.linalg.solve(v, da @ v)
+    inner = over_gaps_of(sizes, h * differences(g), w)
+    inner = inner + apply(one_by_one, h, differences(g), w, sizes, where="a second derivative")
+    if dg is not None:
+        inner = inner + on_diagonal(dg) + apply(share_of_pairs, h, dg, w, sizes)
+    return transposed_from_basis(v, inner)
+
+
+by_square_eigenvalues: Primitive = opaque(
+    "by_square_eigenvalues",
+    evaluate_by_square,
+    vjp=vjp_by_square,
+    jvp=jvp_by_square,
+    form=Routine("(n),(n,n)->(n,n)"),
+)
+
+
+def vjp_eigvals(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
+    """Return V^-H diag(g) V^H (Giles 2008)."""
+    return apply(by_square_eigenvalues, ct, a, alone=True)
+
+
+def evaluate_along_square(t: Any, a: Any) -> Any:
+    """Evaluate `along_square`: the diagonal of V^-1 T V."""
+    w, v = evaluate_eig(a)
+    require_vectors(w, v)
+    return diagonal_of(np.linalg.solve(v, t @ v))
+
+
+def vjp_along_square(ct: Any, _out: Any, t: Any, a: Any) -> tuple[Any, Any]:
+    """Return (V diag(ct) V^-1)^T, and how that changes along T."""
+    w, v, sizes = eigenvectors_of_square(a)
+    h = np.linalg.solve(v, t @ v)
+    inner = over_gaps_of(sizes, h * differences(ct), w)
+    inner = inner + apply(one_by_one, h, np.ones_like(h), w, sizes, where="reverse mode over forward mode")
+    by_t = apply(by_square_eigenvalues, ct, a, alone=True)
+    return unbroadcast(by_t, t.shape), unbroadcast(transposed_from_basis(v, inner), a.shape)
+
+
+def jvp_along_square(tangents: Tangents, out: Any, t: Any, a: Any) -> Any:
+    """Return the diagonal of V^-1 dT V, and that of H K - K H with the turn K_ij / (w_j - w_i) along dA."""
+    dt, da = tangents
+    found = np.zeros_like(out) if dt is None else apply(along_square, dt, a)
+    if da is None:
+        return found
+    w, v, sizes = eigenvectors_of_square(a)
+    h, k = (separate(np.linalg.solve(v, x @ v), w, sizes, "forward mode over forward mode") for x in (t, da))
+    turn = over_gaps_of(sizes, k, w)
+    return found + diagonal_of(h @ turn - turn @ h)
+
+
+along_square: Primitive = opaque(
+    "along_square",
+    evaluate_along_square,
+    vjp=vjp_along_square,
+    jvp=jvp_along_square,
+    form=Routine("(n,n),(n,n)->(n)"),
+)
+
+
+def jvp_eigvals(tangents: Tangents, _out: Any, a: Any, **_options: Any) -> Any:
+    """Return the diagonal of V^-1 dA V."""
+    return apply(along_square, tangents[0], a)
+
+
+eigvals = opaque("eigvals", evaluate_eigvals, vjp=vjp_eigvals, jvp=jvp_eigvals, form=Routine("(n,n)->(n)"))
+
+
+def complex_vectors(linalg: Any, a: Any, **check: Any) -> Any:
+    """Return what `scipy.linalg.eig` does of one matrix, with complex vectors, whatever the eigenvalues are."""
+    w, v = linalg.eig(a, **check)
+    return w, v.astype(w.dtype)
+
+
+scipy_eig = variant(eig, "scipy_eig", of_scipy(complex_vectors, 2))
+scipy_eigvals = variant(eigvals, "scipy_eigvals", of_scipy(lambda linalg, a, **check: linalg.eigvals(a, **check), 2))
