@@ -28,9 +28,9 @@ from wengert.lowering.partition import segmented
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder
-from wengert.native.callee import LARGE, Callee
-from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+from wengert.native.callee import LARGE, Callee, room
 from wengert.native.engine import emit_object, host, linked
+from wengert.native.entry import PythonEntry, PythonVariant
 from wengert.native.functions import Function, external, native
 from wengert.native.kinds import (
     AnyKind,
@@ -45,7 +45,6 @@ from wengert.native.kinds import (
     leaves,
 )
 from wengert.native.loader import loaded, machine_code
-from wengert.native.memory import room
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.program import program
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
@@ -72,13 +71,13 @@ def of_kernel(cls: Any, arguments: Any, result: Kind, address: int, names: Any =
     return cls(arguments, result, Callee(address, **options), names)
 
 
-WAYS = {"native": (NativeEntry, functools.partial(of_kernel, NativeVariant))} if is_native() else {}
-WAYS["ctypes"] = CtypesEntry, functools.partial(of_kernel, CtypesVariant)
+pytestmark = pytest.mark.skipif(not is_native(), reason="Python does all here")
+WAY = NativeEntry, functools.partial(of_kernel, NativeVariant)
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    return WAYS[request.param]
+@pytest.fixture
+def way() -> tuple[Any, Any]:
+    return WAY
 
 
 def kernel(write: Callable[[Builder, Value, Value], None], name: str = "kernel") -> int:
@@ -453,7 +452,7 @@ def test_large_arenas_are_of_one_call(size: int, way: tuple[Any, Any]) -> None:
     function = made(way, way[1].args[0]([NumberKind(float)], NumberKind(float), callee))
     assert [function(x) for x in (2.0, 3.0)] == [10.0, 13.0]
     given = np.array(2.0), np.zeros(()), np.zeros((), bool)
-    callee.call_apart([x.ctypes.data for x in given])
+    callee.call([x.ctypes.data for x in given])
     assert given[1] == 10.0
 
 
@@ -552,7 +551,7 @@ def test_methods_get_their_instance_first(way: tuple[Any, Any]) -> None:
     assert model.step.__self__ is model
 
 
-class Simple(WAYS[next(iter(WAYS))][0]):  # type: ignore[misc]
+class Simple(WAY[0]):  # type: ignore[misc]
     def __init__(self) -> None:
         self.rate = 0.5
 
@@ -562,15 +561,14 @@ class Simple(WAYS[next(iter(WAYS))][0]):  # type: ignore[misc]
 
 def test_a_pickled_entry_has_no_variants() -> None:
     function = Simple()
-    function.add(sized(WAYS[next(iter(WAYS))], 3))
+    function.add(sized(WAY, 3))
     found = pickle.loads(pickle.dumps(function))
     assert (type(found), found.rate, found.variants()) == (Simple, 0.5, [])
     assert same(found(1.0), (1.0,))
 
 
-@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
 def test_variants_are_neither_copied_nor_pickled() -> None:
-    variant = sized(WAYS["native"], 3)
+    variant = sized(WAY, 3)
     for refused in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="native code cannot be pickled or copied"):
             refused(variant)
@@ -602,9 +600,8 @@ def test_entries_and_variants_are_collected(way: tuple[Any, Any]) -> None:
     assert len(gc.get_objects()) <= before + 50
 
 
-@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
 def test_an_entry_that_is_being_collected_can_be_called() -> None:
-    function = made(WAYS["native"], sized(WAYS["native"], 2))
+    function = made(WAY, sized(WAY, 2))
     variant = function.first
     del variant.kept
     assert function(np.ones(2))[0] == "python"
@@ -757,7 +754,7 @@ def test_an_arena_is_free_in_a_process_that_is_forked_while_it_is_used(way: tupl
     child = os.fork()
     if child == 0:
         right = same(function(np.array([1, 0]), numbers + 1), numbers + 1)
-        os._exit(0 if right and callee.busy.value == 0 and callee.lock.acquire(blocking=False) else 1)
+        os._exit(0 if right and callee.busy.value == 0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert same(held.release(), numbers)
     assert callee.busy.value == 0
@@ -826,8 +823,7 @@ SETUP = """
 import atexit, os, signal, sys, threading, time
 sys.path.insert(0, {here!r})
 import numpy as np
-from tests.test_entry import FLAG, TEN, WAYS, Held, kernel, made, numbers, same, sized, waiting
-way = WAYS[{way!r}]
+from tests.test_entry import FLAG, TEN, WAY as way, Held, kernel, made, numbers, same, sized, waiting
 function = made(way, way[1]([FLAG, TEN], TEN, kernel(waiting), releases=True))
 small = made(way, sized(way, 3))
 flag = np.zeros(2, np.int64)
@@ -870,7 +866,7 @@ PROGRAMS = {
 def test_processes(what: str) -> None:
     text, expected = PROGRAMS[what]
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    setup = SETUP.format(here=here, way=next(iter(WAYS)))
+    setup = SETUP.format(here=here)
     arguments = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", setup + text]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
@@ -879,18 +875,58 @@ def test_processes(what: str) -> None:
 # -------------------------------------------------------------------------------------------------- what is chosen
 
 
-@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
 def test_native_entries_serve_where_all_is_as_it_should_be() -> None:
     assert entries.entry_classes() == (NativeEntry, NativeVariant) == (entries.Entry, entries.Variant)
 
 
 @pytest.mark.parametrize("check", ["check_layout", "check_numbers", "check_types", "check_numpy_functions"])
-def test_entries_go_through_ctypes_where_something_is_different(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_does_all_where_something_is_different(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def differs() -> None:
         raise RuntimeError("the layout of arrays is unknown")
 
     monkeypatch.setattr(native_entry, check, differs)
-    assert entries.entry_classes() == (CtypesEntry, CtypesVariant)
+    assert entries.entry_classes() == (PythonEntry, PythonVariant)
+    function = PythonEntry()
+    with pytest.raises(RuntimeError, match="the objects of this interpreter are not known"):
+        function.add(PythonVariant([TEN], TEN, Callee(0)))
+    assert function.variants() == []
+    assert PythonEntry.__get__(function, None) is function
+    function.forget()
+
+
+ELSEWHERE = """
+import numpy as np
+from wengert.native import native_entry
+def differs(): raise RuntimeError("the layout of arrays is unknown")
+native_entry.check_layout = differs
+import wengert as wg
+from wengert.native.entry import Entry, PythonEntry
+assert Entry is PythonEntry
+x = np.linspace(0.5, 2.0, 10)
+f = lambda x, by: {"sum": wg.numpy.sum(wg.numpy.exp(x) * by), "rest": [x[1:] * by, by]}
+g = wg.grad(lambda x: f(x, 0.5)["sum"])
+for fun, args in ((f, (x, 2.0)), (g, (x,))):
+    jitted = wg.jit(fun)
+    for _ in range(4):
+        found, want = wg.tree.leaves(jitted(*args)), wg.tree.leaves(fun(*args))
+        assert [np.asarray(a).dtype for a in found] == [np.asarray(a).dtype for a in want]
+        for a, b in zip(found, want):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+import sys
+assert "wengert.native.executable" in sys.modules
+print("alike")
+"""
+
+
+def test_jitted_functions_are_what_they_are_where_python_does_all() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        env={**os.environ, "WENGERT_NATIVE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr) == ("alike\n", "")
 
 
 def test_other_interpreters_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -903,7 +939,7 @@ WITHOUT_LLVM = """
 import sys
 import numpy as np
 from wengert.native.callee import Callee
-from wengert.native.entry import Entry, Variant
+from wengert.native.entry import Entry, PythonEntry, PythonVariant, Variant
 from wengert.native.kinds import NumberKind
 from wengert.native.native_entry import native_code
 class Function(Entry):
@@ -916,7 +952,6 @@ print(function(1.0), [name for name in sys.modules if name.startswith("llvmlite"
 """
 
 
-@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
 def test_the_code_of_entries_is_found_by_later_processes(tmp_path: Any) -> None:
     environment = {**os.environ, "WENGERT_CACHE": str(tmp_path / "cache")}
     for needs_llvm in (True, False):

@@ -24,8 +24,8 @@ from wengert.core.values.tensor import raw
 from wengert.emission.backend import kept_address
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, iteration_of, sequence_of
 from wengert.lowering.layouts import as_array, as_value, overlap, side_by_side
+from wengert.native.callee import address
 from wengert.native.interrupts import OFTEN
-from wengert.native.memory import address
 from wengert.native.repeating import ENDED, FAILED, LINK, MOVE, REPEAT, REPETITION
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 

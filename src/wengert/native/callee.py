@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.native.memory import address, room
 from wengert.native.processor import LINE
 
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
@@ -50,7 +48,7 @@ class Callee:
 
     Attributes:
         arena: the memory for the next call; none if each one has its own.
-        busy: the GENERATION of the process while a call uses the arena, else 0; native calls alone look here.
+        busy: the GENERATION of the process while a native call uses the arena, else 0.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class Callee:
         self.team, self.releases, self.looks, self.owner = team, releases, looks, owner
         self.arena = self.new_arena() if self.size <= LARGE else None
         self.busy = ctypes.c_int64() if self.size <= LARGE else GENERATION
-        self.generation, self.lock = GENERATION.value, threading.Lock()
 
     @property
     def is_left(self) -> bool:
@@ -97,24 +94,23 @@ class Callee:
         return [(place, len(content), np.frombuffer(bytes(content), np.uint8)) for place, content in found]
 
     def call(self, addresses: Sequence[int]) -> None:
-        """Call the kernel through ctypes where nothing calls it natively; apart if another thread has the arena."""
-        if self.generation != GENERATION.value:
-            self.generation, self.lock = GENERATION.value, threading.Lock()
-        if self.arena is None or not self.lock.acquire(blocking=False):
-            self.call_apart(addresses)
-            return
-        try:
-            self.call_in(self.arena, addresses)
-        finally:
-            self.lock.release()
-
-    def call_apart(self, addresses: Sequence[int]) -> None:
-        """Call the kernel through ctypes in an arena of its own, since native calls may be using the other."""
-        self.call_in(self.new_arena(), addresses)
-
-    def call_in(self, arena: np.ndarray[Any, Any], addresses: Sequence[int]) -> None:
-        """Call the kernel through ctypes."""
+        """Call the kernel through ctypes, in an arena of its own, since native calls may be using the other."""
         releases = self.releases and not self.looks  # what looks releases the lock itself, and errors come from there
         function = (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(None, *WORDS)(self.address)
-        team = None if self.team is None else self.team.value
+        arena, team = self.new_arena(), None if self.team is None else self.team.value
         function((ctypes.c_void_p * max(len(addresses), 1))(*addresses), address(arena), team)
+
+
+def room(size: int) -> np.ndarray[Any, Any]:
+    """Return memory of whole cache lines, of one at least, for so many bytes; all are zero."""
+    lines = max(-(-size // LINE), 1)
+    memory = np.zeros((lines + 1) * LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + lines * LINE]
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    """Return where the elements of an array begin, which lie side by side if they may be written to."""
+    if array.flags.writeable and array.size:  # a fifth of the time
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    return array.ctypes.data

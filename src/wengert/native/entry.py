@@ -5,18 +5,44 @@
 
     jitted.add(Variant([ArrayKind(float64, (10,))], NumberKind(float), Callee(address)))
 
-Calls are native where this interpreter is as it should be, and go through ctypes elsewhere, at a microsecond or more.
+Where this interpreter is not as native code needs it, there are no variants, and Python does all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # both sorts behave alike
-    from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+from wengert.support.function_protocol import LikeFunction
 
-    Entry = CtypesEntry
-    Variant = CtypesVariant
+if TYPE_CHECKING:
+    from wengert.native.callee import Callee
+    from wengert.native.kinds import Kind
+
+
+class PythonVariant:
+    """Be one way to call a kernel, which cannot be had here.
+
+    Raises:
+        RuntimeError: always.
+    """
+
+    def __init__(self, arguments: Sequence[Kind], result: Kind, callee: Callee, names: Sequence[str] = ()) -> None:
+        raise RuntimeError("the objects of this interpreter are not known")
+
+
+class PythonEntry(LikeFunction):
+    """Be something to call that has no variants."""
+
+    def add(self, variant: PythonVariant) -> None:
+        """Try a variant from now on, before the others; one that was not used for long may be forgotten."""
+
+    def variants(self) -> list[PythonVariant]:
+        """Return the variants, in the order in which they are tried."""
+        return []
+
+    def forget(self) -> None:
+        """Forget all variants."""
 
 
 def entry_classes() -> tuple[Any, Any]:
@@ -26,11 +52,12 @@ def entry_classes() -> tuple[Any, Any]:
 
         probe()
     except (AttributeError, ImportError, OSError, RuntimeError):  # another interpreter, or one without a lock
-        from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
-
-        return CtypesEntry, CtypesVariant
+        return PythonEntry, PythonVariant
     return NativeEntry, NativeVariant
 
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:  # both sorts have the same methods
+    Entry = PythonEntry
+    Variant = PythonVariant
+else:
     Entry, Variant = entry_classes()

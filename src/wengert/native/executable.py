@@ -109,7 +109,7 @@ class OfArrays(Entry):
             with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):  # it can do without
                 self.add(Variant(self.given, ContainerKind(list, tuple(self.made)), self.callee))
         made = [np.empty(kind.shape, kind.dtype) for kind in self.made]
-        self.callee.call_apart([array.ctypes.data for array in (*arrays, *made)])
+        self.callee.call([array.ctypes.data for array in (*arrays, *made)])
         return made
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from wengert.native import jobs
-from wengert.native.arrays import UNSUITABLE, elements, has_gaps, stride
 from wengert.native.builder import Builder
 from wengert.native.functions import native
 from wengert.native.loader import kept_function, machine_code
-from wengert.native.objects import ARRAY, HEAD
+from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS, HEAD
 from wengert.native.program import program
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 from wengert.native.values import Value
 
 PART = 64  # elements of a part of a job: whole cache lines, so that threads write to none together
 GRAIN = 128  # parts that a thread takes at once
+UNSUITABLE = -1
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 UFUNC = Struct(
@@ -118,6 +118,49 @@ def jump(b: Builder, rows: Value, strides: Value, row: Value) -> None:
         length = shape.at(axis).load()
         outward.next(rest // length, moved + rest % length * strides.at(axis).load())
     b.give(outward.results[1])
+
+
+def has_gaps(array: Value) -> Value:
+    """Return whether an array is not C-contiguous."""
+    return (array.get("flags") & CONTIGUOUS).equals(0)
+
+
+@native(I64, Pointer(ARRAY))
+def elements(b: Builder, array: Value) -> None:
+    """Return how many elements an array has."""
+    shape = array.get("shape")
+    with b.loop(array.get("rank").widened(I64), carry=[1]) as axes:
+        axes.next(axes.values[0] * shape.at(axes.index).load())
+    b.give(axes.results[0])
+
+
+@native(I64, Pointer(ARRAY), Pointer(ARRAY), I64)
+def stride(b: Builder, array: Value, out: Value, size: Value) -> None:
+    """Return the bytes from one element of an operand to the next within a row of the result.
+
+    The size of an element where it has the result's shape, 0 where it has no dimensions, UNSUITABLE if it does not
+    suit. Strides must fall from axis to axis, so that NumPy's result is C-contiguous.
+    """
+    rank, out_rank = array.get("rank").widened(I64), out.get("rank").widened(I64)
+    with b.when(array.get("dtype").differs(out.get("dtype")) | (array.get("flags") & ALIGNED).equals(0)):
+        b.give(UNSUITABLE)
+    with b.when(rank.equals(0)):
+        b.give(0)
+    with b.when(rank.differs(out_rank)):
+        b.give(UNSUITABLE)
+    shape, out_shape = array.get("shape"), out.get("shape")
+    with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(out_shape.at(axes.index).load())):
+        b.give(UNSUITABLE)
+    with b.when(has_gaps(array)):
+        strides = array.get("strides")
+        with b.when(strides.at(rank - 1).load().differs(size)):
+            b.give(UNSUITABLE)
+        with b.loop(rank, carry=[size]) as axes:
+            step = strides.at(rank - 1 - axes.index).load()
+            with b.when(step < axes.values[0]):
+                b.give(UNSUITABLE)
+            axes.next(step)
+    b.give(size)
 
 
 def code() -> int:

@@ -18,11 +18,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.native.callee import GENERATION, Callee
-from wengert.native.function_protocol import LikeFunction
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
 from wengert.native.objects import OBJECT, TYPE, check_layout
 from wengert.native.tables import ENTRY, VARIANT, Tables
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.function_protocol import LikeFunction
 
 BASE_TYPE, HAS_VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS
 CALL, MEMBERS = 50, 72  # Py_tp_call, Py_tp_members

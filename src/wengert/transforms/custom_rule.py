@@ -19,8 +19,8 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble, signature
+from wengert.support.function_protocol import LikeFunction, global_name
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch

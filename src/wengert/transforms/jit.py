@@ -31,12 +31,12 @@ from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
-from wengert.native.function_protocol import global_name, is_method_of, named_alike
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import simplified
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
+from wengert.support.function_protocol import global_name, is_method_of, named_alike
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks

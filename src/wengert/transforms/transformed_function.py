@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.native.function_protocol import LikeFunction, global_name
 from wengert.support.attributes import function_name, resemble
+from wengert.support.function_protocol import LikeFunction, global_name
 from wengert.transforms.boundary import require_positions
 
 if TYPE_CHECKING:
