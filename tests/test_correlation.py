@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from wengert.primitives.signals import sliding, sliding_products
-from wengert.primitives.signals.sliding import correlated
+from wengert.primitives.signals import convolution, sliding_products
+from wengert.primitives.signals.convolution import evaluate_correlation as correlated
 from wengert.primitives.signals.windows import Geometry, result_lengths, spread_lengths
 
 CASES = 150
@@ -44,24 +44,24 @@ def drawn(rng: np.random.Generator) -> tuple[Any, Any, Geometry]:
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize(("few", "many"), [(1 << 13, 1 << 18), (0, 1 << 18), (0, 400), (0, 60)])
 def test_correlations(monkeypatch: pytest.MonkeyPatch, few: int, many: int, apart: bool) -> None:
-    monkeypatch.setattr(sliding, "FEW", few)
+    monkeypatch.setattr(convolution, "FEW_WINDOWS", few)
     if apart:
         monkeypatch.setattr(sliding_products, "LONG", 0)
         monkeypatch.setattr(sliding_products, "TILE", 1)
-    for module in (sliding, sliding_products):
+    for module in (convolution, sliding_products):
         monkeypatch.setattr(module, "MANY", many)
     monkeypatch.setattr(sliding_products, "SHORT", many // 1000)
-    sliding.planned.cache_clear()
+    convolution.plan_correlation.cache_clear()
     rng = np.random.default_rng(few + many)
     for _ in range(CASES):
         x, w, space = drawn(rng)
         found = correlated(x, w, **space._asdict())
-        lengths = result_lengths(x.shape[3:], w.shape[3:], *space)
+        lengths = result_lengths(x.shape[3:], w.shape[3:], space)
         assert found.shape == (*x.shape[:2], w.shape[1], *lengths)
         assert found.flags.c_contiguous
         if found.size:
             np.testing.assert_allclose(found, defined(x, w, space), rtol=1e-11, atol=1e-11)
-    sliding.planned.cache_clear()
+    convolution.plan_correlation.cache_clear()
 
 
 def test_infinite_elements_count_only_in_windows_that_hold_them() -> None:
@@ -91,7 +91,7 @@ def test_products_with_taps_are_added(monkeypatch: pytest.MonkeyPatch, many: int
         dilation, spread = (tuple(map(int, each)) for each in apart)
         low, high = (tuple(map(int, rng.integers(-1, 3, rank))) for _ in range(2))
         space = Geometry((1,) * rank, dilation, spread, low, high)
-        lengths = result_lengths(x.shape[3:], w.shape[3:], *space)
+        lengths = result_lengths(x.shape[3:], w.shape[3:], space)
         if 0 not in lengths:
             found = sliding_products.folded(x, w, lengths, space)
             np.testing.assert_allclose(found, defined(x, w, space), rtol=1e-11, atol=1e-11)

@@ -19,7 +19,7 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn import functional
-from wengert.primitives.signals import sliding, sliding_products
+from wengert.primitives.signals import convolution, sliding_products
 from wengert.scipy import special
 from wengert.support.hints import hints
 from wengert.testing import check_grads
@@ -616,16 +616,16 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
     value, pull = wg.vjp(convolved, X, w)
     ct = RNG.normal(size=value.shape)
     want = [value, *pull(ct)]
-    monkeypatch.setattr(sliding, "FEW", 1)
+    monkeypatch.setattr(convolution, "FEW_WINDOWS", 1)
     for name in ("SMALL", "NARROW", "WIDE", "SHORT"):
         monkeypatch.setattr(sliding_products, name, 1)
     for many in (1, 64, 500):
         monkeypatch.setattr(sliding_products, "MANY", many)
-        sliding.planned.cache_clear()
+        convolution.plan_correlation.cache_clear()
         value, pull = wg.vjp(convolved, X, w)
         for found, whole in zip([value, *pull(ct)], want, strict=True):
             np.testing.assert_allclose(found, whole, rtol=1e-11, atol=1e-12)
-    sliding.planned.cache_clear()
+    convolution.plan_correlation.cache_clear()
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])

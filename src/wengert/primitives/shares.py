@@ -10,7 +10,7 @@ Axes are counted from the end, so that lanes change nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Like, Pointwise
 from wengert.core.primitives.declare import opaque
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.primitives.complements import LEAST
@@ -72,7 +72,33 @@ def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
     return np.where(np.isnan(found) & idle, 0.0, found)
 
 
-# diag(p) - p p^T
+# The products and their derivatives
+
+
+def product_of_shares(
+    name: str, evaluate: Callable[..., Any], transposed: str, back: Callable[..., Any], along: Callable[..., Any]
+) -> Primitive:
+    """Declare the product of a matrix, made of shares or their logarithms p, and vectors v.
+
+    Args:
+        name: of the primitive.
+        evaluate: its evaluation.
+        transposed: the name of the product of the transposed matrix.
+        back: the cotangent of p, of those of the result, v, p and the axes.
+        along: the tangent of the result, of that of p, v, p and the axes.
+    """
+
+    def vjp(ct: Any, _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
+        return apply(PRIMITIVES[transposed], ct, p, axis=axis), without_idle_nan(back(ct, v, p, axis), v, axis)
+
+    def jvp(tangents: Sequence[Any], _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
+        by_v, by_p = tangents
+        moved = 0.0 if by_v is None else apply(primitive, by_v, p, axis=axis)
+        return moved if by_p is None else moved + without_idle_nan(along(by_p, v, p, axis), v, axis)
+
+    form = Like(lambda _v, p, **_params: p)
+    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form, batch=batch_along)
+    return primitive
 
 
 @in_single_precision
@@ -87,37 +113,19 @@ def softmax_product_value(v: Any, p: Any, *, axis: Axes) -> Any:
     return mended(found, v, p, LARGEST_SHARE.get(p.dtype), axis)
 
 
-def along_shares(change: Any, v: Any, p: Any, axis: Axes, *, transposed: bool) -> Any:
+def along_shares(change: Any, v: Any, p: Any, axis: Axes, left: Any, right: Any) -> Any:
     """Return the derivative of the product by p, or its transpose, times a change."""
     total = np.sum(v * p, axis=axis, keepdims=True)
-    left, right = (v, p) if transposed else (p, v)
-    found = change * (v - total) - left * np.sum(change * right, axis=axis, keepdims=True)
-    return without_idle_nan(found, v, axis)
+    return change * (v - total) - left * np.sum(change * right, axis=axis, keepdims=True)
 
 
-def softmax_product_vjp(ct: Any, _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
-    """Multiply by the matrix, which is symmetric, and by the derivative by p."""
-    return apply(softmax_product, ct, p, axis=axis), along_shares(ct, v, p, axis, transposed=True)
-
-
-def softmax_product_jvp(tangents: Sequence[Any], _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
-    """Do so for tangents."""
-    by_v, by_p = tangents
-    moved = 0.0 if by_v is None else apply(softmax_product, by_v, p, axis=axis)
-    return moved if by_p is None else moved + along_shares(by_p, v, p, axis, transposed=False)
-
-
-softmax_product = opaque(
+softmax_product = product_of_shares(
     "softmax_product",
     softmax_product_value,
-    vjp=softmax_product_vjp,
-    jvp=softmax_product_jvp,
-    form=Like(lambda _v, p, **_params: p),
-    batch=batch_along,
+    "softmax_product",
+    back=lambda ct, v, p, axis: along_shares(ct, v, p, axis, v, p),
+    along=lambda t, v, p, axis: along_shares(t, v, p, axis, p, v),
 )
-
-
-# 1 - 1 p^T and its transpose
 
 
 @in_single_precision
@@ -141,52 +149,25 @@ def log_softmax_product_value(v: Any, logs: Any, *, axis: Axes) -> Any:
     return without_idle_nan(found, v, axis)
 
 
-def log_softmax_transposed_vjp(ct: Any, _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
-    """Multiply by the matrix itself, and by the derivative by the logarithms."""
-    by_logs = -ct * np.exp(logs) * np.sum(v, axis=axis, keepdims=True)
-    return apply(log_softmax_product, ct, logs, axis=axis), without_idle_nan(by_logs, v, axis)
+def by_logarithms(change: Any, v: Any, logs: Any, axis: Axes) -> Any:
+    """Return the derivative of (1 - p 1^T) v by the logarithms, which is diagonal, times a change."""
+    return -change * np.exp(logs) * np.sum(v, axis=axis, keepdims=True)
 
 
-def log_softmax_transposed_jvp(tangents: Sequence[Any], _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
-    """Do so for tangents."""
-    by_v, by_logs = tangents
-    moved = 0.0 if by_v is None else apply(log_softmax_transposed, by_v, logs, axis=axis)
-    if by_logs is None:
-        return moved
-    return moved + without_idle_nan(-by_logs * np.exp(logs) * np.sum(v, axis=axis, keepdims=True), v, axis)
+def along_logarithms(t: Any, v: Any, logs: Any, axis: Axes) -> Any:
+    """Return the derivative of (1 - 1 p^T) v by the logarithms times a tangent."""
+    return np.broadcast_to(np.sum(-t * np.exp(logs) * v, axis=axis, keepdims=True), logs.shape)
 
 
-def log_softmax_product_vjp(ct: Any, _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
-    """Multiply by the transpose, and by the derivative by the logarithms."""
-    by_logs = -np.exp(logs) * v * np.sum(ct, axis=axis, keepdims=True)
-    return apply(log_softmax_transposed, ct, logs, axis=axis), without_idle_nan(by_logs, v, axis)
-
-
-def log_softmax_product_jvp(tangents: Sequence[Any], _out: Any, v: Any, logs: Any, *, axis: Axes) -> Any:
-    """Do so for tangents."""
-    by_v, by_logs = tangents
-    moved = 0.0 if by_v is None else apply(log_softmax_product, by_v, logs, axis=axis)
-    if by_logs is None:
-        return moved
-    by_logs = np.sum(-by_logs * np.exp(logs) * v, axis=axis, keepdims=True)
-    return moved + without_idle_nan(np.broadcast_to(by_logs, logs.shape), v, axis)
-
-
-log_softmax_transposed = opaque(
-    "log_softmax_transposed",
-    log_softmax_transposed_value,
-    vjp=log_softmax_transposed_vjp,
-    jvp=log_softmax_transposed_jvp,
-    form=Like(lambda _v, logs, **_params: logs),
-    batch=batch_along,
+log_softmax_transposed = product_of_shares(
+    "log_softmax_transposed", log_softmax_transposed_value, "log_softmax_product", by_logarithms, by_logarithms
 )
-log_softmax_product = opaque(
+log_softmax_product = product_of_shares(
     "log_softmax_product",
     log_softmax_product_value,
-    vjp=log_softmax_product_vjp,
-    jvp=log_softmax_product_jvp,
-    form=Like(lambda _v, logs, **_params: logs),
-    batch=batch_along,
+    "log_softmax_transposed",
+    back=lambda ct, v, logs, axis: -np.exp(logs) * v * np.sum(ct, axis=axis, keepdims=True),
+    along=along_logarithms,
 )
 
 

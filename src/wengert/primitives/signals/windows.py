@@ -33,12 +33,10 @@ def spread_lengths(shape: Sequence[int], spread: Lengths) -> Lengths:
 
 
 @functools.lru_cache(maxsize=4096)
-def result_lengths(
-    x: Lengths, w: Lengths, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
-) -> Lengths:
+def result_lengths(x: Lengths, w: Lengths, space: Geometry) -> Lengths:
     """Return the lengths of the result along the axes of space."""
-    padded = [n + a + b for n, a, b in zip(spread_lengths(x, spread), low, high, strict=True)]
-    steps = zip(padded, spread_lengths(w, dilation), stride, strict=True)
+    padded = [n + a + b for n, a, b in zip(spread_lengths(x, space.spread), space.low, space.high, strict=True)]
+    steps = zip(padded, spread_lengths(w, space.dilation), space.stride, strict=True)
     return tuple([max((n - span) // step + 1, 0) for n, span, step in steps])
 
 
