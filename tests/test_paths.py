@@ -6,7 +6,7 @@ import pytest
 import wengert as wg
 from wengert.core.memory.memory_layout import example
 from wengert.core.memory.views import base_and_path, extended
-from wengert.primitives.indexing.composed_indices import composed_index
+from wengert.primitives.indexing.index_layout import composed_index
 from wengert.primitives.indexing.parts import getitem
 from wengert.primitives.shapes import reshape
 

@@ -11,7 +11,7 @@ from tests.samples.base import Sample, fixed, normal, sample, spaced, uniform
 from wengert.core.forms.labels import labelled
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import contract
-from wengert.primitives.indexing.interpolation import slopes, within
+from wengert.primitives.indexing.elements import slopes, within
 from wengert.primitives.linear_algebra.inverses import cofactors
 
 KNOTS = np.arange(5.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.samples.base import normal, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.filters import feedback
+from wengert.primitives.accumulations import feedback
 from wengert.primitives.signals.convolution import convolution, correlation
 
 PLAIN = {"stride": (1, 1), "dilation": (1, 1), "spread": (1, 1), "low": (0, 0), "high": (0, 0)}

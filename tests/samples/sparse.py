@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.samples.base import Sample, fixed, normal, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.sparse import sparse_product
+from wengert.primitives.contractions import sparse_product
 
 STARTS, PLACES = fixed(np.array([0, 2, 2, 5], np.int32)), fixed(np.array([0, 3, 0, 1, 2], np.int32))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import wengert as wg
 from tests.samples.base import normal, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.barriers import overwritten, stand_in
+from wengert.primitives.conversion import overwritten, stand_in
 
 # derivatives of these are what they are by definition, not by differences: only values are compared
 SAMPLES = [

@@ -29,7 +29,7 @@ from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tens
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.pipeline import simplified
-from wengert.primitives.barriers import stand_in
+from wengert.primitives.conversion import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series

@@ -20,9 +20,9 @@ from wengert.numpy._namespace import document_as
 from wengert.numpy._results import dtype_within, refuse_options, with_out
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions
-from wengert.primitives import einsum as sums
-from wengert.primitives.indexing import interpolation
-from wengert.primitives.sparse import sparse_product
+from wengert.primitives import contractions as sums
+from wengert.primitives.contractions import sparse_product
+from wengert.primitives.indexing import elements
 from wengert.traces.eager_functions import REAL, eager_pair, eager_several, eager_single
 from wengert.traces.eager_operators import operand
 
@@ -397,7 +397,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         limits = {} if fp.dtype.kind == "c" else {"left": left, "right": right}
         require_real({"x": x, "xp": xp, **limits})
     follows = type(xp) is Tensor or type(fp) is Tensor
-    result = apply(interpolation.interp if follows else interpolation.interp_at, x, xp, fp)
+    result = apply(elements.interp if follows else elements.interp_at, x, xp, fp)
     if left is not None:
         result = np.where(x < xp[0], left, result)
     if right is not None:

@@ -19,7 +19,7 @@ from wengert.numpy._results import with_out
 from wengert.numpy._selection import bring_into_range, flatten
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
-from wengert.primitives.indexing.extreme_places import extremes_at
+from wengert.primitives.indexing.elements import extremes_at
 from wengert.primitives.indexing.parts import add_at, assignable
 from wengert.primitives.masked import is_undecided
 

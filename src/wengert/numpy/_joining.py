@@ -18,7 +18,7 @@ from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_con
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
-from wengert.primitives import joining
+from wengert.primitives import shapes
 from wengert.traces.eager_functions import eager_several, eager_single
 from wengert.traces.eager_operators import operand
 
@@ -26,8 +26,8 @@ from wengert.traces.eager_operators import operand
 
 SEQUENCES = (tuple, list)
 CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
-apply_concatenate = eager_several(joining.concatenate)
-apply_stack = eager_several(joining.stack)
+apply_concatenate = eager_several(shapes.concatenate)
+apply_stack = eager_several(shapes.stack)
 
 
 def as_tensors(name: str, arrays: Iterable[Any]) -> list[Any]:
@@ -164,9 +164,9 @@ def block(arrays: Any) -> Any:
 
 # Repeating
 
-apply_tile = eager_single(joining.tile)
-apply_repeat = eager_single(joining.repeat)
-apply_roll = eager_single(joining.roll)
+apply_tile = eager_single(shapes.tile)
+apply_repeat = eager_single(shapes.repeat)
+apply_roll = eager_single(shapes.roll)
 
 
 @implements(np.tile)

@@ -13,7 +13,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._results import lay_like
 from wengert.numpy._shapes import array_operand
-from wengert.primitives import joining
+from wengert.primitives import shapes
 from wengert.traces.eager_functions import eager_single
 
 Pair = tuple[Any, Any]
@@ -34,7 +34,7 @@ OPTIONS: dict[str, str | None] = {
 STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
-apply_pad = eager_single(joining.pad)
+apply_pad = eager_single(shapes.pad)
 
 
 @implements(np.pad, by="array kwargs")
@@ -54,12 +54,12 @@ def pad_by_mode(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> An
     option = mode_option(mode, kwargs)
     widths = width_pairs(pad_width, x.ndim)
     if mode == "empty":
-        return apply(joining.pad, x, widths=widths)
+        return apply(shapes.pad, x, widths=widths)
     if mode == "constant":
         return pad_constant(x, widths, 0 if option is None else option)
     check_extensible(x, widths, mode)
     if not x.size:
-        return apply(joining.pad, x, widths=widths)
+        return apply(shapes.pad, x, widths=widths)
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and option in (None, "even")):
         return extend_axes(x, widths, lambda y, axis, pair: pad_gathered(y, axis, pair, mode))
     if mode in ("reflect", "symmetric"):
@@ -160,10 +160,10 @@ def pad_constant(x: Tensor, widths: tuple[tuple[int, int], ...], values: Any) ->
     if any(type(value) is Tensor for pair in chosen for value in pair):
         return extend_axes(x, widths, lambda y, axis, pair: pad_filled(y, axis, pair, chosen[axis]))
     if not np.any(chosen):
-        return apply(joining.pad, x, widths=widths)
+        return apply(shapes.pad, x, widths=widths)
     frame = np.pad(np.zeros(x.shape, x.dtype), widths, constant_values=np.asarray(values))
     result = constant_tensor(frame)
-    result[joining.inner(widths, x.shape)] = x
+    result[shapes.inside_padding(widths, x.shape)] = x
     return result
 
 

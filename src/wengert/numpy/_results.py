@@ -25,7 +25,7 @@ from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import renewed
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.primitives import barriers, conversion
+from wengert.primitives import conversion
 from wengert.primitives.masked import Masked, is_selection
 from wengert.support.refusals import refusal
 from wengert.traces.eager_functions import eager_single
@@ -206,4 +206,4 @@ def lay_like(result: Any, x: Tensor, order: str = "K") -> Any:
     axes = {tuple(axes_by_stride(memory.strides)) for memory in made}
     if len(axes) == 1:
         return with_axes_in_memory(result, axes.pop())
-    return apply(conversion.laid_as, result, apply(barriers.barrier, x), order=order)
+    return apply(conversion.laid_as, result, apply(conversion.barrier, x), order=order)

@@ -7,7 +7,8 @@ A product declares its labels as a function of the operands' shapes. Batched pro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import Routine
-from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import multilinear
+from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import MOST_KNOWN
+from wengert.core.values.dispatch import apply
+from wengert.core.values.interop import undispatched
 from wengert.errors import ShapeError
 
 Axes = tuple[int, ...]
@@ -280,3 +283,147 @@ def correlate_labels(x: Shape, y: Shape, mode: str) -> Labels:
 
 convolve = product("convolve", np.convolve, convolve_labels, "sequences with elements are needed")
 correlate = product("correlate", np.correlate, correlate_labels, "sequences with elements are needed")
+
+
+# Einstein sums
+
+
+Names = tuple[int, ...]
+Subscripts = str | tuple[tuple[Any, ...], ...]
+
+
+EINSUM = undispatched(np.einsum)
+"""Of arrays."""
+
+
+def call_einsum(operands: Sequence[Any], subscripts: Subscripts, optimize: Any, **options: Any) -> Any:
+    """Call `numpy.einsum` in the form in which the user did."""
+    if isinstance(optimize, tuple):
+        optimize = list(optimize)
+    if isinstance(subscripts, str):
+        if optimize is False and not options:  # arguments by name take longer
+            return EINSUM(subscripts, *operands)
+        return np.einsum(subscripts, *operands, optimize=optimize, **options)
+    lists = [list(labels) for labels in subscripts]
+    pairs = [item for pair in zip(operands, lists, strict=False) for item in pair]
+    return np.einsum(*pairs, *lists[len(operands) :], optimize=optimize, **options)
+
+
+def split_terms(subscripts: Subscripts, count: int) -> tuple[list[list[Any]], list[Any] | None]:
+    """Return labels and ellipses of each operand, and of the output if it was given."""
+    if not isinstance(subscripts, str):
+        given = [list(labels) for labels in subscripts]
+        return given[:count], given[count] if len(given) > count else None
+    operands, arrow, output = subscripts.replace(" ", "").partition("->")
+    return [labels_of_term(term) for term in operands.split(",")], labels_of_term(output) if arrow else None
+
+
+def labels_of_term(term: str) -> list[Any]:
+    """Return the labels of a term as numbers, with Ellipsis for the three dots."""
+    return [Ellipsis if symbol == "." else ord(symbol) for symbol in term.replace("...", ".")]
+
+
+def without_ellipsis(term: Iterable[Any], count: int) -> Names:
+    """Return labels with those of `count` axes in the place of an ellipsis."""
+    labels: list[int] = []
+    for label in term:
+        labels += range(-count, 0) if label is Ellipsis else [label]
+    return tuple(labels)
+
+
+@lru_cache(maxsize=1024)
+def parse_subscripts(subscripts: Subscripts, ndims: tuple[int, ...]) -> tuple[tuple[Names, ...], Names]:
+    """Return the labels of operands with given numbers of axes, and those of the output.
+
+    >>> parse_subscripts("ij,jk", (2, 2)) == (((105, 106), (106, 107)), (105, 107))
+    True
+    """
+    given, output = split_terms(subscripts, len(ndims))
+    hidden = [ndim - len(term) + 1 if Ellipsis in term else 0 for term, ndim in zip(given, ndims, strict=True)]
+    operands = tuple(map(without_ellipsis, given, hidden))
+    most = max(hidden, default=0)
+    if output is not None:
+        return operands, without_ellipsis(output, most)
+    named = Counter(label for labels in operands for label in labels if label >= 0)
+    return operands, (*range(-most, 0), *sorted(label for label, times in named.items() if times == 1))
+
+
+def evaluate_einsum(*operands: Any, subscripts: Subscripts, optimize: Any, **options: Any) -> Any:
+    """Evaluate an Einstein sum."""
+    if 0 in [getattr(x, "size", 1) for x in operands]:  # NumPy's view of unequal axes, one empty, is of foreign memory
+        require_equal_lengths(subscripts, operands)
+    try:
+        return call_einsum(operands, subscripts, optimize, **options)
+    except ValueError as error:
+        require_equal_lengths(subscripts, operands, error)
+        raise
+
+
+def require_equal_lengths(subscripts: Subscripts, operands: Sequence[Any], error: ValueError | None = None) -> None:
+    """Raise a ShapeError if axes of one label have different lengths; other mistakes NumPy's error tells."""
+    shapes = [np.shape(x) for x in operands]
+    try:
+        labels, _ = parse_subscripts(subscripts, tuple(map(len, shapes)))
+        pairs = [pair for names, shape in zip(labels, shapes, strict=True) for pair in zip(names, shape, strict=True)]
+    except ValueError:
+        return
+    for label in dict(pairs):
+        found = sorted({length for name, length in pairs if name == label} - {1})
+        if len(found) > 1:
+            what = f"axes of lengths {' and '.join(map(str, found))} for {name_label(label, subscripts)}"
+            given = f"{what}, in shapes {' and '.join(map(str, shapes))}"
+            needed = "one length for each label is needed"
+            raise ShapeError("einsum", given, needed, "Correct the subscripts, or transpose an operand") from error
+
+
+def name_label(label: int, subscripts: Subscripts) -> str:
+    """Return how the user wrote a label."""
+    if label < 0:
+        return "an axis of the ellipsis"
+    return f"label {chr(label)!r}" if isinstance(subscripts, str) else f"label {label}"
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, **_options: Any) -> Labels:
+    """Return the labels that are written."""
+    operands, result = parse_subscripts(subscripts, tuple(map(len, shapes)))
+    return labelled(shapes, operands, result)
+
+
+einsum_one = linear("einsum_one", evaluate_einsum, view=True, form=Contraction(einsum_labels))
+einsum = multilinear("einsum", evaluate_einsum, form=Contraction(einsum_labels))
+
+
+# Products of sparse matrices, in SciPy's compressed rows or columns, and arrays
+
+
+TRANSPOSED = {"csr": "csc", "csc": "csr"}
+"""The format in which the arrays of a matrix are its transpose."""
+
+
+def evaluate_sparse(x: Any, data: Any, indices: Any, starts: Any, *, shape: tuple[int, int], format: str) -> Any:
+    """Evaluate `matrix @ x` for a vector or a matrix."""
+    from scipy import sparse
+
+    kind = sparse.csr_array if format == "csr" else sparse.csc_array
+    return kind((data, indices, starts), shape=shape) @ x
+
+
+def transpose_sparse(
+    ct: Any, aval: Aval, data: Any, indices: Any, starts: Any, *, shape: tuple[int, int], format: str
+) -> Any:
+    """Multiply by the transposed matrix, whose columns are the rows of this one."""
+    params = {"shape": shape[::-1], "format": TRANSPOSED[format]}
+    return match_dtype(apply(sparse_product, ct, data, indices, starts, **params), aval.dtype)
+
+
+def batch_sparse(
+    primitive: Any, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Multiply a matrix with the lanes as further columns; the sparse matrix is the same in all."""
+    columns = np.moveaxis(operands[0], 0, -1)
+    found = apply(primitive, columns.reshape(columns.shape[0], -1), *operands[1:], **params)
+    return np.moveaxis(found.reshape(-1, *columns.shape[1:]), -1, 0)
+
+
+sparse_product = linear("sparse_product", evaluate_sparse, transpose=transpose_sparse, batch=batch_sparse)

@@ -1,4 +1,4 @@
-"""Conversions: copies, dtypes, real and imaginary parts, rounding, predicates, evenly spaced numbers."""
+"""Conversions: copies, barriers, dtypes, real and imaginary parts, rounding, predicates, evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Pointwise, View
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
-from wengert.core.primitives.declare import constant, linear, opaque
+from wengert.core.primitives.declare import constant, elementwise, linear, opaque
 from wengert.core.values.aval import Aval
 from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError
@@ -229,3 +229,29 @@ linspace = linear(
 
 packbits = constant("packbits", np.packbits, form=Routine("(n)->(m)", "axis"))
 unpackbits = constant("unpackbits", np.unpackbits, form=Routine("(n)->(m)", "axis"))
+
+
+# Barriers: values pass, derivatives do not
+
+
+def own_copy(x: Any) -> Any:
+    """Return a value in memory of its own, which lies as it does."""
+    return x.copy(order="K") if isinstance(x, np.ndarray) else x
+
+
+barrier = constant("stop_gradient", own_copy, form=Pointwise(), scalar="copy", parts="each")
+
+stand_in = constant("stand_in", own_copy, form=Pointwise(), scalar="copy", parts="each")
+"""What stands where nobody reads results, such as in lanes that take another branch; for linearity it is as zeros."""
+
+
+def replace_value(old: Any, new: Any) -> Any:
+    """Return the second value in memory of its own, for every lane that the first has."""
+    lanes = np.shape(old) != np.shape(new)
+    return own_copy(np.broadcast_to(new, np.broadcast_shapes(np.shape(old), np.shape(new))) if lanes else new)
+
+
+overwritten = elementwise(
+    "overwritten", replace_value, d=(lambda t, _out, _old, _new: t, None), scalar=lambda _old, new: new, parts="each"
+)
+"""The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch."""

@@ -24,7 +24,7 @@ from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, Trace, alike, constant_tensor, is_concrete, make_tensor
 from wengert.errors import GraphError, UsageError, describe
-from wengert.primitives.barriers import barrier
+from wengert.primitives.conversion import barrier
 from wengert.primitives.indexing.index_layout import OPERAND, Entries, text_of_masks
 from wengert.primitives.selection import where
 

@@ -15,7 +15,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._namespace import document_as
 from wengert.numpy._reductions import axes
 from wengert.numpy._ufuncs import ufunc_function
-from wengert.primitives.barriers import barrier
+from wengert.primitives.conversion import barrier
 from wengert.primitives.special import bessel, gamma, hypergeometric, sums
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.traces.eager_functions import eager_single

@@ -22,7 +22,7 @@ from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
-from wengert.primitives.barriers import stand_in
+from wengert.primitives.conversion import stand_in
 from wengert.primitives.selection import guarded
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import staged

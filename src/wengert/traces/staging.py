@@ -33,7 +33,7 @@ from wengert.core.values.levels import next_level
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, TracedTruthError
-from wengert.primitives.barriers import barrier, overwritten
+from wengert.primitives.conversion import barrier, overwritten
 from wengert.traces.captured_variables import variables_stay
 from wengert.traces.grad_modes import stopped
 from wengert.traces.nodes import CREATED

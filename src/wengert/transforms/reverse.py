@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.values.dispatch import apply, strengthened
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.primitives.barriers import barrier
+from wengert.primitives.conversion import barrier
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
 from wengert.transforms.captured_gradients import Substitution, captured_tensors

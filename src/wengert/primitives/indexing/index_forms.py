@@ -16,8 +16,14 @@ from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
-from wengert.primitives.indexing.composed_indices import composed_index, index_before, unit_axes
-from wengert.primitives.indexing.index_layout import Entries, batched_index, join_index
+from wengert.primitives.indexing.index_layout import (
+    Entries,
+    batched_index,
+    composed_index,
+    index_before,
+    join_index,
+    unit_axes,
+)
 from wengert.primitives.masked import unknown_mask_error
 from wengert.primitives.shapes import reshape, transpose
 

@@ -172,9 +172,7 @@ class Sliding(Form):
         """Return the shape that the lengths tell."""
         x, w, *_ = avals = [*map(aval_of, inputs)]
         rank = len(params["stride"])
-        lengths = result_lengths(
-            x.shape[-rank:], w.shape[-rank:], Geometry(**params)
-        )
+        lengths = result_lengths(x.shape[-rank:], w.shape[-rank:], Geometry(**params))
         shape = (*x.shape[: -rank - 1], w.shape[-rank - 2], *lengths)
         return (Aval(shape, np.result_type(*[aval.dtype for aval in avals])),), None
 

@@ -15,7 +15,7 @@ from wengert.core.values.plain_functions import by_arrays
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.numpy._shapes import add_axes
-from wengert.primitives.indexing.interpolation import within
+from wengert.primitives.indexing.elements import within
 
 
 def numbers(value: Any) -> Any:

@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, elements, require
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.primitives.filters import feedback
+from wengert.primitives.accumulations import feedback
 from wengert.scipy.ndimage import convolve1d
 from wengert.scipy.ndimage._filters import correlate_rows
 from wengert.scipy.signal._convolution import convolve

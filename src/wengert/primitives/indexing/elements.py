@@ -1,4 +1,4 @@
-"""Piecewise linear interpolation, and places that must not lie outside."""
+"""Elements of sequences at places: gathered, added up, interpolated, and the extremes of those at one place."""
 
 from __future__ import annotations
 
@@ -137,3 +137,27 @@ def jvp_within(tangents: Any, out: Any, _x: Any, _low: Any, _high: Any, **_name:
 
 
 within = opaque("within", evaluate_within, vjp=vjp_within, jvp=jvp_within, form=Among())
+
+
+# The extremes of elements of a vector and of values at places that may repeat: `maximum.at` and `minimum.at`
+
+
+def evaluate_extremes_at(a: Any, values: Any, places: Any, *, greatest: bool) -> Any:
+    """Evaluate `extremes_at`: a copy, in which NumPy takes the values into account one after the other."""
+    found = np.array(a)
+    (np.maximum if greatest else np.minimum).at(found, places, values)
+    return found
+
+
+def vjp_extremes_at(ct: Any, out: Any, a: Any, values: Any, places: Any, *, greatest: bool) -> tuple[Any, Any, None]:
+    """Share the cotangent of an element equally among what equals it: nothing, where it is NaN."""
+    del greatest
+    kept, chosen = a == out, values == gather(out, places)
+    count = scatter(np.where(chosen, 1.0, 0.0), places, out) + np.where(kept, 1.0, 0.0)
+    share = ct / np.where(count == 0, 1.0, count).astype(ct.dtype)
+    return np.where(kept, share, 0), np.where(chosen, gather(share, places), 0), None
+
+
+extremes_at = opaque(
+    "extremes_at", evaluate_extremes_at, vjp=vjp_extremes_at, form=Routine("(n),(m),(m)->(n)", stacked=False)
+)
