@@ -1,5 +1,7 @@
 """Compute the polynomials of the native functions: run `python -m tools.coefficients` after a change here.
 
+`--special` computes those of SciPy's functions instead, which primitives give as their `scalar`.
+
 Each polynomial is the one of the least greatest weighted error, found by exchange (E. Ya. Remez, 1934) on a grid of
 Chebyshev points, with as many terms as its goal needs: 2**-goal of the function that is computed from it.
 """
@@ -18,7 +20,9 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-WRITTEN = Path(__file__).resolve().parent.parent / "src" / "wengert" / "kernel" / "functions" / "coefficients.py"
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "wengert"
+WRITTEN = SOURCE / "kernel" / "functions" / "coefficients.py"
+WRITTEN_SPECIAL = SOURCE / "primitives" / "polynomial_coefficients.py"
 GRID = 320
 DOUBLE, SINGLE, MIXED = "float64", "float32", "mixed"
 Number = Any  # a number of mpmath
@@ -240,7 +244,176 @@ FITS = (
         {DOUBLE: 57, MIXED: 32},
     ),
 )
-"""All polynomials."""
+"""The polynomials of opcodes."""
+
+
+# Of SciPy's functions, whose expressions are in double precision
+
+
+def far_from(x: Number, t: Number) -> Number:
+    """Return the number that t = (y - x) / (y + x) is of."""
+    return x * (1 + t) / (1 - t)
+
+
+def erfcx_slope(t: Number) -> Number:
+    """Return -(1 + x)**2 times the derivative of exp(x**2) erfc(x), t = (x - 4) / (x + 4)."""
+    x = far_from(mpf(MIDDLE), t)
+    with mpmath.workdps(70):
+        return (1 + x) ** 2 * (2 / mpmath.sqrt(mpmath.pi) - 2 * x * mpmath.exp(x * x) * mpmath.erfc(x))
+
+
+def normal_tail(p: Number) -> Number:
+    """Return how many standard deviations the tail of probability p is away, p < 1/2, by Newton's method."""
+    log = mpmath.log(p)
+    near = -mpmath.log(4 * mpmath.pi * -log) - 2 * log
+    x = mpmath.sqrt(near) if near > 1 else mpf(1)
+    for _ in range(12):
+        tail = mpmath.erfc(x / mpmath.sqrt(2)) / 2
+        x += (mpmath.log(tail) - log) * tail * mpmath.sqrt(2 * mpmath.pi) * mpmath.exp(x * x / 2)
+    return x
+
+
+def quantile_near(z: Number) -> Number:
+    """Return the quantile of the normal distribution for 1/2 + q, over q, z = q**2."""
+    q = mpmath.sqrt(z)
+    return normal_tail(mpf(1) / 2 - q) / q
+
+
+def quantile_far(t: Number) -> Number:
+    """Return that of the tail exp(-r**2), over r, t = (r - 4) / (r + 4)."""
+    r = far_from(mpf(MIDDLE), t)
+    return normal_tail(mpmath.exp(-r * r)) / r
+
+
+def even_bessel_i(v: int) -> Callable[[Number], Number]:
+    """Return I_v(x) / x**v of x**2."""
+    return lambda z: mpmath.besseli(v, mpmath.sqrt(z)) / mpmath.sqrt(z) ** v
+
+
+def far_bessel_i(v: int) -> Callable[[Number], Number]:
+    """Return sqrt(x) exp(-x) I_v(x) of 8 / x."""
+    return lambda s: mpmath.besseli(v, 8 / s) * mpmath.exp(-8 / s) * mpmath.sqrt(8 / s)
+
+
+def near_bessel_k(v: int) -> Callable[[Number], Number]:
+    """Return what log(x / 2) I_v(x), subtracted for K0 and added for K1, leaves of K_v(x), times x**v, of x**2."""
+
+    def rest(z: Number) -> Number:
+        x = mpmath.sqrt(z)
+        return x**v * (mpmath.besselk(v, x) + (-1) ** v * mpmath.log(x / 2) * mpmath.besseli(v, x))
+
+    return rest
+
+
+def far_bessel_k(v: int) -> Callable[[Number], Number]:
+    """Return sqrt(x) exp(x) K_v(x) of 4 / x - 1."""
+
+    def scaled(t: Number) -> Number:
+        x = 4 / (1 + t)
+        return mpmath.besselk(v, x) * mpmath.exp(x) * mpmath.sqrt(x)
+
+    return scaled
+
+
+@functools.cache
+def square_of_zero(v: int, k: int) -> Number:
+    """Return the square of a zero of J_v."""
+    return mpmath.besseljzero(v, k) ** 2
+
+
+def without_zeros(v: int) -> Callable[[Number], Number]:
+    """Return J_v(x) / x**v of x**2, divided by what it is zero at twice."""
+
+    def rest(z: Number) -> Number:
+        zeros = (z - square_of_zero(v, 1)) * (z - square_of_zero(v, 2))
+        return mpmath.besselj(v, mpmath.sqrt(z)) / mpmath.sqrt(z) ** v / zeros
+
+    return rest
+
+
+def near_bessel_y(v: int) -> Callable[[Number], Number]:
+    """Return what 2 / pi (log(x) J_v(x) - v / x) leaves of Y_v(x), over x**v, of x**2."""
+
+    def rest(z: Number) -> Number:
+        x = mpmath.sqrt(z)
+        known = 2 / mpmath.pi * (mpmath.log(x) * mpmath.besselj(v, x) - v / x)
+        return (mpmath.bessely(v, x) - known) / x**v
+
+    return rest
+
+
+def far_bessel(v: int, sine: bool) -> Callable[[Number], Number]:
+    """Return P, or x Q with the sine, of 25 / x**2.
+
+    J_v(x) = sqrt(2 / (pi x)) (P cos(c) - Q sin(c)), c = x - (2 v + 1) pi / 4.
+    """
+
+    def part(s: Number) -> Number:
+        x = 5 / mpmath.sqrt(s)
+        angle = x - (2 * v + 1) * mpmath.pi / 4
+        one, other = mpmath.besselj(v, x), mpmath.bessely(v, x)
+        cos, sin = mpmath.cos(angle), mpmath.sin(angle)
+        found = x * (other * cos - one * sin) if sine else one * cos + other * sin
+        return found * mpmath.sqrt(mpmath.pi * x / 2)
+
+    return part
+
+
+def gamma_stirling(s: Number) -> Number:
+    """Return gamma(x) / (sqrt(2 pi) x**(x - 1/2) exp(-x)) of 1 / x."""
+    x = 1 / s
+    return mpmath.gamma(x) * mpmath.exp(x) / x ** (x - mpf(1) / 2) / mpmath.sqrt(2 * mpmath.pi)
+
+
+def relative(name: str, says: str, function: Callable[[Number], Number], low: float | str, high: float | str) -> Fit:
+    """Return the fit of a function between two numbers by the error relative to it."""
+    return Fit(name, says, function, lambda x: 1 / abs(function(x)), (mpf(low), mpf(high)), {DOUBLE: 55.5})
+
+
+NEAR_ZERO = "1e-12"
+SPECIAL_FITS = (
+    relative("ERFCX", "(1 + 2 x) erfcx(x) of (x - 4) / (x + 4), x >= 0", erfc_scaled, -1, "0.99999"),
+    relative("ERFCX_SLOPE", "-(1 + x)**2 erfcx'(x) of (x - 4) / (x + 4), x >= 0", erfcx_slope, -1, "0.999"),
+    relative(
+        "QUANTILE", "the normal quantile of 1/2 + q, over q, of q**2, |q| <= 0.35", quantile_near, NEAR_ZERO, "0.1226"
+    ),
+    relative("QUANTILE_FAR", "that of exp(-r**2), over r, of (r - 4) / (r + 4)", quantile_far, "-0.4880", "0.7452"),
+    relative("I0", "I0(x) of x**2, x <= 8", even_bessel_i(0), NEAR_ZERO, 64),
+    relative("I0_FAR", "sqrt(x) exp(-x) I0(x) of 8 / x", far_bessel_i(0), "1e-4", 1),
+    relative("I1", "I1(x) / x of x**2, x <= 8", even_bessel_i(1), NEAR_ZERO, 64),
+    relative("I1_FAR", "sqrt(x) exp(-x) I1(x) of 8 / x", far_bessel_i(1), "1e-4", 1),
+    relative("K0", "K0(x) + log(x / 2) I0(x) of x**2, x <= 2", near_bessel_k(0), NEAR_ZERO, 4),
+    relative("K0_FAR", "sqrt(x) exp(x) K0(x) of 4 / x - 1", far_bessel_k(0), "-0.9999", 1),
+    relative("K1", "x (K1(x) - log(x / 2) I1(x)) of x**2, x <= 2", near_bessel_k(1), NEAR_ZERO, 4),
+    relative("K1_FAR", "sqrt(x) exp(x) K1(x) of 4 / x - 1", far_bessel_k(1), "-0.9999", 1),
+    relative("J0", "J0(x) without its zeros of x**2, x <= 5", without_zeros(0), NEAR_ZERO, 25),
+    relative("J1", "J1(x) / x without its zeros of x**2, x <= 5", without_zeros(1), NEAR_ZERO, 25),
+    relative("P0", "the factor of the cosine in J0(x) of 25 / x**2", far_bessel(0, False), "1e-6", 1),
+    relative("Q0", "x times that of the sine", far_bessel(0, True), "1e-6", 1),
+    relative("P1", "the factor of the cosine in J1(x) of 25 / x**2", far_bessel(1, False), "1e-6", 1),
+    relative("Q1", "x times that of the sine", far_bessel(1, True), "1e-6", 1),
+    Fit(
+        "Y0",
+        "Y0(x) - 2 / pi log(x) J0(x) of x**2, x <= 5",
+        near_bessel_y(0),
+        lambda z: mpf(1),
+        (mpf(NEAR_ZERO), mpf(25)),
+        {DOUBLE: 55.5},
+    ),
+    Fit(
+        "Y1",
+        "(Y1(x) - 2 / pi (log(x) J1(x) - 1 / x)) / x of x**2, x <= 5",
+        near_bessel_y(1),
+        mpmath.sqrt,
+        (mpf(NEAR_ZERO), mpf(25)),
+        {DOUBLE: 55.5},
+    ),
+    relative("GAMMA", "gamma(x) of x - 5/2, 2 <= x <= 3", lambda t: mpmath.gamma(t + mpf(5) / 2), "-0.5", "0.5"),
+    relative(
+        "GAMMA_FAR", "what Stirling's formula leaves of gamma(x), of 1 / x, x >= 12", gamma_stirling, "1e-3", "0.0834"
+    ),
+)
+"""The polynomials of SciPy's functions."""
 
 
 def polynomial(coefficients: Sequence[Number], x: Number) -> Number:
@@ -292,12 +465,12 @@ def solved(fit: Fit, dtype: str) -> list[Number]:
     points = [p if p else mpf("1e-12") for p in points]
     values, weights = [fit.function(p) for p in points], [fit.weight(p) for p in points]
     goal = mpf(2) ** -fit.goals[dtype]
-    for terms in range(3, 30):
+    for terms in range(3, 36):
         found, worst = exchanged(values, weights, points, terms)
         print(f"{fit.name} {dtype}: {terms} terms, 2**{float(mpmath.log(worst, 2)):.1f}", file=sys.stderr)
         if worst < goal:
             return found
-    raise ValueError(f"{fit.name}: no polynomial of 30 terms is good enough")
+    raise ValueError(f"{fit.name}: no polynomial of 35 terms is good enough")
 
 
 PARTS: dict[str, tuple[Callable[[], Number], dict[str, tuple[int, ...]]]] = {
@@ -348,13 +521,16 @@ def items(numbers: Sequence[str]) -> list[str]:
     )
 
 
+HEADER = (
+    '"""Coefficients of polynomials, lowest power first; tools/coefficients.py computes them."""',
+    "",
+    "# fmt: off",
+)
+
+
 def module() -> str:
-    """Return the text of the module of coefficients."""
-    lines = [
-        '"""Coefficients of polynomials, lowest power first; tools/coefficients.py computes them."""',
-        "",
-        "# fmt: off",
-    ]
+    """Return the text of the module of coefficients of opcodes."""
+    lines = [*HEADER]
     for fit in FITS:
         lines += ["", f"{fit.name} = {{  # {fit.says}"]
         for dtype in fit.goals:
@@ -372,6 +548,17 @@ def module() -> str:
     return "\n".join([*lines, "    ),", "}"]) + "\n"
 
 
+def special_module() -> str:
+    """Return the text of the module of coefficients of SciPy's functions, as numbers that Python reads exactly."""
+    lines = [*HEADER]
+    for fit in SPECIAL_FITS:
+        lines += ["", f"{fit.name} = (  # {fit.says}", *items([repr(float(c)) for c in solved(fit, DOUBLE)]), ")"]
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     mpmath.mp.dps = 50
-    WRITTEN.write_text(module())
+    if sys.argv[1:] == ["--special"]:
+        WRITTEN_SPECIAL.write_text(special_module())
+    else:
+        WRITTEN.write_text(module())

@@ -5,7 +5,7 @@ Usage: python -m tools.special_accuracy [--points N] [--page] [NAME ...]
 Prints for each function and operand the largest error of the value, SciPy's own, and of both first derivatives at N
 random points of its range, tails included: relative to what is right, or to a thousandth of what it changes by when
 the operand doubles, whichever is larger, so that a rounding of the operand counts as a few roundings of the result.
-`--page` writes the bounds to `docs/special-functions.md`.
+`--page` writes the bounds to `docs/special-functions.md`, and what kernels do not compute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ import scipy.special
 import wengert as wg
 from wengert.scipy import special
 
-__all__ = ["APART", "PAGE", "ROWS", "Row", "errors", "page"]
+__all__ = [
+    "APART",
+    "MORE_ROUNDINGS",
+    "PAGE",
+    "ROUNDINGS",
+    "ROWS",
+    "WITHOUT_KERNEL",
+    "Row",
+    "errors",
+    "page",
+    "roundings",
+]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "special-functions.md"
 HEAD = """# Special functions
@@ -504,6 +515,73 @@ def errors(row: Row, points: int, seed: int = 0) -> Iterator[tuple[int, int, flo
                 yield operand, order, 0.0 if same else float(abs(found - right) / (abs(right) + slack + NORMAL)), point
 
 
+# Kernels
+
+ROUNDINGS = 12.0
+"""The bound of the errors of kernels: in roundings of the result and of each operand."""
+MORE_ROUNDINGS = {"kl_div": 1e12}
+"""Those of functions that are differences, as SciPy's are."""
+
+WITHOUT_KERNEL = {
+    "Their series, recurrence, iteration or quadrature is as long as their operands need": (
+        "betainc betaincc betaincinv betainccinv chdtr chdtrc chdtri ellipeinc ellipkinc elliptic_derivative expn "
+        "eval_chebyc eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite "
+        "eval_hermitenorm eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_legendre fdtr "
+        "fdtrc fdtri gammainc gammaincc gammaincinv gammainccinv gcd gdtr gdtrc hyp0f1 hyp1f1 hyp2f1 hyperu "
+        "incomplete_elliptic_derivative invgauss_isf invgauss_ppf iv ive jv jve kn kv kve lambertw lcm modstruve "
+        "ndtri_exp owens_t pdtr pdtrc polygamma riemann_zeta scaled_bessel skewnorm_cdf skewnorm_isf skewnorm_ppf "
+        "spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit struve struve_derivative vonmises_isf "
+        "vonmises_ppf wrightomega yn yv yve zeta zeta_derivative"
+    ),
+    "They are integrals and sums over points that NumPy evaluates at once": (
+        "beta_density betainc_by_shapes betainc_derivative dawsn_derivative exponential_over f_density f_place "
+        "gamma_density gammainc_by_shape gammainc_derivative log1p_ratio log_ratio polygamma_difference "
+        "sinhc_derivative"
+    ),
+    "They are complex, of which kernels have what expressions of both parts give": (
+        "complex_polygamma hankel1 hankel2 loggamma wofz wofz_derivative"
+    ),
+    "They would lose digits as expressions of what kernels have, and have no polynomial of their own yet": (
+        "beta betaln binom cosdg cotdg dawsn ellipe ellipk ellipkm1 erfi exp1 expi poch powm1 rgamma shichi sici sindg "
+        "spence tandg"
+    ),
+    "They look at all elements along an axis, or raise an error that depends on elements": (
+        "fitted ravel_multi_index shares_of_sum within"
+    ),
+    "There is no opcode that counts bits": "bitwise_count",
+    "Their numbers are those of NumPy and SciPy for each key": "gamma_path random_normals random_units",
+    "It is constant between jumps, and SciPy's for large numbers are not where the function has them": "gammasgn",
+}
+"""Pointwise primitives for which there are no kernels, by the reason."""
+
+
+def roundings(row: Row, found: float, point: Sequence[float]) -> float:
+    """Return the error of a value in roundings: of the result, and of what it changes by with each operand."""
+    with mp.workdps(row.digits):
+        operands = list(map(mp.mpf, point))
+        right, size = row.exact(*operands), mp.mpf(0)
+        for i, x in enumerate(operands):
+            size += abs(mp.diff(lambda s, i=i, x=x: row.exact(*operands[:i], x * (1 + s), *operands[i + 1 :]), 0))
+        if found == float(right) or row.whole:
+            return 0.0
+        return float(abs(found - right) / (abs(right) + size + NORMAL) * 2**53)
+
+
+def kernels_section() -> list[str]:
+    """Return the lines of the page about native code."""
+    return [
+        "## Native code",
+        "",
+        "Kernels compute what has an expression of stated accuracy, with SciPy's values at infinities, NaN and both "
+        "zeros.",
+        f"Their errors are within {text(ROUNDINGS)} roundings (2^-53) of the result and of each operand, of most "
+        "functions within 3;",
+        "single precision is computed in double, as SciPy does. Between kernels NumPy and SciPy compute these:",
+        "",
+        *(f"* {why}: {', '.join(f'`{name}`' for name in names.split())}." for why, names in WITHOUT_KERNEL.items()),
+    ]
+
+
 def text(number: float) -> str:
     """Return a number as short as it can be."""
     return f"{number:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
@@ -522,7 +600,8 @@ def page() -> str:
     table = ["| | operands | value | first | second |", "|---|---|---|---|---|"]
     rows = sorted(ROWS, key=lambda row: row.name)
     apart = [f"* `{name}`: {reason}" for name, reason in sorted(APART.items())]
-    return "\n".join([HEAD, *table, *map(line, rows), "", "Not measured:", "", *apart, FOOT])
+    end = [*kernels_section(), ""]
+    return "\n".join([HEAD, *table, *map(line, rows), "", "Not measured:", "", *apart, FOOT, *end])
 
 
 def main(arguments: list[str]) -> int:

@@ -15,7 +15,7 @@ from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace,
 from wengert.errors import DtypeError, GraphError
 from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import as_0d_like, lay_in_order, lay_like, replace, with_out
-from wengert.primitives import angles, conversion, floating_point, shapes, trigonometric
+from wengert.primitives import angles, conversion, floating_point, modified_bessel, shapes, trigonometric
 from wengert.traces.eager_functions import eager_single
 from wengert.traces.eager_operators import operand
 
@@ -138,7 +138,7 @@ def sinc(x: Any) -> Any:
 @implements(np.i0)
 def i0(x: Any) -> Any:
     """Return the modified Bessel function of the first kind, order 0; see `numpy.i0`."""
-    return apply(trigonometric.i0, as_tensor(x))
+    return apply(modified_bessel.i0, as_tensor(x))
 
 
 @implements(np.unwrap)

@@ -15,6 +15,7 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives import complex_parts
 from wengert.primitives.complements import LEAST, ONE, less_square
+from wengert.primitives.scalar_polynomials import polynomial
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
@@ -278,23 +279,25 @@ def sinc_at(x: Any) -> Any:
     return np.where(y == 0, 1, np.sin(y) / y)
 
 
-def i0_derivative_value(x: Any, *, order: int) -> Any:
-    """Evaluate a derivative of the modified Bessel function I0; the first one is I1."""
-    from scipy import special  # only here, because importing it takes longer than importing Wengert
-
-    value = special.i1(x) if order == 1 else special.ivp(0, x, order)
-    return value.astype(np.result_type(x))
+def sinc_derivative_at(x: Any, *, order: int) -> Any:
+    """Return a derivative of sinc as it is evaluated; of the first orders, since the series is longer for others."""
+    if order > 3:
+        return None
+    y = math.pi * x
+    far = np.sin(y) / y
+    waves = (np.sin(y), np.cos(y), -np.sin(y), -np.cos(y))
+    for n in range(1, order + 1):
+        far = (waves[n % 4] - n * far) / y
+    terms = [(-1) ** k / ((2 * k + 1) * math.factorial(2 * k - order)) for k in range((order + 1) // 2, order + 20)]
+    series = polynomial(y * y, terms) * (y if order % 2 else 1)
+    return math.pi**order * np.where(np.absolute(y) < order + 1, series, far)
 
 
 sinc_derivative: Elementwise = elementwise(
     "sinc_derivative",
     sinc_derivative_value,
     d=lambda t, _out, x, *, order: t * apply(sinc_derivative, x, order=order + 1),
+    scalar=sinc_derivative_at,
+    cost=120,
 )
 sinc = elementwise("sinc", np.sinc, d=lambda t, _out, x: t * apply(sinc_derivative, x, order=1), scalar=sinc_at)
-i0_derivative: Elementwise = elementwise(
-    "i0_derivative",
-    i0_derivative_value,
-    d=lambda t, _out, x, *, order: t * apply(i0_derivative, x, order=order + 1),
-)
-i0 = elementwise("numpy.i0", np.i0, d=lambda t, _out, x: t * apply(i0_derivative, x, order=1))

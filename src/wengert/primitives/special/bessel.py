@@ -15,7 +15,10 @@ from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.errors import DtypeError
-from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
+from wengert.primitives import polynomial_coefficients as coefficients
+from wengert.primitives.modified_bessel import bessel_i_at
+from wengert.primitives.scalar_polynomials import in_double, polynomial
+from wengert.primitives.special.declaration import OF_SCIPY, Rule, flat, is_complex, refusing, special
 from wengert.support.refusals import refusal
 
 
@@ -56,6 +59,80 @@ by_order(sp.yn, lambda n, x, _out: second_kind(n, x))
 by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
 
 
+# Of orders 0 and 1 kernels compute polynomials on both sides of a number, far away of 1 / x
+
+
+def bessel_k_at(v: int, scaled: bool = False) -> Rule:
+    """Return K_v(x) at a point, or exp(x) times it."""
+    near, far = (coefficients.K1, coefficients.K1_FAR) if v else (coefficients.K0, coefficients.K0_FAR)
+
+    def expression(x: Any) -> Any:
+        rest, log = polynomial(x * x, near), np.log(0.5 * x)
+        left = (
+            rest / x + log * (x * polynomial(x * x, coefficients.I1))
+            if v
+            else rest - log * polynomial(x * x, coefficients.I0)
+        )
+        right = polynomial(4 / x - 1, far) / np.sqrt(x)
+        left, right = (np.exp(x) * left, right) if scaled else (left, np.exp(-x) * right)
+        found = np.where(x <= 2, left, right)
+        return np.where(x == 0, np.inf, np.where(x < 0, np.nan, found))
+
+    return in_double(expression)
+
+
+def near_bessel_j_at(x: Any, v: int) -> Any:
+    """Return J_v(x) near zero."""
+    first, second = ZEROS[v]
+    z = x * x
+    found = (z - first) * (z - second) * polynomial(z, coefficients.J1 if v else coefficients.J0)
+    return x * found if v else found
+
+
+def far_bessel_at(x: Any, v: int) -> tuple[Any, Any]:
+    """Return J_v(x) and Y_v(x) for large x, with the sine and cosine of the phase by those of x."""
+    p, q = (coefficients.P1, coefficients.Q1) if v else (coefficients.P0, coefficients.Q0)
+    z = 25 / (x * x)
+    even, odd = polynomial(z, p), polynomial(z, q) / x
+    sin, cos, size = np.sin(x), np.cos(x), math.sqrt(math.pi) * np.sqrt(x)
+    one, other = (sin - cos, -(sin + cos)) if v else (sin + cos, sin - cos)
+    return (even * one - odd * other) / size, (even * other + odd * one) / size
+
+
+ZEROS = (5.783185962946784, 30.471262343662087), (14.681970642123893, 49.2184563216946)
+"""The squares of the first two zeros of J_0 and J_1."""
+
+
+@in_double
+def j0_at(x: Any) -> Any:
+    """Return J_0(x); SciPy's phases of large x have fewer digits."""
+    size = np.absolute(x)
+    return np.where(size <= 5, near_bessel_j_at(x, 0), far_bessel_at(size, 0)[0])
+
+
+@in_double
+def j1_at(x: Any) -> Any:
+    """Return J_1(x)."""
+    size = np.absolute(x)
+    far = far_bessel_at(size, 1)[0]
+    return np.where(size <= 5, near_bessel_j_at(x, 1), np.where(x < 0, -far, far))
+
+
+@in_double
+def y0_at(x: Any) -> Any:
+    """Return Y_0(x)."""
+    near = polynomial(x * x, coefficients.Y0) + 2 / math.pi * (np.log(x) * near_bessel_j_at(x, 0))
+    return np.where(x <= 5, near, far_bessel_at(x, 0)[1])
+
+
+@in_double
+def y1_at(x: Any) -> Any:
+    """Return Y_1(x)."""
+    known = np.log(x) * near_bessel_j_at(x, 1) - 1 / x
+    near = x * polynomial(x * x, coefficients.Y1) + 2 / math.pi * known
+    return np.where(x == 0, -np.inf, np.where(x <= 5, near, far_bessel_at(x, 1)[1]))
+
+
 def y1_slope(out: Any, x: Any) -> Any:
     """Return the derivative of Y1, at 0 the infinity of -Y1(x)."""
     pole = np.equal(x, 0)
@@ -63,14 +140,14 @@ def y1_slope(out: Any, x: Any) -> Any:
     return np.where(pole, -out, sp.y0(inner) - out / inner)
 
 
-special(sp.j0, lambda t, _out, x: -t * sp.j1(x))
-special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2)
-special(sp.y0, lambda t, _out, x: -t * sp.y1(x))
-special(sp.y1, lambda t, out, x: t * y1_slope(out, x))
-special(sp.i0, lambda t, _out, x: t * sp.i1(x))
-special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2)
-special(sp.k0, lambda t, _out, x: -t * sp.k1(x))
-special(sp.k1, lambda t, out, x: -t * (sp.k0(x) + out / x))  # kv(2, x) is 0 too early
+special(sp.j0, lambda t, _out, x: -t * sp.j1(x), scalar=j0_at, cost=150)
+special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2, scalar=j1_at, cost=150)
+special(sp.y0, lambda t, _out, x: -t * sp.y1(x), scalar=y0_at, cost=200)
+special(sp.y1, lambda t, out, x: t * y1_slope(out, x), scalar=y1_at, cost=200)
+special(sp.i0, lambda t, _out, x: t * sp.i1(x), scalar=bessel_i_at(0), cost=100)
+special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2, scalar=bessel_i_at(1), cost=100)
+special(sp.k0, lambda t, _out, x: -t * sp.k1(x), scalar=bessel_k_at(0), cost=150)
+special(sp.k1, lambda t, out, x: -t * (sp.k0(x) + out / x), scalar=bessel_k_at(1), cost=150)  # kv(2, x) is 0 too early
 
 
 # Modified functions scaled by exponentials: the difference of neighbours and function cancels for large x
@@ -120,10 +197,12 @@ for _ufunc, _kind in ((sp.ive, "i"), (sp.kve, "k")):
         _ufunc,
         lambda v, x, _out, kind=_kind: apply(scaled_bessel, v, real(f"{kind}ve", x), kind=kind, order=1),
     )
-for _ufunc, _kind, _order in ((sp.i0e, "i", 0.0), (sp.i1e, "i", 1.0), (sp.k0e, "k", 0.0), (sp.k1e, "k", 1.0)):
+for _ufunc, _kind, _order in ((sp.i0e, "i", 0), (sp.i1e, "i", 1), (sp.k0e, "k", 0), (sp.k1e, "k", 1)):
     special(
         _ufunc,
-        lambda t, _out, x, *, kind=_kind, v=_order: t * apply(scaled_bessel, v, x, kind=kind, order=1),
+        lambda t, _out, x, *, kind=_kind, v=float(_order): t * apply(scaled_bessel, v, x, kind=kind, order=1),
+        scalar=(bessel_i_at if _kind == "i" else bessel_k_at)(_order, scaled=True),
+        cost=150,
     )
 
 

@@ -54,6 +54,7 @@ faded_product: Elementwise = elementwise(
     lambda a, x: a * x,
     d=(lambda t, _out, _x, y: at_once(faded, y, t), lambda t, _out, x, _y: at_once(faded, x, t)),
     singular=True,
+    scalar=lambda a, x: a * x,
 )
 special(
     sp.gdtr,

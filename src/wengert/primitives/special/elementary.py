@@ -10,12 +10,15 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives.angles import cosine
+from wengert.primitives.floating_point import is_nan
 from wengert.primitives.powers import power_base, power_exponent
+from wengert.primitives.scalar_polynomials import in_double
 from wengert.primitives.special.declaration import Rule, is_complex, piecewise_constant, special
 
 LN10 = np.log(10.0)
 LN2 = np.log(2.0)
 DEGREE = np.pi / 180
+SMALLEST = float(np.finfo(np.float64).smallest_normal)
 
 
 # The logistic function
@@ -64,19 +67,24 @@ def log_quotient_value(x: Any, y: Any) -> Any:
     return np.where(near, np.log1p(np.where(near, (x - y) / y, 0.0)), np.log(x / y))[()]
 
 
+def log_quotient_at(x: Any, y: Any) -> Any:
+    """Return log(x / y), near x = y from the difference."""
+    return np.where(np.absolute(x - y) < 0.5 * y, np.log1p((x - y) / y), np.log(x / y))
+
+
 log_quotient = elementwise(
-    "log_quotient", log_quotient_value, d=(lambda t, _out, x, _y: t / x, lambda t, _out, _x, y: -t / y), singular=True
+    "log_quotient",
+    log_quotient_value,
+    d=(lambda t, _out, x, _y: t / x, lambda t, _out, _x, y: -t / y),
+    singular=True,
+    scalar=in_double(log_quotient_at),
+    cost=60,
 )
 
 
 def weighed_at(log: np.ufunc) -> Rule:
     """Return x log(y) at a point, and 0 for x = 0 whatever y is, but for NaN."""
-    return lambda x, y: np.where((x == 0) & is_number(y), 0, x * log(y))
-
-
-def is_number(x: Any) -> Any:
-    """Tell whether a value is not NaN."""
-    return x == x
+    return lambda x, y: np.where((x == 0) & ~is_nan(y), 0, x * log(y))
 
 
 special(
@@ -99,15 +107,39 @@ def entropy_at(x: Any) -> Any:
 
 
 special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1), scalar=entropy_at)
+
+
+def divergence_at(distance: Rule, at_zero: Rule) -> Rule:
+    """Return a divergence of x from y at a point, of positive ones, of x = 0, and infinity beyond."""
+
+    def expression(x: Any, y: Any) -> Any:
+        inside = np.where((x > 0) & (y > 0), distance(x, y), np.inf)
+        found = np.where((x == 0) & (y >= 0), at_zero(y), inside)
+        return np.where(is_nan(x) | is_nan(y), np.nan, found)
+
+    return in_double(expression)
+
+
+def relative_entropy_at(x: Any, y: Any) -> Any:
+    """Return x log(x / y), also where the quotient has no number."""
+    ratio = x / y
+    plain = (ratio >= SMALLEST) & (ratio < np.inf)
+    return x * np.where(plain, log_quotient_at(x, y), np.log(x) - np.log(y))
+
+
 special(
     sp.rel_entr,
     lambda t, _out, x, y: t * (at_once(log_quotient, x, y) + 1),
     lambda t, _out, x, y: -weighed(t, x, y),
+    scalar=divergence_at(relative_entropy_at, lambda _y: 0),
+    cost=100,
 )
 special(
     sp.kl_div,
     lambda t, _out, x, y: t * at_once(log_quotient, x, y),
     lambda t, _out, x, y: np.where(is_nothing(x, y), t, t * (y - x) / np.where(is_nothing(x, y), 1.0, y)),
+    scalar=divergence_at(lambda x, y: x * np.log(x / y) - x + y, lambda y: y),
+    cost=60,
 )
 
 
@@ -165,21 +197,35 @@ special(
     lambda t, _out, delta, r: t * clipped(delta, r),
     scalar=huber_at,
 )
-special(
-    sp.pseudo_huber,
-    pseudo_huber_by_delta,
-    pseudo_huber_by_r,
-)
+
+
+@in_double
+def pseudo_huber_at(delta: Any, r: Any) -> Any:
+    """Return delta^2 (sqrt(1 + (r / delta)^2) - 1)."""
+    ratio = r / delta
+    found = delta * delta * np.expm1(0.5 * np.log1p(ratio * ratio))
+    return np.where(delta < 0, np.inf, np.where((delta == 0) | (r == 0), 0, found))
+
+
+special(sp.pseudo_huber, pseudo_huber_by_delta, pseudo_huber_by_r, scalar=pseudo_huber_at, cost=80)
 
 
 # Elementary functions
+
+
+@in_double
+def cosm1_at(x: Any) -> Any:
+    """Return cos(x) - 1, with all digits near every whole turn."""
+    half = np.sin(0.5 * x)
+    return 0 - 2 * (half * half)
+
 
 special(sp.exp2, lambda t, out, _x: t * out * LN2)
 special(sp.exp10, lambda t, out, _x: t * out * LN10, scalar=lambda x: np.power(10, x))
 special(sp.expm1, lambda t, _out, x: t * np.exp(x))
 special(sp.log1p, lambda t, _out, x: t / (1 + x))
 special(sp.cbrt, lambda t, out, _x: t / (3 * out * out))
-special(sp.cosm1, lambda t, _out, x: -t * np.sin(x))
+special(sp.cosm1, lambda t, _out, x: -t * np.sin(x), scalar=cosm1_at, cost=30)
 special(
     sp.powm1,
     lambda t, _out, x, y: power_base(t, x**y, x, y),
@@ -196,6 +242,6 @@ def part_value(w: Any) -> Any:
     return w / (1 + w)
 
 
-part = elementwise("part", part_value, d=lambda t, _out, w: t / (1 + w) / (1 + w), singular=True)
+part = elementwise("part", part_value, d=lambda t, _out, w: t / (1 + w) / (1 + w), singular=True, scalar=part_value)
 special(sp.wrightomega, lambda t, out, _x: t * at_once(part, out))
 piecewise_constant(sp.round, scalar=np.rint)

@@ -12,6 +12,8 @@ from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
+from wengert.primitives.polynomial_coefficients import ERFCX, ERFCX_SLOPE, QUANTILE, QUANTILE_FAR
+from wengert.primitives.scalar_polynomials import in_double, polynomial
 from wengert.primitives.special.declaration import flat, is_complex, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.trigonometric import arctan_derivative, faded
@@ -123,24 +125,85 @@ def erfcx_derivative_value(x: Any, *, order: int) -> Any:
     return np.where(np.less(x, 0), found, 2 / ROOT_PI * integral).astype(dtype)[()]
 
 
+MIDDLE = 4.0
+"""The number that is mapped to 0 where all positive ones are to the interval from -1 to 1."""
+
+
+def from_middle(x: Any) -> Any:
+    """Return (x - 4) / (x + 4), of infinity, too (Shepherd and Laframboise, Mathematics of Computation 36, 1981)."""
+    return 1 - 2 * MIDDLE / (x + MIDDLE)
+
+
+@in_double
+def erfcx_at(x: Any) -> Any:
+    """Return exp(x^2) erfc(x), for x < 0 by 2 exp(x^2) - erfcx(-x)."""
+    size = np.absolute(x)
+    right = 0.5 * polynomial(from_middle(size), ERFCX) / (0.5 + size)
+    return np.where(x < 0, 2 * np.exp(x * x) - right, right)
+
+
+@in_double
+def erfcx_derivative_at(x: Any, *, order: int) -> Any:
+    """Return the first derivative of erfcx; for x < 0 from the values, of which it is a sum."""
+    if order != 1:
+        return None
+    size = np.absolute(x)
+    right = -polynomial(from_middle(size), ERFCX_SLOPE) / (1 + size) / (1 + size)
+    return np.where(x < 0, 2 * x * erfcx_at(x) - 2 / ROOT_PI, right)
+
+
+def normal_quantile_at(q: Any, tail: Any) -> Any:
+    """Return the quantile of the normal distribution for the probability 1/2 + q, whose smaller tail is known."""
+    root = np.sqrt(-np.log(tail))
+    far = np.copysign(root * polynomial(from_middle(root), QUANTILE_FAR), q)
+    return np.where(np.absolute(q) <= 0.35, q * polynomial(q * q, QUANTILE), far)
+
+
+@in_double
+def erfinv_at(x: Any) -> Any:
+    """Return the inverse of erf, whose argument is twice what the probability is more than 1/2."""
+    return normal_quantile_at(0.5 * x, 0.5 - 0.5 * np.absolute(x)) * ROOT_HALF + 0  # of -0.0, too, it is 0.0
+
+
+@in_double
+def erfcinv_at(x: Any) -> Any:
+    """Return the inverse of erfc, whose argument is twice the probability of a tail."""
+    found = -normal_quantile_at(0.5 * x - 0.5, 0.5 * np.where(x < 1, x, 2 - x)) * ROOT_HALF
+    return np.where(x < 0, np.nan, found)
+
+
+@in_double
+def ndtri_at(p: Any) -> Any:
+    """Return the quantile of the normal distribution."""
+    return normal_quantile_at(p - 0.5, np.where(p > 0.5, 1 - p, p))
+
+
+@in_double
+def log_ndtr_at(x: Any) -> Any:
+    """Return the logarithm of the normal distribution function, on the left by erfcx, where nothing underflows."""
+    u = x * -ROOT_HALF
+    return np.where(x < -1, np.log(0.5 * erfcx_at(u)) - u * u, np.log1p(-0.5 * sp.erfc(-u)))
+
+
 erfcx_derivative: Elementwise = elementwise(
     "erfcx_derivative",
     erfcx_derivative_value,
+    scalar=erfcx_derivative_at,
     d=lambda t, _out, x, *, order: t * at_once(erfcx_derivative, x, order=order + 1),
     singular=True,
 )
 special(sp.erf, lambda t, _out, x: t * (2 / ROOT_PI) * at_once(gaussian, x, over=1.0))
 special(sp.erfc, lambda t, _out, x: -(t * (2 / ROOT_PI)) * at_once(gaussian, x, over=1.0))
-special(sp.erfcx, lambda t, _out, x: t * at_once(erfcx_derivative, x, order=1))
+special(sp.erfcx, lambda t, _out, x: t * at_once(erfcx_derivative, x, order=1), scalar=erfcx_at, cost=60)
 special(sp.erfi, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(x * x))
-special(sp.erfinv, lambda t, out, _x: t * (ROOT_PI / 2) * np.exp(out * out))
-special(sp.erfcinv, lambda t, out, _x: -(t * (ROOT_PI / 2)) * np.exp(out * out))
+special(sp.erfinv, lambda t, out, _x: t * (ROOT_PI / 2) * np.exp(out * out), scalar=erfinv_at, cost=150)
+special(sp.erfcinv, lambda t, out, _x: -(t * (ROOT_PI / 2)) * np.exp(out * out), scalar=erfcinv_at, cost=150)
 special(sp.wofz, lambda t, _out, x: t * at_once(wofz_derivative, x, order=1))
 
 
 # The normal distribution
 
-special(sp.ndtr, lambda t, _out, x: t * normal_density(x))
+special(sp.ndtr, lambda t, _out, x: t * normal_density(x), scalar=in_double(lambda x: 0.5 * sp.erfc(x * -ROOT_HALF)))
 
 
 def hazard_value(x: Any) -> Any:
@@ -162,10 +225,15 @@ def hazard_slope(x: Any) -> Any:
 
 
 normal_hazard: Elementwise = elementwise(
-    "normal_hazard", hazard_value, d=lambda t, out, x: t * at_once(faded, out, hazard_slope(x)), singular=True
+    "normal_hazard",
+    hazard_value,
+    d=lambda t, out, x: t * at_once(faded, out, hazard_slope(x)),
+    singular=True,
+    scalar=in_double(hazard_value),
+    cost=60,
 )
-special(sp.log_ndtr, lambda t, _out, x: t * at_once(normal_hazard, x))
-special(sp.ndtri, lambda t, out, _x: t * ROOT_TWO_PI * np.exp(out * out / 2))
+special(sp.log_ndtr, lambda t, _out, x: t * at_once(normal_hazard, x), scalar=log_ndtr_at, cost=200)
+special(sp.ndtri, lambda t, out, _x: t * ROOT_TWO_PI * np.exp(out * out / 2), scalar=ndtri_at, cost=150)
 special(sp.ndtri_exp, lambda t, out, _x: t * (ROOT_HALF_PI * sp.erfcx(out * -ROOT_HALF)))
 
 

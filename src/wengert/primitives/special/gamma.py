@@ -12,6 +12,8 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.tensor import seen
+from wengert.primitives.polynomial_coefficients import GAMMA, GAMMA_FAR
+from wengert.primitives.scalar_polynomials import in_double, polynomial
 from wengert.primitives.special.declaration import flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.trigonometric import faded
@@ -90,7 +92,38 @@ polygamma: Elementwise = elementwise(
     d=(refusing("polygamma", "the order n"), lambda t, _out, n, x: t * at_once(polygamma, n + 1, x)),
     singular=True,
 )
-gamma = special(sp.gamma, lambda t, out, x: t * out * sp.digamma(x))
+FAR = 12
+"""From there on the gamma function is Stirling's formula, up to there the product of a recurrence."""
+MOST = 171.7
+"""From there on it is infinite."""
+
+
+def gamma_of_positive_at(x: Any) -> Any:
+    """Return gamma(x) for x >= 0: by a polynomial from 2 to 3, or with x^(x - 1/2) in two factors."""
+    y, product = np.where(x < 2, x + 2, x), np.where(x < 2, 1 / (x * (x + 1)), 1)
+    for _ in range(FAR - 2):
+        more = y >= 3
+        y = np.where(more, y - 1, y)
+        product = np.where(more, product * y, product)
+    root = np.power(x, 0.5 * x - 0.25)
+    far = math.sqrt(2 * math.pi) * (root / np.exp(x)) * root * polynomial(1 / x, GAMMA_FAR)
+    far = np.where(x > MOST, np.inf, far)
+    return np.where(x < FAR, polynomial(y - 2.5, GAMMA) * product, far)
+
+
+@in_double
+def gamma_at(x: Any) -> Any:
+    """Return gamma(x), on the left pi / (sin(pi x) gamma(1 - x)), and NaN at the poles there."""
+    left = x < 0
+    found = gamma_of_positive_at(np.where(left, 1 - x, x))
+    whole = np.rint(x)
+    wave = np.sin(math.pi * (x - whole))
+    wave = np.where(np.remainder(whole, 2) == 0, wave, -wave)
+    reflected = np.where(x == whole, np.nan, math.pi / wave / found)
+    return np.where(left, reflected, np.where(x == 0, np.copysign(np.inf, x), found))
+
+
+gamma = special(sp.gamma, lambda t, out, x: t * out * sp.digamma(x), scalar=gamma_at, cost=250)
 digamma = special(sp.digamma, lambda t, _out, x: t * polygamma_of(1, x), scalar="digamma")
 special(sp.gammaln, lambda t, _out, x: t * sp.digamma(x), scalar="lgamma")
 special(sp.loggamma, lambda t, _out, x: t * sp.digamma(x))
