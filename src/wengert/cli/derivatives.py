@@ -177,14 +177,7 @@ class Comparison:
 
 
 def compare(fun: Function, args: Sequence[Any], names: Sequence[str], title: str) -> Comparison:
-    """Compare the ways to a derivative.
-
-    Args:
-        fun: a function of real numbers and arrays that gives a real number or array.
-        args: where.
-        names: what the arguments are called.
-        title: what the comparison is headed with.
-    """
+    """Compare the ways to a derivative."""
     reverse = jacobian_explanation(fun, args, names, title)
     forward = forward_explanation(fun, args, names, title)
     exact = reverse.gradient if len(args) > 1 else (reverse.gradient,)
@@ -317,13 +310,7 @@ MOST_COMPARED = 100
 
 
 def explain_formula(formula: Formula, mode: str, order: int) -> Explanation:
-    """Explain a formula and its gradient, with the derivatives up to some order.
-
-    Args:
-        formula: what gives one number.
-        mode: forward or reverse.
-        order: of the highest derivative.
-    """
+    """Explain a formula and its gradient, with the derivatives up to some order."""
     require_few(formula, order)
     with formula.evaluating():
         if mode == "forward":

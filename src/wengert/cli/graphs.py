@@ -47,10 +47,7 @@ UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
 def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
     """Return the graph of a function, or of its gradient by all its arguments.
 
-    Args:
-        name: `module:function` or `file.py:function`.
-        shapes: what each argument is like.
-        gradient: whether it is the gradient that is wanted.
+    It is named `module:function` or `file.py:function`; the shapes are what each argument is like.
     """
     function, examples = function_and_examples(name, shapes, gradient)
     with report_failures(name):

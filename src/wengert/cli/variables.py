@@ -21,9 +21,7 @@ UNREADABLE = (ValueError, SyntaxError, TypeError, OverflowError, RecursionError,
 def read_variables(texts: Sequence[str], compute: Callable[[str], Any]) -> dict[str, Any]:
     """Return names and values of variables.
 
-    Args:
-        texts: `name=value` each.
-        compute: returns the number that a formula without variables stands for.
+    `compute` returns the number that a formula without variables stands for.
 
     Returns:
         The values by name: floats, complex numbers or arrays of them.

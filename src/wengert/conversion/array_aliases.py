@@ -81,11 +81,7 @@ class Aliases:
     ) -> None:
         """Enter which results may share memory, with one another or with a Tensor from before.
 
-        Args:
-            leaves: what the loop carried.
-            results: what it left of that.
-            region: the traced iteration.
-            certain: whether there was an iteration.
+        `certain` says whether there was an iteration.
         """
         ends = [self.base(leaf.end) for leaf in leaves]
         olds = [self.base(leaf.old) for leaf in leaves]

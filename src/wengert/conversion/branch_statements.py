@@ -55,13 +55,7 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
 def choose(test: Any, heap: ReachableState, body: Thunk, orelse: Thunk, note: Note, known: Regions = NO_REGIONS) -> Any:
     """Trace both branches, let everything hold what the branch taken gives, and return what that returns.
 
-    Args:
-        test: the condition.
-        heap: what the branches can reach.
-        body: the branch where the condition holds.
-        orelse: the other one.
-        note: the statement, for errors.
-        known: the regions of branches that have been traced already.
+    `known` are the regions of branches that have been traced already.
     """
     while True:
         regions: list[TracedRegion] = []
@@ -95,11 +89,7 @@ def pass_() -> None:
 def raise_or_run(failed: Any, error: Exception, rest: Thunk, note: Note) -> Any:
     """Let the graph raise what one branch raises if it is taken; else there is only the other one, so carry that out.
 
-    Args:
-        failed: whether the branch is taken.
-        error: what it raises.
-        rest: the other one. Where it raises an error of the user's, too, nothing comes after the statement.
-        note: the statement, for errors.
+    Where the other branch, `rest`, raises an error of the user's, too, nothing comes after the statement.
     """
     raise_where(failed, error)
     ending = Ending()

@@ -185,13 +185,7 @@ class Slot:
             self.place.write(self.undefined if self.late else begun)
 
     def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:
-        """Take in what an iteration leaves in the place; tell whether another one has to be traced.
-
-        Args:
-            found: what it leaves.
-            region: the iteration.
-            certain: whether the loop has an iteration for sure.
-        """
+        """Take in what an iteration leaves in the place; tell whether another one has to be traced."""
         if self.undefined is not None and not self.late:
             return self.fill(found, region) or (certain and self.fill_late(found, region))
         if found is self.value:

@@ -56,9 +56,7 @@ def is_decision(node: ast.Call) -> bool:
 class Expressions(ast.NodeTransformer):
     """Rewrite the expressions of one function.
 
-    Args:
-        owner: the class around it, for private names; empty if there is none.
-        parameters: the names of the function's parameters.
+    `owner` is the class around it, for private names; empty if there is none.
     """
 
     def __init__(self, owner: str, parameters: Sequence[str]) -> None:

@@ -128,9 +128,7 @@ _CONVERTED: WeakIdentityMap[CodeType, None] = WeakIdentityMap()
 def compile_definition(node: ast.FunctionDef, original: CodeType) -> CodeType:
     """Return the code of a rewritten function.
 
-    Args:
-        node: its definition; its free names may be those of the original, and `OPERATIONS`.
-        original: the code before.
+    Free names of its definition may be those of the original, and `OPERATIONS`.
     """
     free = parameters(*original.co_freevars, OPERATIONS)
     module = ast.Module([function_of_statements(f"{HIDDEN}factory_", free, [node], node)], [])
@@ -177,11 +175,7 @@ def is_converted(code: CodeType) -> bool:
 def bind_code(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:
     """Return converted code as a function with everything else of the original.
 
-    Args:
-        function: the original.
-        code: its converted code.
-        operations: what `OPERATIONS` stands for.
-        cells: closure cells for the original's free variables.
+    `operations` is what `OPERATIONS` stands for; `cells` are for the original's free variables.
     """
     known = dict(zip(function.__code__.co_freevars, cells, strict=True))
     known[OPERATIONS] = CellType(operations)

@@ -47,9 +47,6 @@ ZERO = "range() arg 3 must not be zero"
 class StagedRange:
     """Be a range of which an end is traced; its numbers are Python's, as those of every range.
 
-    Args:
-        *ends: as those of `range`.
-
     Raises:
         DtypeError: an end is no whole number.
         ValueError: the step is zero; a traced one raises that when the graph runs.

@@ -66,13 +66,7 @@ def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tupl
 
 
 def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
-    """Carry out `any` or `all` of what a function gives for each item, which is asked for no more than decide.
-
-    Args:
-        function: what `any` or `all` is called.
-        items: what is gone through.
-        each: gives the truth of an item.
-    """
+    """Carry out `any` or `all` of what a function gives for each item, which is asked for no more than decide."""
     if function is not any and function is not all:
         return callee(function)(each(item) for item in items)
     decided = False

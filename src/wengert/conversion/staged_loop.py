@@ -365,10 +365,7 @@ class StagedLoop:
     def repeated(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
         """Append the loop to the graph, and return what it carries at its end.
 
-        Args:
-            step: one iteration.
-            init: what it carries at first.
-            examples: of what it carries in any iteration.
+        `examples` are of what it carries in any iteration.
         """
         count, end = len(self.read()), len(self.read()) + len(init)
         if self.rows is not None:
@@ -458,15 +455,8 @@ def staged_loop(
 ) -> bool:
     """Carry out a loop that a traced value decides about.
 
-    Args:
-        kind: the statement, for errors.
-        site: where it stands and the variables that it changes.
-        body: one iteration, called with an item if the loop is counted.
-        test: whether to go on, beside the count.
-        functions: what the parts of the statement became.
-        counted: how often it runs, for `for`.
-        optional: whether to do nothing, and return False, if a variable cannot be carried.
-        peeled: whether the first iteration has been carried out apart.
+    It does nothing and returns False if it is `optional` and a variable cannot be carried; `test` is whether to go on,
+    beside the count, and `peeled` whether the first iteration has been carried out apart.
     """
     found = StagedLoop(kind, site, body, test, functions, counted, peeled)
     if not found.settle(optional):

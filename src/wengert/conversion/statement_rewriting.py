@@ -39,9 +39,7 @@ TEST = f"{HIDDEN}test_"
 def rewrite(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
     """Return the definition of a function with its control flow as calls.
 
-    Args:
-        node: the definition, which is changed.
-        owner: the class around it, for private names; empty if there is none.
+    The definition is changed; `owner` is the class around it, for private names, empty if there is none.
     """
     if isinstance(node, ast.Lambda):
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]

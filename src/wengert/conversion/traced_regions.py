@@ -196,9 +196,7 @@ class TracedRegion(Ending):
     def handle_of(self, value: Any, shared: Container[int]) -> Any:
         """Return the Tensor that stands for an ndarray that the piece leaves, as its memory; anything else as it is.
 
-        Args:
-            value: what it leaves.
-            shared: the identities of the ndarrays that others hold too.
+        `shared` are the identities of the ndarrays that others hold too.
         """
         if not is_numeric_array(value):
             return value
@@ -256,12 +254,8 @@ def trace_region(
 ) -> TracedRegion:
     """Trace a piece of the user's program; what it changes is put back.
 
-    Args:
-        note: the statement, what is traced of it, and where it stands, for errors.
-        heap: what the piece can reach. Its Tensors stand for inputs meanwhile.
-        run: the piece.
-        begin: makes inputs before those.
-        may_raise: whether to return a piece that raises an error of the user's, too, with nothing but that.
+    The Tensors in `heap`, which the piece can reach, stand for inputs meanwhile; `begin` makes inputs before those.
+    With `may_raise` a piece that raises an error of the user's is returned, too, with nothing but that.
     """
     stage = Staging(next_level(), note[0])
     region = TracedRegion(stage, heap, note)
@@ -289,11 +283,8 @@ def take_alike(
 ) -> tuple[list[Any], list[Any], Any]:
     """Return two values taken apart alike, or as one leaf each if they cannot be.
 
-    Args:
-        pair: the values.
-        known: the identities of what was there before: it is a leaf, unless it stands for the whole value against
-            one that is new.
-        ways: how to take each apart: as it is, or as a piece leaves it.
+    What was there before, whose identities are `known`, is a leaf, unless it stands for the whole value against one
+    that is new. The ways tell how each is taken apart: as it is, or as a piece leaves it.
     """
     both = list(zip(ways, pair, strict=True))
     inner = {id(x) for way, value in both for x in way(value, lambda x: id(x) in known)[0] if id(x) in known}
@@ -375,12 +366,7 @@ def with_note(name: str, what: str, position: Any, ending: Ending | None = None)
     """Let errors that are raised while a piece of the user's program is traced say so.
 
     Those of the program become errors of ours: an `except` around the piece must not take them for a decision.
-
-    Args:
-        name: the statement.
-        what: what is traced of it.
-        position: where it stands.
-        ending: keeps an error that the graph may raise when it runs.
+    An `ending` keeps an error that the graph may raise when it runs.
 
     Raises:
         GraphError: something else than an error of this library was raised.

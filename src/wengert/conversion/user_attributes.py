@@ -26,11 +26,7 @@ MOST = 64
 
 
 class Table:
-    """Stand for a list, tuple, dictionary or ndarray where an item of it is read.
-
-    Args:
-        items: what is read.
-    """
+    """Stand for a list, tuple, dictionary or ndarray where an item of it is read."""
 
     __slots__ = ("items",)
 
@@ -48,11 +44,7 @@ class Table:
 
 
 class ConvertedItems:
-    """Stand for an object of the user's where an item of it is read.
-
-    Args:
-        read: its `__getitem__`, converted.
-    """
+    """Stand for an object of the user's where an item of it is read."""
 
     __slots__ = ("read",)
 
@@ -179,11 +171,7 @@ def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any
 
 
 class Target:
-    """Stand for an object of which an attribute or item is set or deleted.
-
-    Args:
-        of: the object.
-    """
+    """Stand for an object of which an attribute or item is set or deleted."""
 
     __slots__ = ("_wengert_of",)
     _wengert_of: Any
@@ -257,11 +245,7 @@ def augment_target(value: Any) -> Any:
 
 
 class InPlace:
-    """Stand for an object of the user's on the left of an augmented assignment.
-
-    Args:
-        value: the object.
-    """
+    """Stand for an object of the user's on the left of an augmented assignment."""
 
     __slots__ = ("value",)
 
@@ -289,11 +273,7 @@ for _sign, _name in AUGMENTED.items():
 
 
 class ConvertedManager:
-    """Stand for a context manager.
-
-    Args:
-        of: the manager.
-    """
+    """Stand for a context manager."""
 
     __slots__ = ("of",)
 

@@ -102,11 +102,7 @@ def has_user_operators(kind: type) -> bool:
 
 
 class Operand:
-    """Stand for an object of the user's beside an operator.
-
-    Args:
-        of: the object.
-    """
+    """Stand for an object of the user's beside an operator."""
 
     __slots__ = ("of",)
     __array_ufunc__ = None

@@ -14,11 +14,6 @@ SEED = 1964  # the year of Wengert's paper
 def run(epochs: int, picture: str, jit: bool = False) -> float:
     """Train, test and report.
 
-    Args:
-        epochs: passes over the training images.
-        picture: where the picture of misclassified digits is written.
-        jit: whether the loss is traced once and runs as a graph.
-
     Returns:
         The share of test images that were classified right.
 

@@ -255,12 +255,6 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
 
     There is one pass for each element of each argument. The derivatives of a step by an argument have the axes of the
     step and then those of the argument.
-
-    Args:
-        fun: a function of real numbers and arrays.
-        args: where.
-        names: what the arguments are called.
-        title: what the explanation is headed with.
     """
     tangents: dict[str, Sequence[Any]] = {}
     gradient: list[Any] = []

@@ -217,8 +217,7 @@ def refuse_constant(name: str) -> Any:
 class Reader:
     """Read graphs from JSON, bounding their sizes.
 
-    Args:
-        largest: the most elements that an array may have.
+    `largest` is the most elements that an array may have.
     """
 
     def __init__(self, largest: int) -> None:

@@ -196,10 +196,7 @@ def reachable(
 ) -> list[Definition]:
     """Return definitions and all that they need, in order of creation.
 
-    Args:
-        roots: where to start.
-        stop: variables whose definitions are not looked into, because they will be given.
-        mentioned: whether to follow mentions, too.
+    Definitions of variables in `stop`, which will be given, are not looked into; with `mentioned` mentions count, too.
     """
     ends = set(stop)
     found: dict[int, Definition] = {}
@@ -219,9 +216,7 @@ def reachable(
 def graph_of(outputs: Sequence[Tensor], given: Sequence[Variable] = ()) -> tuple[Graph, list[Definition]]:
     """Return the graph of expressions, and what its inputs after `given` are: placeholders and foreign Tensors.
 
-    Args:
-        outputs: expressions.
-        given: variables that become the first inputs, however they are defined.
+    `given` are variables that become the first inputs, however they are defined.
     """
     definitions = reachable([x._node for x in outputs], stop=given)
     bound = set(given)

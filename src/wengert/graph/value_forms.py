@@ -141,9 +141,7 @@ def array_form(value: Any) -> JSON:
 class Decoder:
     """Read values from JSON, refusing whatever is not exactly of the form that `Encoder` writes.
 
-    Args:
-        graph: how graphs are read: a function of the JSON and the depth it stands at.
-        largest: the most elements that an array may have.
+    Graphs are read by a function of the JSON and the depth it stands at; `largest` is the most elements of an array.
     """
 
     def __init__(self, graph: Callable[[JSON, int], Graph], largest: int) -> None:

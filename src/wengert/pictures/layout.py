@@ -86,10 +86,7 @@ class Layout(NamedTuple):
 def lay_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int]], wires: Sequence[Wire]) -> Layout:
     """Return where boxes and wires go.
 
-    Args:
-        sizes: width and height of each box.
-        ports: how many operands and results each has.
-        wires: from earlier boxes to later ones.
+    The ports of a box are how many operands and results it has.
     """
     layers = assign_layers(len(sizes), wires)
     drawn, left_out = choose_wires(layers, wires)
@@ -305,10 +302,7 @@ def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
 def straighten_wires(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
     """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright.
 
-    Args:
-        items: what stands in the layers.
-        rows: the items of each layer, in order.
-        inward: how strongly items are pulled to the middle.
+    `inward` is how strongly items are pulled to the middle.
     """
     centers = [0.0] * len(items.layers)
     for row in rows:

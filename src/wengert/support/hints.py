@@ -87,10 +87,8 @@ def missing_name(module: str, name: str) -> AttributeError:
 def names_on_demand(module: str, own: Collection[str] = (), foreign: Collection[str] = ()) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module: it imports other modules, and refuses names with a hint.
 
-    Args:
-        module: the module.
-        own: modules inside of it that are imported when they are first asked for.
-        foreign: modules of NumPy or SciPy that stand in it as they are.
+    Modules inside of it (`own`) are imported when they are first asked for; `foreign` ones of NumPy or SciPy stand in
+    it as they are.
     """
 
     def getattribute(name: str) -> Any:

@@ -27,11 +27,6 @@ class Substitution:
 
     A context, at whose end the captured Tensors are again what they were.
 
-    Args:
-        name: the public function, for errors.
-        function: the user's.
-        captured: the Tensors that it captures.
-
     Attributes:
         called: takes what is to stand for them, as a list, and then the arguments of the function.
     """

@@ -51,11 +51,7 @@ class Likeness:
 
     Functions and objects that each run makes are alike if they are made of what is alike; what has no part that could
     be looked at is like itself alone. Pairs that have been met count as alike, as they may lead back to themselves.
-
-    Args:
-        first: the names of the variables of one run.
-        second: those of the other.
-        variables_of: gives the variables that a Tensor is made of.
+    `first` and `second` name the variables of the runs; `variables_of` gives those that a Tensor is made of.
     """
 
     def __init__(self, first: Names, second: Names, variables_of: Callable[[Any], list[Variable]]) -> None:

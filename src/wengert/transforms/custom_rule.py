@@ -152,11 +152,7 @@ def separate_memory(arguments: Sequence[Any], result: Any) -> Any:
 class CustomCall(UserCall):
     """Be one call of a function with rules of its own.
 
-    Args:
-        rule: the function.
-        leaves: those of its arguments, None for those that are operands.
-        structure: the containers of its arguments.
-        places: where the operands stand among the leaves.
+    Its leaves are those of its arguments, None for those that are operands, which stand at `places`.
     """
 
     def __init__(
@@ -211,8 +207,7 @@ class CustomCall(UserCall):
     def require_constant(self, moving: Sequence[Any]) -> None:
         """Raise if what the function captured is being differentiated: the rules say nothing of it.
 
-        Args:
-            moving: for each operand, whether it moves: anything but None.
+        What moves has something else than None in `moving`.
         """
         if self.rule.closures is not None:
             captured = len(self.rule.closures.captured)

@@ -26,12 +26,7 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
     Integers and booleans beside floats have zero derivatives, as has what `floor` makes of an argument: these are
     Tensors. A plain number or ndarray was not computed from an argument, or by a road that derivatives cannot follow;
     a Python number beside Tensors is a constant that the user wrote.
-
-    Args:
-        name: the transformation, for errors.
-        leaves: the leaves of what the function returned.
-        structure: its containers.
-        received: the leaves of the arguments that it is differentiated by.
+    `received` are the leaves of the arguments that it is differentiated by.
 
     Raises:
         DtypeError: there is a leaf that is no number, or none that is a float.

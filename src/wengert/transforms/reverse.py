@@ -277,12 +277,7 @@ def pull_back(
 ) -> tuple[Any, ...]:
     """Return what `vjp` does, under the name of a transformation that uses it.
 
-    Args:
-        name: the transformation, for errors.
-        fun: see `vjp`.
-        primals: see `vjp`.
-        has_aux: see `vjp`.
-        any_result: whether results without derivative are allowed; their cotangents are not looked at.
+    With `any_result` results without derivative are allowed; their cotangents are not looked at.
     """
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)

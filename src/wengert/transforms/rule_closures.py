@@ -36,8 +36,7 @@ class OfFunctions:
 class Closures:
     """Hold what functions reach through their closures: Tensors, also in containers, and further functions.
 
-    Args:
-        owner: the object that calls the functions.
+    `owner` is the object that calls the functions.
 
     Attributes:
         captured: the Tensors that are traced, or differ from lane to lane, and are not being differentiated.

@@ -287,9 +287,7 @@ class GuardedCall(GraphCall):
 def raise_in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
     """Raise what a graph raises for its arguments before an error that ends its tracing, as Python would.
 
-    Args:
-        stages: what is being traced, once it has begun.
-        leaves: the arguments.
+    `stages` is what is being traced, once it has begun.
     """
     try:
         yield

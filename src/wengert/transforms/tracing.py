@@ -47,13 +47,8 @@ def trace_function(
 ) -> Traced:
     """Trace a function to a graph.
 
-    Args:
-        function: called with what `rebuild` makes of the traced leaves.
-        name: the transformation, for errors.
-        leaves: examples of the inputs, of which only shapes and dtypes matter.
-        rebuild: puts the leaves into the containers of the arguments: (args, kwargs).
-        names: what the inputs are called; without them the printer numbers them.
-        reach: what the function can reach, if that is known already.
+    Of the examples only shapes and dtypes matter; `rebuild` puts leaves into the containers of the arguments, and
+    `reach` is what the function can reach, if that is known already.
     """
     structure: Any = None
 
@@ -75,11 +70,7 @@ def trace_converting(
 ) -> tuple[T, Callable[..., Any]]:
     """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
 
-    Args:
-        name: of what traces it, for errors.
-        function: the user's.
-        run: traces a form of it, given what that can reach.
-        more: what else it can reach.
+    `run` traces a form of it, given what that can reach, to which `more` is added.
 
     Returns:
         What `run` gave, and the form that it was given.
@@ -171,9 +162,7 @@ def require_numeric(leaf: Any, name: str) -> None:
 def input_names(function: Callable[..., Any], places: Sequence[Sequence[Any]]) -> list[str]:
     """Return names for the leaves of (args, kwargs), from the function's parameters and the places in containers.
 
-    Args:
-        function: the function.
-        places: for each leaf the steps that lead to it, as optree's accessors give them.
+    The places are the steps that lead to each leaf, as optree's accessors give them.
     """
     try:
         parameters = signature(function).parameters.values()

@@ -82,11 +82,7 @@ def take_apart(
 ) -> tuple[list[Any], Nested] | None:
     """Return the leaves of a tuple or list, and its structure; None if it holds other containers.
 
-    Args:
-        tree: a tuple or a list.
-        is_container: tells of classes that they are containers.
-        is_leaf: tells of more leaves.
-        depth: how many tuples and lists may lie in each other.
+    `depth` is how many tuples and lists may lie in each other.
     """
     if is_leaf is None:
         containers = {kind for kind in set(map(type, tree)) if kind is NoneType or is_container(kind)}

@@ -85,8 +85,7 @@ class Asked(NamedTuple):
 def asked_for_array(frame: FrameType | None) -> Asked | None:
     """Return who asks for an array, and what to write instead; None if that is not known.
 
-    Args:
-        frame: the one that asks; that of the user is further out.
+    The frame is the one that asks; that of the user is further out.
     """
     known, through, vectorized = "", False, False
     libraries = hints("libraries")
@@ -119,10 +118,7 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
 def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
     """Return whether there is another function for the one of SciPy's that asks; None if that has no public name.
 
-    Args:
-        package: the package that asks.
-        frame: that of the function that the user calls.
-        called: how the user calls it.
+    The frame is that of the function that the user calls, as `called` says.
     """
     if package != "scipy" and package.removeprefix("scipy.") not in (*MIRRORED, "integrate"):
         return None

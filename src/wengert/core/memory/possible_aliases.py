@@ -187,11 +187,8 @@ def shared_with(one: Tensor, other: Tensor, text: str) -> None:
 def part_of(base: Tensor, part: Tensor, place: PartPlace | None, text: str) -> None:
     """Enter that a handle stands for part of another, whose other holders hear of it too.
 
-    Args:
-        base: the other.
-        part: the handle.
-        place: where the part is, if a traced value tells; None if nobody knows whether it is one.
-        text: what the error about the use of either says after a write to the other.
+    `place` is where the part is, if a traced value tells; None if nobody knows whether it is one. The text is what the
+    error about the use of either says after a write to the other.
     """
     for memory in memories_of(base):
         hold(part, memory, Share(None, text, place))

@@ -42,11 +42,7 @@ Path = tuple[Step, ...]
 def extended(shape: tuple[int, ...], path: Path, primitive: Primitive, params: dict[str, Any]) -> Path:
     """Return a path with one more step behind it.
 
-    Args:
-        shape: that of the array where the path begins.
-        path: the steps so far.
-        primitive: the view that is taken where they end.
-        params: its parameters.
+    The shape is that of the array where the path begins.
     """
     step = (primitive, tuple(params.items()))
     if not path or primitive.form is None or UNKNOWN in shape:
@@ -186,12 +182,8 @@ def window_on(
 ) -> Tensor:
     """Return the view handle for what some steps from a base have given, the last of them apart.
 
-    Args:
-        base: the Tensor that owns the memory.
-        earlier: the steps before the last, or the view that it was taken from.
-        primitive: the last step.
-        params: its parameters.
-        found: the Tensor that it gave, or the array of a plain one.
+    `earlier` are the steps before the last, or the view that it was taken from; `found` is the Tensor that the last one
+    gave, or the array of a plain one.
     """
     view = Derivation()  # whose slots are filled here: a call of its own would take as long as all the rest
     view.base = base
