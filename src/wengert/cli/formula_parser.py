@@ -19,6 +19,7 @@ import numpy as np
 import wengert.numpy as wnp
 from wengert.cli.commands import unusable
 from wengert.cli.variables import read_variables
+from wengert.conversion.syntax_nodes import COMPARISONS, OPERATORS
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
@@ -31,24 +32,12 @@ SHOWN = 60  # characters of a part of a formula in an error
 Variables = Mapping[str, Any]
 Walk = Callable[[Any, Variables], Any]
 
-BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
+BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    kind: getattr(operator, name) for sign, (name, kind) in OPERATORS.items() if sign[0] in "+-*/%@"
 }
 UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+COMPARING: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    kind: getattr(operator, name) for name, kind in COMPARISONS.values()
 }
 CONSTANTS: dict[str, float] = {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan}
 WRITTEN: dict[str, str] = {
@@ -330,7 +319,7 @@ def comparison(node: ast.Compare, variables: Variables) -> Any:
             f"{shorten(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
         )
     return operate(
-        COMPARISONS[type(node.ops[0])], evaluate(node.left, variables), evaluate(node.comparators[0], variables)
+        COMPARING[type(node.ops[0])], evaluate(node.left, variables), evaluate(node.comparators[0], variables)
     )
 
 
@@ -383,7 +372,7 @@ WALKS: dict[type[ast.AST], Walk] = {
     ast.List: sequence,
     ast.Tuple: sequence,
 }
-ALLOWED = (*WALKS, *BINARY, *UNARY, *COMPARISONS)
+ALLOWED = (*WALKS, *BINARY, *UNARY, *COMPARING)
 
 
 def one_array(result: Any) -> Any:

@@ -154,21 +154,20 @@ def not_(value: Any) -> Any:
 
 def and_(value: Any, *rest: Thunk) -> Any:
     """Carry out `and`."""
-    for k, thunk in enumerate(rest):
-        if is_staged(value):
-            return combine_truths(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
-        if not value:
-            return value
-        value = thunk()
-    return value
+    return connect(np.logical_and, value, rest)
 
 
 def or_(value: Any, *rest: Thunk) -> Any:
     """Carry out `or`."""
+    return connect(np.logical_or, value, rest)
+
+
+def connect(function: Any, value: Any, rest: Sequence[Thunk]) -> Any:
+    """Carry out `and` or `or`: what decides, of the operands evaluated so far, is the value."""
     for k, thunk in enumerate(rest):
         if is_staged(value):
-            return combine_truths(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
-        if value:
+            return combine_truths(value, lambda: connect(function, rest[k](), rest[k + 1 :]), rest[k:], function)  # noqa: B023 - called at once
+        if bool(value) is (function is np.logical_or):
             return value
         value = thunk()
     return value

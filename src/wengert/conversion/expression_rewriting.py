@@ -6,40 +6,12 @@ import ast
 from collections.abc import Sequence
 
 from wengert.control.variable_places import HIDDEN, OPERATIONS
-from wengert.conversion.syntax_nodes import MUTATORS, SUSPENDING, constant, locate, name_node, parameters
+from wengert.conversion.syntax_nodes import MUTATORS, SIGNS, SUSPENDING, constant, locate, name_node, parameters
 
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 DECISIONS = ("any", "all")
 ITERATORS = ("enumerate", "zip", "reversed")
 ITEM = f"{HIDDEN}item_"
-SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.MatMult: "@",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
 
 
 def is_decision(node: ast.Call) -> bool:

@@ -287,17 +287,16 @@ class StagedLoop:
         first iteration writes to that array by another road. So it is with containers and objects.
         """
         replacing = [slot for slot in self.slots.values() if slot.replaces]
-        if any(slot.wrote_inside or (slot.wrote and self.other_name(slot)) for slot in replacing):
+        if any(
+            slot.wrote_inside or (slot.wrote and has_other_name(slot.value, self.heap.around, slot.place))
+            for slot in replacing
+        ):
             return True
         written = [x for x in self.handles if id(x) in self.written]
         olds = [base for leaf in self.carried() if (base := self.aliases.base(leaf.old)) is not None]
         return not self.written <= {id(x) for x in self.region.written} or any(
             may_share(old, x) for old in olds for x in written
         )
-
-    def other_name(self, slot: Slot) -> bool:
-        """Tell whether the container or object that a place holds before the loop has another name."""
-        return has_other_name(slot.value, self.heap.around, slot.place)
 
     def iteration(self) -> TracedRegion:
         """Trace one iteration."""

@@ -14,6 +14,39 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
+OPERATORS: dict[str, tuple[str, type[ast.AST]]] = {
+    "+": ("add", ast.Add),
+    "-": ("sub", ast.Sub),
+    "*": ("mul", ast.Mult),
+    "@": ("matmul", ast.MatMult),
+    "/": ("truediv", ast.Div),
+    "//": ("floordiv", ast.FloorDiv),
+    "%": ("mod", ast.Mod),
+    "**": ("pow", ast.Pow),
+    "<<": ("lshift", ast.LShift),
+    ">>": ("rshift", ast.RShift),
+    "&": ("and", ast.BitAnd),
+    "|": ("or", ast.BitOr),
+    "^": ("xor", ast.BitXor),
+}
+"""Python's names for what operators do: `__add__` is the method and `operator.__add__` the function."""
+COMPARISONS: dict[str, tuple[str, type[ast.AST]]] = {
+    "==": ("eq", ast.Eq),
+    "!=": ("ne", ast.NotEq),
+    "<": ("lt", ast.Lt),
+    "<=": ("le", ast.LtE),
+    ">": ("gt", ast.Gt),
+    ">=": ("ge", ast.GtE),
+}
+SIGNS: dict[type[ast.AST], str] = {
+    **{kind: sign for sign, (_, kind) in (OPERATORS | COMPARISONS).items()},
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
 def is_generator(node: ast.AST) -> bool:
     """Tell whether a definition is one of a generator."""
     return isinstance(node, ast.FunctionDef) and any(isinstance(x, ast.Yield | ast.YieldFrom) for x in own_nodes(node))

@@ -14,7 +14,7 @@ from wengert.control.reachable_state import ReachableState
 from wengert.conversion.branch_statements import decide
 from wengert.conversion.called_functions import convert_method, find_in_class
 from wengert.conversion.traced_integers import has_index, raise_here
-from wengert.conversion.user_operators import AUGMENTED, Left, augment, is_plain
+from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weakened
@@ -25,41 +25,35 @@ MOST = 64
 """Items that are chosen one after the other."""
 
 
-class Table:
+class IndexedItems(StandIn):
     """Stand for a list, tuple, dictionary or ndarray where an item of it is read."""
 
-    __slots__ = ("items",)
-
-    def __init__(self, items: Any) -> None:
-        self.items = items
+    __slots__ = ()
 
     def __getitem__(self, index: Any) -> Any:
-        items = self.items
+        items = self.of
         if isinstance(items, np.ndarray):
             entries = index if isinstance(index, tuple) else (index,)
             return part_of_array(items, index, entries) if any(map(is_staged, entries)) else items[index]
         if isinstance(items, dict):
-            return entry_of(items, index) if is_key(index) else items[index]
+            return entry_of(items, index) if (is_staged(index) and is_scalar(index)) else items[index]
         return item_of(items, as_index(index)) if is_staged(index) and has_index(index) else items[index]
 
 
-class ConvertedItems:
-    """Stand for an object of the user's where an item of it is read."""
+class ConvertedItems(StandIn):
+    """Stand for an object of the user's, by its `__getitem__`, where an item of it is read."""
 
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[Any], Any]) -> None:
-        self.read = read
+    __slots__ = ()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.read(index)
+        return self.of(index)
 
 
 def index_target(value: Any) -> Any:
     """Return what is indexed in place of a value."""
     kind = type(value)
     if kind in (list, tuple, dict, np.ndarray):
-        return Table(value)
+        return IndexedItems(value)
     if kind in (Tensor, str):
         return value
     method = find_in_class(kind, "__getitem__")
@@ -88,11 +82,6 @@ def item_of(items: Sequence[Any], index: Any) -> Any:
     raise_here(outside, IndexError(f"{type(items).__name__} index out of range"))
     place = np.where(index < 0, index + count, index)
     return choose_first([place == position for position in range(count)], items)
-
-
-def is_key(key: Any) -> bool:
-    """Tell whether a key of a dictionary is a traced number, which Python would look up by its value."""
-    return is_staged(key) and is_scalar(key)
 
 
 def entry_of(table: dict[Any, Any], key: Any) -> Any:
@@ -244,13 +233,10 @@ def augment_target(value: Any) -> Any:
     return value if issubclass(kind, UNTOUCHED) else AugmentedTarget(value)
 
 
-class InPlace:
+class InPlace(StandIn):
     """Stand for an object of the user's on the left of an augmented assignment."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    __slots__ = ()
 
 
 def stand_in_place(value: Any) -> Any:
@@ -260,25 +246,17 @@ def stand_in_place(value: Any) -> Any:
     return value if is_plain(value) else InPlace(value)
 
 
-def make_assignment(sign: str) -> Callable[[InPlace, Any], Any]:
-    """Return the method of `InPlace` for an operator."""
-    return lambda self, other: augment(sign, self.value, other)
-
-
 for _sign, _name in AUGMENTED.items():
-    setattr(InPlace, _name, make_assignment(_sign))
+    setattr(InPlace, _name, lambda self, other, *, sign=_sign: augment(sign, self.of, other))
 
 
 # with
 
 
-class ConvertedManager:
+class ConvertedManager(StandIn):
     """Stand for a context manager."""
 
-    __slots__ = ("of",)
-
-    def __init__(self, of: Any) -> None:
-        self.of = of
+    __slots__ = ()
 
     def __enter__(self) -> Any:
         return convert_method(find_in_class(type(self.of), "__enter__"))(self.of)

@@ -13,8 +13,10 @@ import numpy as np
 from wengert.control.code_owners import is_library
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import require_defined
+from wengert.conversion import syntax_nodes
 from wengert.conversion.branch_statements import Thunk, and_, decide, not_, or_
 from wengert.conversion.called_functions import convert_method, find_in_class
+from wengert.conversion.syntax_nodes import COMPARISONS
 from wengert.conversion.traced_integers import alternatives_of, has_alternatives
 from wengert.conversion.traced_regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
@@ -40,34 +42,12 @@ class Operator(NamedTuple):
     reflected: str
 
 
-def make_arithmetic(name: str, function: Function) -> Operator:
-    """Return an operator whose methods have a name and that with an `r` before it."""
-    return Operator(function, f"__{name}__", f"__r{name}__")
-
-
+REFLECTED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 OPERATORS: dict[str, Operator] = {
-    "+": make_arithmetic("add", operator.add),
-    "-": make_arithmetic("sub", operator.sub),
-    "*": make_arithmetic("mul", operator.mul),
-    "@": make_arithmetic("matmul", operator.matmul),
-    "/": make_arithmetic("truediv", operator.truediv),
-    "//": make_arithmetic("floordiv", operator.floordiv),
-    "%": make_arithmetic("mod", operator.mod),
-    "**": make_arithmetic("pow", operator.pow),
-    "<<": make_arithmetic("lshift", operator.lshift),
-    ">>": make_arithmetic("rshift", operator.rshift),
-    "&": make_arithmetic("and", operator.and_),
-    "|": make_arithmetic("or", operator.or_),
-    "^": make_arithmetic("xor", operator.xor),
-    "==": Operator(operator.eq, "__eq__", "__eq__"),
-    "!=": Operator(operator.ne, "__ne__", "__ne__"),
-    "<": Operator(operator.lt, "__lt__", "__gt__"),
-    "<=": Operator(operator.le, "__le__", "__ge__"),
-    ">": Operator(operator.gt, "__gt__", "__lt__"),
-    ">=": Operator(operator.ge, "__ge__", "__le__"),
+    sign: Operator(getattr(operator, f"__{name}__"), f"__{name}__", f"__{REFLECTED.get(name, f'r{name}')}__")
+    for sign, (name, _) in (syntax_nodes.OPERATORS | COMPARISONS).items()
 }
-COMPARING = ("==", "!=", "<", "<=", ">", ">=")
-AUGMENTED = {sign: x.method.replace("__", "__i", 1) for sign, x in OPERATORS.items() if sign not in COMPARING}
+AUGMENTED = {sign: f"__i{name}__" for sign, (name, _) in syntax_nodes.OPERATORS.items()}
 UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
     "-": (operator.neg, "__neg__"),
     "+": (operator.pos, "__pos__"),
@@ -101,15 +81,21 @@ def has_user_operators(kind: type) -> bool:
     return known
 
 
-class Operand:
-    """Stand for an object of the user's beside an operator."""
+class StandIn:
+    """Stand for an object of the user's where an operator, a statement or an index meets it."""
 
     __slots__ = ("of",)
-    __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]  # nobody keeps it
 
     def __init__(self, of: Any) -> None:
         self.of = of
+
+
+class Operand(StandIn):
+    """Stand for an object beside an operator."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]  # nobody keeps it
 
 
 class Left(Operand):
@@ -124,38 +110,25 @@ class Right(Operand):
     __slots__ = ()
 
 
-def make_left_method(sign: str) -> Callable[[Left, Any], Any]:
-    """Return the method of the left operand."""
-    return lambda self, other: apply_binary(sign, self.of, other.of if type(other) is Right else other)
-
-
-def make_right_method(sign: str) -> Callable[[Right, Any], Any]:
-    """Return the method of the right operand."""
-    return lambda self, other: apply_binary(sign, other, self.of)
-
-
-def make_unary_method(sign: str) -> Callable[[Left], Any]:
-    """Return the method of the only operand."""
-    return lambda self: apply_unary(sign, self.of)
-
-
 for _sign, _operator in OPERATORS.items():
-    setattr(Left, _operator.method, make_left_method(_sign))
-    setattr(Right, _operator.reflected, make_right_method(_sign))
+    setattr(
+        Left,
+        _operator.method,
+        lambda self, other, *, sign=_sign: apply_binary(sign, self.of, other.of if type(other) is Right else other),
+    )
+    setattr(Right, _operator.reflected, lambda self, other, *, sign=_sign: apply_binary(sign, other, self.of))
 for _sign, (_, _name) in UNARY.items():
-    setattr(Left, _name, make_unary_method(_sign))
+    setattr(Left, _name, lambda self, *, sign=_sign: apply_unary(sign, self.of))
 
 
-def make_operand(stand_in: type[Operand]) -> Callable[[Any], Any]:
-    """Return the function from a value to what stands beside an operator in its place, on one side of it."""
-
-    def operand(value: Any) -> Any:
-        return value if is_plain(value) else stand_in(value)
-
-    return operand
+def left_operand(value: Any) -> Any:
+    """Return what stands on the left of an operator in place of a value."""
+    return value if is_plain(value) else Left(value)
 
 
-left_operand, right_operand = make_operand(Left), make_operand(Right)
+def right_operand(value: Any) -> Any:
+    """Return what stands on the right of an operator in place of a value."""
+    return value if is_plain(value) else Right(value)
 
 
 def formatting_operand(value: Any) -> Any:
@@ -166,7 +139,7 @@ def formatting_operand(value: Any) -> Any:
 def apply_binary(sign: str, left: Any, right: Any) -> Any:
     """Carry out an operator or a comparison as Python does, with methods of the user's converted."""
     if has_alternatives(left) or has_alternatives(right):
-        if sign in COMPARING:  # for which types do not matter
+        if sign in COMPARISONS:  # for which types do not matter
             return OPERATORS[sign].function(left, right)
         return apply_alternatives(partial(apply_binary, sign), left, right)
     if sign == "!=" and all(find_in_class(type(x), "__ne__") is object.__ne__ for x in (left, right)):
@@ -206,7 +179,7 @@ def operator_methods(sign: str, left: Any, right: Any) -> list[Way]:
     if forward[0] is own and backward[0] is its:
         return []
     inherits = type(left) is not type(right) and isinstance(right, type(left))
-    if sign in COMPARING:
+    if sign in COMPARISONS:
         return [backward, forward] if inherits else [forward, backward]
     if type(left) is type(right):
         return [forward]
@@ -224,7 +197,7 @@ def first_answer(sign: str, left: Any, right: Any, ways: Sequence[Way]) -> Any:
     if sign in ("==", "!="):
         return (left is right) == (sign == "==")
     kinds = f"'{type(left).__name__}' and '{type(right).__name__}'"
-    if sign in COMPARING:
+    if sign in COMPARISONS:
         raise TypeError(f"'{sign}' not supported between instances of {kinds}")
     raise TypeError(f"unsupported operand type(s) for {sign}: {kinds}")
 

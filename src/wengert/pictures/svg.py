@@ -171,7 +171,7 @@ def as_page(picture: Diagram) -> str:
         "TITLE": escape(picture.title),
         "STYLE": (FOLDER / "page.css").read_text(encoding="utf-8"),
         "PICTURE": as_svg(picture, hints=False),
-        "FACTS": as_script(box_facts(picture)),
+        "FACTS": json.dumps(box_facts(picture), separators=(",", ":")).replace("<", "\\u003c"),
         "SCRIPT": (FOLDER / "page.js").read_text(encoding="utf-8"),
     }
     pieces = (FOLDER / "page.html").read_text(encoding="utf-8").split("@@")
@@ -200,8 +200,3 @@ def box_facts(picture: Diagram) -> list[dict[str, Any]]:
         }
         for box, number in numbers.items()
     ]
-
-
-def as_script(value: Any) -> str:
-    """Return a value as JSON that may stand in a script element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -128,7 +128,7 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
     modules = sorted(x for x in public_names() if x.startswith(f"wengert.{package}") and x != "wengert.scipy")
     for name in (distribution, called, frame.f_code.co_name, kind):
         for module in modules:
-            if name in exported_names(module.removeprefix("wengert.")):
+            if name in frozenset(getattr(sys.modules.get(module.removeprefix("wengert.")), "__all__", ())):
                 rule = "declare a rule by wengert.custom_rule"
                 if name in public_names()[module].split():
                     return f"Use {module}.{name}, or {rule}"
@@ -136,11 +136,6 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
                     return None  # there is more to say of differential equations
                 return f"Write it with NumPy's functions, for there is no {module}.{name}, or {rule}"
     return None
-
-
-def exported_names(module: str) -> frozenset[str]:
-    """Return the public names of a module of SciPy's, none of one that is not imported."""
-    return frozenset(getattr(sys.modules.get(module), "__all__", ()))
 
 
 def asked_for_product(frame: FrameType | None) -> bool:

@@ -54,7 +54,7 @@ class Steps:
 
         last = last_uses(equations, outputs)
         for i, equation in enumerate(equations):
-            operands = [as_operand(equation, x) for x in equation.inputs]
+            operands = [strong(x) if equation.primitive.firm and type(x) in NUMBERS else x for x in equation.inputs]
             step = step_of(equation, [place(x) for x in operands], [place(x) for x in equation.outputs])
             self.pairs.append((step, equation))
             dropped = [places[x] for x in last.get(i, ()) if math.prod(x.shape) * x.dtype.itemsize not in range(SMALL)]
@@ -109,11 +109,6 @@ def drop(places: Sequence[int], values: list[Any]) -> None:
 def is_weak(operand: Any) -> bool:
     """Tell whether an operand will be a Python number."""
     return operand.weak if type(operand) is Variable else type(operand) in NUMBERS
-
-
-def as_operand(equation: Equation, operand: Any) -> Any:
-    """Return an operand as the function is called with it: functions of NumPy take Python numbers for scalars."""
-    return strong(operand) if equation.primitive.firm and type(operand) in NUMBERS else operand
 
 
 def step_of(equation: Equation, operands: Sequence[int], results: Sequence[int]) -> Step:
