@@ -96,7 +96,7 @@ def phases(name: str) -> Times:
     clock.ends("import")
     every = tuple(range(len(arguments)))
     jitted = wg.jit(wg.value_and_grad(functools.partial(function, np), every))
-    form = jitted.traced(arguments, {})[0]
+    form = jitted.form_for(arguments, {})[0]
     clock.ends("tracing")
     import wengert.compile.executable
 

@@ -5,7 +5,7 @@ import pytest
 
 import wengert as wg
 from wengert.core.memory.memory_layout import example
-from wengert.core.memory.views import base_and_path, extended
+from wengert.core.memory.views import base_and_path, extend_path
 from wengert.primitives.indexing.index_layout import composed_index
 from wengert.primitives.indexing.parts import getitem
 from wengert.primitives.shapes import reshape
@@ -97,12 +97,12 @@ def test_a_reshape_of_a_reshape_that_is_a_view_is_a_view_at_once(strides, shape)
 
 
 def test_reshapes_and_indices_behind_them_are_composed():
-    reshaped = extended((4, 3), (), reshape, {"shape": (2, 6), "order": "C"})
-    again = extended((4, 3), reshaped, reshape, {"shape": (12,), "order": "C"})
+    reshaped = extend_path((4, 3), (), reshape, {"shape": (2, 6), "order": "C"})
+    again = extend_path((4, 3), reshaped, reshape, {"shape": (12,), "order": "C"})
     assert again == ((reshape, (("shape", (12,)), ("order", "C"))),)
-    part = extended((4, 3), again, getitem, {"index": (slice(2, None),)})
+    part = extend_path((4, 3), again, getitem, {"index": (slice(2, None),)})
     assert len(part) == 2
-    assert extended((4, 3), part, getitem, {"index": (slice(None, None, 3),)})[1] == (
+    assert extend_path((4, 3), part, getitem, {"index": (slice(None, None, 3),)})[1] == (
         getitem,
         (("index", (slice(2, None, 3),)),),
     )

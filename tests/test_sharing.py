@@ -19,8 +19,8 @@ from wengert.conversion.array_aliases import holders_outside
 from wengert.core.memory.possible_aliases import (
     HOLDING,
     SHARES,
-    Memory,
     Share,
+    SharedMemory,
     after,
     hold,
     may_share,
@@ -128,7 +128,7 @@ def test_who_is_left_alone_with_a_memory_shares_it_with_who_holds_it_later(write
 
 
 def test_who_is_left_alone_with_a_memory_and_is_no_more_is_not_held_again() -> None:
-    memory = Memory()
+    memory = SharedMemory()
     one, other, later = handle(), handle(), handle()
     hold(one, memory, Share())
     hold(other, memory, Share())
@@ -159,7 +159,7 @@ def test_a_garbage_collection_while_a_handle_gets_the_memories_of_another(prepar
     at_any_allocation(prepare, run, check)
 
 
-def hold_all(part: wg.Tensor, memories: dict[Memory, Share]) -> None:
+def hold_all(part: wg.Tensor, memories: dict[SharedMemory, Share]) -> None:
     for memory, share in memories.items():
         hold(part, memory, share)
 
@@ -239,7 +239,7 @@ def test_a_handle_that_is_forgotten_while_one_gets_another_memory(monkeypatch: A
 def test_a_handle_is_left_alone_with_its_own_memory_as_soon_as_it_has_it(monkeypatch: Any) -> None:
     base, later = handle(), handle()
 
-    def hold_and_leave(one: wg.Tensor, memory: Memory, share: Share) -> None:
+    def hold_and_leave(one: wg.Tensor, memory: SharedMemory, share: Share) -> None:
         hold(one, memory, share)
         other = handle()
         hold(other, memory, share)

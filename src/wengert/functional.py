@@ -77,14 +77,14 @@ def parameters_of(fun: Any) -> list[Tensor]:
         if callable(getattr(fun, name, None)):
             return list(getattr(fun, name)())
     needed = "a list of Tensors, or an object with a method parameters, is needed"
-    raise refused("get_by_list without weights", needed, "Pass the list after the function")
+    raise call_error("get_by_list without weights", needed, "Pass the list after the function")
 
 
 def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[Tensor], /, *inputs: Any) -> Any:
     """Return what the function that a `GradOperation` makes gives for inputs."""
     given = inputs[:-1] if operation.sens_param else inputs
     if not given and not operation.get_by_list:
-        raise refused("no input to differentiate", "one at least is needed", "Pass it")
+        raise call_error("no input to differentiate", "one at least is needed", "Pass it")
     with Substitution("GradOperation", fun, listed) as standing:
         output, pullback = vjp(standing.called, listed, *given)
         found, *gradients = pullback(inputs[-1] if operation.sens_param else map_leaves(np.ones_like, output))
@@ -128,6 +128,6 @@ class Jvp:
         return value, derivative
 
 
-def refused(given: str, needed: str, action: str) -> UsageError:
+def call_error(given: str, needed: str, action: str) -> UsageError:
     """Return the error about what cannot be differentiated."""
     return UsageError("GradOperation", given, needed, action)

@@ -33,7 +33,7 @@ from wengert.core.diagnostics.argument_checks import (
     as_whole,
     elements,
     positive,
-    refused,
+    refuse_wrong,
     require_number,
     shown,
 )
@@ -253,7 +253,9 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     lowest, highest = elements(low), elements(high)
     if lowest is not None and highest is not None:
         span = np.subtract(highest, lowest, dtype=np.float64)
-        refused("uniform", "high - low", span, ~((span >= 0) & (span < np.inf)), "0 or more, and finite, is needed")
+        refuse_wrong(
+            "uniform", "high - low", span, ~((span >= 0) & (span < np.inf)), "0 or more, and finite, is needed"
+        )
     return low + (high - low) * found
 
 
@@ -333,7 +335,9 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     p = number(p)
     known = elements(p)
     if known is not None:
-        refused("bernoulli", "p", known, ~((np.asarray(known) >= 0) & (np.asarray(known) <= 1)), "0 to 1 is needed")
+        refuse_wrong(
+            "bernoulli", "p", known, ~((np.asarray(known) >= 0) & (np.asarray(known) <= 1)), "0 to 1 is needed"
+        )
     return units("bernoulli", key, draw_shape(size, p)) < p
 
 
@@ -360,9 +364,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     weights = np.moveaxis(weights, axis, -1)
     shape, known = draw_shape(size, np.zeros(weights.shape[:-1])), elements(weights)
     if known is not None:
-        refused("categorical", "logits", known, ~(known < np.inf), "logarithms of probabilities are needed")
+        refuse_wrong("categorical", "logits", known, ~(known < np.inf), "logarithms of probabilities are needed")
         most = np.max(known, axis=-1, initial=-np.inf)
-        refused("categorical", "the largest logits", most, most == -np.inf, "some alternative must be possible")
+        refuse_wrong("categorical", "the largest logits", most, most == -np.inf, "some alternative must be possible")
     noise = -np.log(standard_exponential("categorical", key, (*shape, weights.shape[-1])))
     return np.argmax(weights + noise, axis=-1)
 
@@ -429,7 +433,7 @@ def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
     """
     known = elements(lam)
     if known is not None:
-        refused("poisson", "lam", known, ~(np.asarray(known) >= 0), "0 or more is needed")
+        refuse_wrong("poisson", "lam", known, ~(np.asarray(known) >= 0), "0 or more is needed")
     return draws("poisson", key, "poisson", lam, size)
 
 
@@ -616,7 +620,7 @@ def require_probabilities(p: Any, most: int) -> None:
 
     As in NumPy the sum may differ from 1 by the root of the precision.
     """
-    refused("choice", "p", p, ~(p >= 0), "probabilities are needed")
+    refuse_wrong("choice", "p", p, ~(p >= 0), "probabilities are needed")
     total = math.fsum(p)
     rough = np.finfo(p.dtype if p.dtype.kind == "f" else np.float64).eps
     if not abs(total - 1) <= math.sqrt(max(rough, np.finfo(np.float64).eps)):

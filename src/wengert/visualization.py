@@ -49,8 +49,8 @@ def visualize(tensor: Any) -> Picture:
     outputs = [node_of(leaf) for leaf in flatten(tensor)[0]]
     if not outputs:
         raise DtypeError("visualize", shown(tensor), "a Tensor is needed", "Pass a result of Tensors")
-    drawing = Drawing()
-    for node in recorded(outputs):
+    drawing = TapeDrawing()
+    for node in recorded_nodes(outputs):
         drawing.add(node)
     for i, node in enumerate(outputs):
         drawing.end(i, node)
@@ -74,7 +74,7 @@ def node_of(leaf: Any) -> Node:
     return node
 
 
-def recorded(outputs: list[Node]) -> list[Node]:
+def recorded_nodes(outputs: list[Node]) -> list[Node]:
     """Return all operations that nodes depend on, in the order of their creation."""
     found: set[Node] = set()
     stack = list(map(source_of, outputs))
@@ -86,7 +86,7 @@ def recorded(outputs: list[Node]) -> list[Node]:
     return sorted(found, key=attrgetter("number"))
 
 
-class Drawing:
+class TapeDrawing:
     """Collect boxes and wires; values are named as in a Wengert list."""
 
     def __init__(self) -> None:

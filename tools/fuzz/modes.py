@@ -18,7 +18,7 @@ import numpy as np
 import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
 from wengert.compile import executable
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.errors import WengertError
 from wengert.graph import trace
 from wengert.kernel.checking import require_sound
@@ -144,7 +144,7 @@ def what_is_right(module: ModuleType, program: Program) -> tuple[Expected, ...]:
 def plain(module: ModuleType, point: Point) -> Arrays:
     """Return the results of plain NumPy, as arrays."""
     arguments = copies(point)
-    results = called(module.program, arguments, {})  # which raises what the library refuses and the program handles
+    results = call_user(module.program, arguments, {})  # which raises what the library refuses and the program handles
     if any(isinstance(x, tuple | list | dict) for x in results):
         raise Rejected("it returns containers")
     found = [x if type(x) in (int, float) else np.copy(x, order="K")[()] for x in results]
@@ -254,13 +254,13 @@ def compare_slope(this: Subject, what: str, found: Any, wanted: float, tolerance
 
 def eager(this: Subject) -> None:
     """Compare values of Tensors that nothing is recorded of: NumPy's, bit for bit; a refusal that is hidden is one."""
-    compare_results(this, called(this.module.program, [*map(wg.tensor, this.points[0])], {}), 0, exact=True)
+    compare_results(this, call_user(this.module.program, [*map(wg.tensor, this.points[0])], {}), 0, exact=True)
 
 
 def tape(this: Subject) -> None:
     """Compare values and .grad of leaves; a refusal that the program hides is one, as in transformations."""
     leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0][:FLOATS]]
-    results = called(this.module.program, (*leaves, *copies(this.points[0][FLOATS:])), {})
+    results = call_user(this.module.program, (*leaves, *copies(this.points[0][FLOATS:])), {})
     compare_results(this, [x.detach() if isinstance(x, wg.Tensor) else x for x in results], 0, exact=True)
     loss = this.module.total(results)
     if not isinstance(loss, wg.Tensor) or not loss.requires_grad:

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.cli.commands import unusable
 from wengert.cli.formula_parser import Formula
-from wengert.cli.graph_expressions import Expression, expressions, operations
+from wengert.cli.graph_expressions import WrittenExpression, expressions, operations
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.printing import exact_text, value_text
 from wengert.core.values.tensor import raw
@@ -23,7 +23,7 @@ from wengert.explanation import (
     stack_tangents,
     unit_vectors,
 )
-from wengert.explanation.render import Row, Section, as_rich, as_text
+from wengert.explanation.render import ListRow, ListSection, as_rich, as_text
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd, jacrev
 from wengert.transforms.reverse import vjp
@@ -74,7 +74,7 @@ class Comparison:
     forward: Explanation
     reverse: Explanation
     differences: tuple[Difference, ...]
-    symbolic: tuple[Expression, ...]
+    symbolic: tuple[WrittenExpression, ...]
     directional: bool
     evaluated: tuple[Any, ...]
     counts: tuple[int, int, int, int]
@@ -95,7 +95,7 @@ class Comparison:
         """How many elements the arguments have together, and the result."""
         return sum(np.size(step.value) for step in self.reverse.inputs), np.size(raw(self.reverse.value))
 
-    def layout(self) -> tuple[str, list[Section], list[tuple[str, str]]]:
+    def layout(self) -> tuple[str, list[ListSection], list[tuple[str, str]]]:
         """Return title, sections and results as text."""
         sections = [self.numeric_section(), self.symbolic_section(), self.modes_section(), self.summary()]
         results = [
@@ -105,7 +105,7 @@ class Comparison:
         ]
         return self.title, sections, results
 
-    def numeric_section(self) -> Section:
+    def numeric_section(self) -> ListSection:
         """Return the differences, by their steps."""
         columns: tuple[str, ...] = ("one-sided", "its error", "central", "its error")
         if self.sizes != (1, 1):
@@ -117,30 +117,30 @@ class Comparison:
         if self.sizes != (1, 1):
             texts = [found[1::2] for found in texts]
         rows = [
-            Row(f"h = {d.step:.0e}", "", found[0], None, found[1:])
+            ListRow(f"h = {d.step:.0e}", "", found[0], None, found[1:])
             for d, found in zip(self.differences, texts, strict=True)
         ]
-        return Section("numeric", rows, columns)
+        return ListSection("numeric", rows, columns)
 
-    def symbolic_section(self) -> Section:
+    def symbolic_section(self) -> ListSection:
         """Return the expressions of the derivatives."""
         rows = []
         for name, found in zip(self.names, self.symbolic, strict=True):
             left = f"d/d{name}" + f" along d{name}" * self.directional
-            rows.append(Row(left, found.text, count_text(found.operations, "operation", "operations")))
-        return Section("symbolic", rows, ("before sharing",))
+            rows.append(ListRow(left, found.text, count_text(found.operations, "operation", "operations")))
+        return ListSection("symbolic", rows, ("before sharing",))
 
-    def modes_section(self) -> Section:
+    def modes_section(self) -> ListSection:
         """Return the Wengert list with what both modes compute at each step."""
         adjoints = {adjoint.name.removesuffix("'"): adjoint.value for adjoint in self.reverse.reverse}
         steps = self.forward.steps()
         rows = []
         for row in steps.rows:
             adjoint = value_text(adjoints[row.name]) if row.name in adjoints else ""
-            rows.append(Row(row.name, row.formula, row.value, None, (*row.more, adjoint)))
-        return Section("modes", rows, (*steps.columns, "adjoint"))
+            rows.append(ListRow(row.name, row.formula, row.value, None, (*row.more, adjoint)))
+        return ListSection("modes", rows, (*steps.columns, "adjoint"))
 
-    def summary(self) -> Section:
+    def summary(self) -> ListSection:
         """Return what each way gives and costs, and how far it is from reverse mode."""
         inputs, outputs = self.sizes
         value, shared, forward, reverse = self.counts
@@ -148,9 +148,9 @@ class Comparison:
         written = sum(found.operations for found in self.symbolic)
         exact, moved = self.blocks(self.reverse), self.blocks(self.forward)
 
-        def row(name: str, found: Sequence[Any], count: int, note: str) -> Row:
+        def row(name: str, found: Sequence[Any], count: int, note: str) -> ListRow:
             error = error_text(largest_error(found, exact))
-            return Row(name, "", join_texts(found), None, (error, str(count), note))
+            return ListRow(name, "", join_texts(found), None, (error, str(count), note))
 
         rows = [
             row("numeric", best.central, 2 * inputs * value, f"central, h = {best.step:.0e}: {2 * inputs} evaluations"),
@@ -158,7 +158,7 @@ class Comparison:
             row("forward mode", moved, forward * inputs, count_text(inputs, "pass", "passes")),
             row("reverse mode", exact, reverse * outputs, count_text(outputs, "pass", "passes")),
         ]
-        return Section("compared", rows, ("derivative", "from reverse", "operations", ""))
+        return ListSection("compared", rows, ("derivative", "from reverse", "operations", ""))
 
     def blocks(self, explanation: Explanation) -> Sequence[Any]:
         """Return the derivatives by each argument."""
@@ -211,7 +211,7 @@ def pull_back(fun: Function, ct: Any, xs: Sequence[Any]) -> Any:
 
 def symbolic_derivatives(
     fun: Function, args: Sequence[Any], names: Sequence[str], exact: Sequence[Any]
-) -> tuple[list[Expression], tuple[Any, ...], int, bool]:
+) -> tuple[list[WrittenExpression], tuple[Any, ...], int, bool]:
     """Return an expression of the derivative by each argument, what these give, and how many operations they share.
 
     The derivative of one number is its gradient; that of an array is taken along a direction, which is 1 for numbers.

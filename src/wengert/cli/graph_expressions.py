@@ -20,7 +20,7 @@ STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "@": 2, "**": 4}
 SIGN, CALL = 3, 5
 
 
-class Expression(NamedTuple):
+class WrittenExpression(NamedTuple):
     """Hold the text of an expression, how strongly its outermost operation binds, and how many operations it has."""
 
     text: str
@@ -28,7 +28,7 @@ class Expression(NamedTuple):
     operations: int
 
 
-def expressions(graph: Graph) -> list[Expression]:
+def expressions(graph: Graph) -> list[WrittenExpression]:
     """Return an expression for each output of a graph, in which shared parts are written out wherever they are used.
 
     >>> import numpy as np, wengert as wg
@@ -37,7 +37,7 @@ def expressions(graph: Graph) -> list[Expression]:
     ('(x + y) * (x + y)', 3)
     """
     names = variable_names(graph)
-    known = {variable: Expression(names[variable], CALL, 0) for variable in graph.inputs}
+    known = {variable: WrittenExpression(names[variable], CALL, 0) for variable in graph.inputs}
     for equation in graph.equations:
         for i, variable in enumerate(equation.outputs):
             known[variable] = write_equation(equation, [operand(known, x) for x in equation.inputs], i)
@@ -49,15 +49,15 @@ def operations(graph: Graph) -> int:
     return sum(equation.primitive.name not in CONVERSIONS for equation in graph.equations)
 
 
-def operand(known: dict[Variable, Expression], value: Any) -> Expression:
+def operand(known: dict[Variable, WrittenExpression], value: Any) -> WrittenExpression:
     """Return the expression of a variable or literal."""
     if type(value) is Variable:
         return known[value]
     text = constant_text(value)
-    return Expression(text, 0 if text.startswith("-") else CALL, 0)
+    return WrittenExpression(text, 0 if text.startswith("-") else CALL, 0)
 
 
-def write_equation(equation: Equation, operands: Sequence[Expression], output: int) -> Expression:
+def write_equation(equation: Equation, operands: Sequence[WrittenExpression], output: int) -> WrittenExpression:
     """Return what an equation makes of its operands."""
     name, params = equation.primitive.name, equation.params
     if name in CONVERSIONS:
@@ -80,11 +80,11 @@ def write_equation(equation: Equation, operands: Sequence[Expression], output: i
     return shorten(text, CALL if text.endswith((")", "]")) else 0, count)
 
 
-def enclose(expression: Expression, strength: int) -> str:
+def enclose(expression: WrittenExpression, strength: int) -> str:
     """Return the text of an operand, in parentheses if it binds less strongly."""
     return expression.text if expression.strength >= strength else f"({expression.text})"
 
 
-def shorten(text: str, strength: int, count: int) -> Expression:
+def shorten(text: str, strength: int, count: int) -> WrittenExpression:
     """Return an expression without the end of a very long one."""
-    return Expression(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", strength, count)
+    return WrittenExpression(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", strength, count)

@@ -27,7 +27,7 @@ CALLS = 2000
 UNUSABLE = (AttributeError, ImportError, OSError, RuntimeError)
 
 
-class Finding(NamedTuple):
+class HealthFinding(NamedTuple):
     """What was found out about one thing.
 
     Attributes:
@@ -41,10 +41,12 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> Iterator[HealthFinding]:
     """Yield what is found out, one thing after the other."""
-    yield Finding("Wengert", importlib.metadata.version("wengert"))
-    yield Finding("Python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}")
+    yield HealthFinding("Wengert", importlib.metadata.version("wengert"))
+    yield HealthFinding(
+        "Python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
+    )
     for package in PACKAGES:
         yield version(package)
     yield processor()
@@ -54,66 +56,72 @@ def findings() -> Iterator[Finding]:
     yield native_code()
 
 
-def version(package: str) -> Finding:
+def version(package: str) -> HealthFinding:
     """Tell which version of a package is installed."""
     try:
-        return Finding(package, importlib.metadata.version(package))
+        return HealthFinding(package, importlib.metadata.version(package))
     except importlib.metadata.PackageNotFoundError:
         if package in OPTIONAL:
-            return Finding(package, f"not installed; {OPTIONAL[package]}")
-        return Finding(package, "not installed", "Install Wengert with pip, which installs what it needs")
+            return HealthFinding(package, f"not installed; {OPTIONAL[package]}")
+        return HealthFinding(package, "not installed", "Install Wengert with pip, which installs what it needs")
 
 
-def processor() -> Finding:
+def processor() -> HealthFinding:
     """Tell what code is made for."""
     try:
         from wengert.native.engine import host
 
         target = host()
     except ImportError as error:
-        return Finding("processor", f"{MACHINE}; there is no LLVM ({error})", "Install llvmlite")
-    return Finding("processor", f"{target.processor}, vectors of {8 * target.vector_bytes} bits")
+        return HealthFinding("processor", f"{MACHINE}; there is no LLVM ({error})", "Install llvmlite")
+    return HealthFinding("processor", f"{target.processor}, vectors of {8 * target.vector_bytes} bits")
 
 
-def threads() -> Finding:
+def threads() -> HealthFinding:
     """Tell how many threads there are."""
-    return Finding("threads", f"{config.THREADS} (WENGERT_THREADS and OMP_NUM_THREADS set fewer)")
+    return HealthFinding("threads", f"{config.THREADS} (WENGERT_THREADS and OMP_NUM_THREADS set fewer)")
 
 
-def cache() -> Finding:
+def cache() -> HealthFinding:
     """Tell where machine code is kept."""
     kept = object_cache()
     if kept.refusal:
         action = "Set WENGERT_CACHE to a folder of yours" if kept.folder is not None else ""
-        return Finding("cache", f"no machine code is kept: {kept.refusal}", action)
-    return Finding("cache", f"{kept.usage().entries} entries in {kept.folder}")
+        return HealthFinding("cache", f"no machine code is kept: {kept.refusal}", action)
+    return HealthFinding("cache", f"{kept.usage().entries} entries in {kept.folder}")
 
 
-def entry() -> Finding:
+def entry() -> HealthFinding:
     """Tell how jitted functions are called."""
     native = Entry.__name__ == "NativeEntry"
     text = "native" if native else "through ctypes, some microseconds each: this interpreter is not known"
-    return Finding("calls", text, "" if native else "Use CPython with its global lock for calls of a tenth of that")
+    return HealthFinding(
+        "calls", text, "" if native else "Use CPython with its global lock for calls of a tenth of that"
+    )
 
 
-def native_code() -> Finding:
+def native_code() -> HealthFinding:
     """Compile a function, compare what it gives with NumPy, and tell how long it took."""
     subject = "native code"
     if not config.NATIVE:
-        return Finding(subject, "switched off by WENGERT_NATIVE=0", "Unset WENGERT_NATIVE")
+        return HealthFinding(subject, "switched off by WENGERT_NATIVE=0", "Unset WENGERT_NATIVE")
     x = np.linspace(0.5, 1.5, 1000)
     function = value_and_grad(lambda x: np.sum(np.log(x) + np.sin(x) * x))
     try:
         took, compiled = seconds(lambda: Compiled(trace(function)(x)))
         value, gradient = compiled([x])
     except UNUSABLE as error:
-        return Finding(subject, f"fails here: {error}", "Set WENGERT_NATIVE=0, and report it with this list")
+        return HealthFinding(subject, f"fails here: {error}", "Set WENGERT_NATIVE=0, and report it with this list")
     expected, slopes = function(x)
     if not (np.isclose(value, expected, rtol=1e-13) and np.allclose(gradient, slopes, rtol=1e-13)):
-        return Finding(subject, "gives other results than NumPy", "Set WENGERT_NATIVE=0, and report it with this list")
+        return HealthFinding(
+            subject, "gives other results than NumPy", "Set WENGERT_NATIVE=0, and report it with this list"
+        )
     jitted = jit(function)
     least = min([seconds(lambda: jitted(x))[0] for _ in range(CALLS)])
-    return Finding(subject, f"works: a first function took {1e3 * took:.0f} ms, calls of it take {1e6 * least:.1f} us")
+    return HealthFinding(
+        subject, f"works: a first function took {1e3 * took:.0f} ms, calls of it take {1e6 * least:.1f} us"
+    )
 
 
 def seconds(call: Callable[[], T]) -> tuple[float, T]:

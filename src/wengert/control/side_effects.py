@@ -24,7 +24,7 @@ from wengert.traces.staging import Staging
 
 def require_unwritten(watch: Watch, name: str) -> None:
     """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""
-    for written in watch.written():
+    for written in watch.written_handles():
         raise effect_error(name, f"writes to a Tensor of shape {written.shape} from outside", "Write into a copy")
 
 

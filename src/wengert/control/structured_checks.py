@@ -12,7 +12,7 @@ from wengert.control.branch import branch
 from wengert.control.call import primitive as call
 from wengert.control.loop import scan_loop, while_loop
 from wengert.control.zero_sequence import zero_sequence
-from wengert.core.graph.graph import Graph, malformed
+from wengert.core.graph.graph import Graph, malformed_error
 from wengert.core.graph.graph_checker import FURTHER_CHECKS
 from wengert.core.graph.loop_spec import LoopSpec, is_counted, parts
 from wengert.core.values.aval import UNKNOWN, aval_of, shape_of
@@ -24,7 +24,7 @@ Params = Mapping[str, Any]
 def require(condition: bool, given: str, needed: str) -> None:
     """Raise a GraphError unless a condition holds."""
     if not condition:
-        raise malformed(given, needed)
+        raise malformed_error(given, needed)
 
 
 def check_graph(name: str, graph: Any, shapes: Sequence[tuple[int, ...]]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
@@ -61,7 +61,7 @@ def trace_subgraph(
     outside = reach.staged() if whole else ()
     with Watch() as watch, reach:
         graph, captured = staged(
-            lambda xs: called(function, xs, {}), list(map(aval_of, examples)), name, orders=orders, outside=outside
+            lambda xs: call_user(function, xs, {}), list(map(aval_of, examples)), name, orders=orders, outside=outside
         )
     require_unwritten(watch, name)
     reach.require_unchanged()

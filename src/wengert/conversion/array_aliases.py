@@ -114,8 +114,8 @@ def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:
 
 def holders_outside(base: Tensor, region: TracedRegion) -> list[Tensor]:
     """Return the Tensors that a piece did not make and that may share memory with one."""
-    found = [x for memory in SHARES.get(id(base), ()) for x, _ in memory.held()]
-    return [x for x in (base, *found) if not region.made(x) and not stands_for_own(x, region)]
+    found = [x for memory in SHARES.get(id(base), ()) for x, _ in memory.living_holders()]
+    return [x for x in (base, *found) if not region.has_made(x) and not stands_for_own(x, region)]
 
 
 def stands_for_own(handle: Tensor, region: TracedRegion) -> bool:

@@ -27,7 +27,12 @@ from wengert.control.variable_places import (
     value_text,
 )
 from wengert.control.zero_sequence import zeros_like
-from wengert.conversion.traced_integers import Alternatives, alternatives_of, enter_alternatives, has_alternatives
+from wengert.conversion.traced_integers import (
+    IntegerAlternatives,
+    alternatives_of,
+    enter_alternatives,
+    has_alternatives,
+)
 from wengert.conversion.traced_regions import (
     Note,
     TracedRegion,
@@ -43,7 +48,7 @@ from wengert.conversion.traced_regions import (
 from wengert.core.containers.container_classes import REGISTERED, is_dataclass
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import Strides, is_scalar
-from wengert.core.memory.possible_aliases import SHARES, Memory, Share, memories_of
+from wengert.core.memory.possible_aliases import SHARES, Share, SharedMemory, memories_of
 from wengert.core.memory.views import base_and_path
 from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, united
 from wengert.core.values.tensor import Tensor
@@ -84,7 +89,7 @@ class Merge:
         self.twins: list[tuple[Any, Any]] = []
         self.inner = [region.stage for region in regions]
         self.arrays: list[tuple[int, Pair]] = []
-        left = [x for region in regions for value in region.left() for x in leaves_of(value)]
+        left = [x for region in regions for value in region.values_left() for x in leaves_of(value)]
         self.plain = Counter(map(owner_of, filter(is_numeric_array, left)))
         self.replaced: Counter[int] = Counter()
         flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
@@ -108,7 +113,7 @@ class Merge:
 
     # Holders
 
-    def changed(self) -> list[Holder]:
+    def changed_holders(self) -> list[Holder]:
         """Return the holders that either branch changed."""
         return [self.heap.holders[x] for x in {x: None for region in self.regions for x in region.contents}]
 
@@ -169,10 +174,10 @@ class Merge:
             return lambda _: one
         known = self.taken.get((id(one), id(other)))
         if known is None:
-            known = self.taken[id(one), id(other)] = self.merged(place, pair)
+            known = self.taken[id(one), id(other)] = self.merge_different(place, pair)
         return known
 
-    def merged(self, place: VariablePlace | str, pair: Pair) -> Take:
+    def merge_different(self, place: VariablePlace | str, pair: Pair) -> Take:
         """Return how to get the value that is one of two different ones."""
         if not self.agree(pair):
             return self.differing(place, pair)
@@ -274,7 +279,7 @@ class Merge:
             self.heap.overlapping(x) or self.plain[owner_of(x)] > 1 for x in pair
         )
 
-    def shared(self) -> list[int]:
+    def shared_arrays(self) -> list[int]:
         """Return the ndarrays that results may be and that others hold too."""
         return self.heap.shared([x for _, pair in self.arrays for x in pair], self.replaced)
 
@@ -288,9 +293,9 @@ class Merge:
             for position, pair in self.arrays
         ]
         bases = Counter(id(base_and_path(x)[0]) for _, pair in arrays for x in pair if type(x) is Tensor)
-        found: list[tuple[int, Memory, str, Take]] = []
+        found: list[tuple[int, SharedMemory, str, Take]] = []
         for position, pair in arrays:
-            memories: dict[Memory, list[Share]] = {}
+            memories: dict[SharedMemory, list[Share]] = {}
             for half, (region, x) in enumerate(zip(self.regions, pair, strict=True)):
                 for memory, share in shares_of(x, region, bases, self.note).items():
                     memories.setdefault(memory, [ELSEWHERE, ELSEWHERE])[half] = share
@@ -324,20 +329,20 @@ class Merge:
         if one == other and type(pair[0]) in REGISTERED:
             given = f"{name} is {one} where the condition holds, and one with other static data where it does not"
             needed = "what is static is the same whichever branch is taken"
-            return self.undefined(place, describe("if", given, needed, "Make it alike, or a leaf"), (0, 1))
+            return self.leave_undefined(place, describe("if", given, needed, "Make it alike, or a leaf"), (0, 1))
         if one == other:
             given = f"{name} is {one} where the condition holds, and another one where it does not"
             needed = "a traced condition chooses arrays and numbers, and not which of two objects is meant"
             remedy = suggest_instead(pair, "Choose what is in them, or copy what is chosen in both branches")
             text = describe("if", given, needed, remedy)
-            return self.undefined(place, text, (0, 1))
+            return self.leave_undefined(place, text, (0, 1))
         text = describe(
             "if",
             f"{name} is {one} where the condition holds, and {other} where it does not",
             "both branches of a traced condition must give the same containers, shapes and dtypes",
             suggest_instead(pair, "Make them alike"),
         )
-        return self.undefined(place, text, (0, 1))
+        return self.leave_undefined(place, text, (0, 1))
 
     def half_defined(self, place: VariablePlace, pair: Pair) -> Take:
         """Let a place be undefined that only one of the branches, or none, gives a value."""
@@ -357,9 +362,9 @@ class Merge:
             "both branches of a traced condition must give a value to a variable that is used after them",
             "Set it before the `if`, or in the other branch",
         )
-        return self.undefined(place, text, (half,))
+        return self.leave_undefined(place, text, (half,))
 
-    def undefined(self, place: VariablePlace | str, text: str, halves: Sequence[int]) -> Take:
+    def leave_undefined(self, place: VariablePlace | str, text: str, halves: Sequence[int]) -> Take:
         """Let a variable be undefined; raise for what cannot be, such as items and the value of an expression."""
         lines = "" if isinstance(place, str) else "".join(map(place.where, halves))
         text += lines or f"\n  {self.note[2]}"
@@ -379,7 +384,7 @@ class Merge:
     def half_leaf(self, half: int, leaf: Any) -> Take:
         """Return how to get one leaf of what one of the branches gives."""
         region = self.regions[half]
-        if not (is_array(leaf) or is_number(leaf)) or (type(leaf) is Tensor and not region.made(leaf)):
+        if not (is_array(leaf) or is_number(leaf)) or (type(leaf) is Tensor and not region.has_made(leaf)):
             return lambda _: leaf
         aval = aval_of(leaf)
         end = region.end_of(leaf)
@@ -390,7 +395,9 @@ class Merge:
         if known is None:
             return take
         parts = [self.half_leaf(half, x) for x in known]
-        return lambda results: enter_alternatives(take(results), Alternatives(*[part(results) for part in parts]))
+        return lambda results: enter_alternatives(
+            take(results), IntegerAlternatives(*[part(results) for part in parts])
+        )
 
 
 def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
@@ -409,17 +416,17 @@ def give_order(position: int, strides: Strides, results: list[Any]) -> Any:
 def give_alternatives(merge: Merge, take: Take, pair: Pair, halves: Sequence[Take], results: list[Any]) -> Any:
     """Return an integer that is one of two, of which operators must know the types."""
     one, other = (x if is_number(x) else half(results) for x, half in zip(pair, halves, strict=True))
-    return enter_alternatives(take(results), Alternatives(merge.test, one, other))
+    return enter_alternatives(take(results), IntegerAlternatives(merge.test, one, other))
 
 
-def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note) -> dict[Memory, Share]:
+def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note) -> dict[SharedMemory, Share]:
     """Return which memories a value is that a branch leaves, if others may hold them too."""
     if type(value) is not Tensor:
         return {}
     if is_scalar(region.end_of(value)):
         return {}
     base, path = base_and_path(value)
-    if id(base) not in SHARES and bases[id(base)] == 1 and region.made(base):
+    if id(base) not in SHARES and bases[id(base)] == 1 and region.has_made(base):
         return {}
     memories = memories_of(base)
     if not path:

@@ -108,11 +108,11 @@ def merge_branches(
         return list(arrays), None
     merged = Merge(heap, regions, note)
     answer = merged.value("the value of the conditional expression", [region.result for region in regions])
-    changes = [merged.change(holder) for holder in merged.changed()]
+    changes = [merged.change(holder) for holder in merged.changed_holders()]
     lost = {key: item for region in regions for key, item in region.lost.items()}
     written = list({id(x): x for region in regions for x in region.written if id(x) not in lost}.values())
     ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
-    shared = merged.shared()
+    shared = merged.shared_arrays()
     if promoted := list(filter(heap.can_promote, shared)):
         return promoted, None
     relate = merged.relations(operand_of(test), shared)

@@ -195,11 +195,11 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
     def construct_dataclass(*args: Any, **kwargs: Any) -> Any:
         instance = object.__new__(kind)
 
-        def finished(*variables: Any) -> None:
+        def finish_instance(*variables: Any) -> None:
             del vars(instance)["__post_init__"]
             inner_finish(instance, *variables)
 
-        vars(instance)["__post_init__"] = finished  # which its `__init__` finds first
+        vars(instance)["__post_init__"] = finish_instance  # which its `__init__` finds first
         initialise(instance, *args, **kwargs)
         return instance
 
@@ -267,11 +267,11 @@ def convert_arguments(
     calls = parameters_called(function)
     names = unwrap(function).__code__.co_varnames[: len(args)] if calls else ()
 
-    def passed(name: str | None, value: Any) -> Any:
+    def pass_argument(name: str | None, value: Any) -> Any:
         return callee(value) if name in calls and is_of_user(value) else convert_argument(value)
 
-    positional = itertools.starmap(passed, itertools.zip_longest(names, args))
-    return tuple(positional), {name: passed(name, x) for name, x in kwargs.items()}
+    positional = itertools.starmap(pass_argument, itertools.zip_longest(names, args))
+    return tuple(positional), {name: pass_argument(name, x) for name, x in kwargs.items()}
 
 
 def parameters_called(function: Any) -> frozenset[str]:

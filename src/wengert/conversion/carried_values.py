@@ -48,7 +48,7 @@ from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
 
 
-class Slot:
+class CarriedPlace:
     """Hold what is known of one place in a loop.
 
     Attributes:
@@ -109,7 +109,7 @@ class Slot:
         own = aval_of(leaf)
         return aval if is_number(leaf) and self.place.hidden else own if is_array(leaf) or own == aval else None
 
-    def surprised(self, found: Any) -> bool:
+    def is_surprised(self, found: Any) -> bool:
         """Tell whether an array that was expected to be replaced is not, or is written to before; forget it then."""
         if not self.expected or self.undefined is not None:
             return False
@@ -149,7 +149,7 @@ class Slot:
         self.leaves = [tensors.get(id(x), x) for x in self.leaves]
 
     @property
-    def replaced(self) -> list[Aval | None]:
+    def replaced_avals(self) -> list[Aval | None]:
         """The avals of leaves in which the body leaves another object, without having written to what was there."""
         return [None if self.disappointed else aval for aval in self.carried]
 
@@ -286,7 +286,7 @@ class Slot:
         """Return the leaves that are carried."""
         starts = {key: x[0] for key, x in self.starts()}
         keys = [(self.place.identity, k) for k, aval in enumerate(self.carried) if aval is not None]
-        ends = self.left(region)
+        ends = self.leaves_left(region)
         return [
             CarriedLeaf(key, old, starts.get(key), end) for key, old, end in zip(keys, self.olds, ends, strict=True)
         ]
@@ -310,9 +310,9 @@ class Slot:
 
     def outputs(self, region: TracedRegion) -> list[Any]:
         """Return the leaves that an iteration hands on."""
-        return [region.end_of(x) for x in self.left(region)]
+        return [region.end_of(x) for x in self.leaves_left(region)]
 
-    def left(self, region: TracedRegion) -> list[Any]:
+    def leaves_left(self, region: TracedRegion) -> list[Any]:
         """Return what an iteration leaves of that which is carried."""
         if not self.avals:
             return []

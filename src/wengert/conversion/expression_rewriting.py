@@ -25,7 +25,7 @@ def is_decision(node: ast.Call) -> bool:
     return all(isinstance(x, ast.Name | ast.Tuple) for x in targets) and not any(x.is_async for x in items.generators)
 
 
-class Expressions(ast.NodeTransformer):
+class ExpressionRewriter(ast.NodeTransformer):
     """Rewrite the expressions of one function.
 
     `owner` is the class around it, for private names; empty if there is none.
@@ -43,7 +43,7 @@ class Expressions(ast.NodeTransformer):
         function = locate(ast.Attribute(base, name, ast.Load()), base)
         return locate(ast.Call(function, [x if hasattr(x, "lineno") else locate(x, base) for x in args], []), base)
 
-    def delayed(self, node: ast.expr) -> ast.expr:
+    def delay(self, node: ast.expr) -> ast.expr:
         """Return a function that evaluates an expression when it is called."""
         args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
         return locate(ast.Lambda(args, node), node)
@@ -55,7 +55,7 @@ class Expressions(ast.NodeTransformer):
             return node
         first, *rest = [self.visit(x) for x in node.values]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return self.operation(name, [first, *map(self.delayed, rest)], node)
+        return self.operation(name, [first, *map(self.delay, rest)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         """Rewrite `not`, and operators that may be the user's."""
@@ -88,7 +88,7 @@ class Expressions(ast.NodeTransformer):
         if not lifted:
             return node
         test = self.operation("ask_truth", [node.test], node.test)
-        return self.operation("if_exp", [test, self.delayed(node.body), self.delayed(node.orelse)], node)
+        return self.operation("if_exp", [test, self.delay(node.body), self.delay(node.orelse)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """Rewrite comparisons; operands of a chain but the first two wait."""
@@ -103,7 +103,7 @@ class Expressions(ast.NodeTransformer):
         if not lifted:
             return node
         signs = locate(constant(tuple(SIGNS[type(x)] for x in node.ops)), node)
-        return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
+        return self.operation("compare", [signs, node.left, *map(self.delay, node.comparators)], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Let the function called be converted as well; give `super` its arguments."""
@@ -150,14 +150,14 @@ class Expressions(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let a traced number choose the item that is read."""
         is_read = isinstance(node.ctx, ast.Load)
-        node.value, node.slice = (self.visit if is_read else self.changed)(node.value), self.visit(node.slice)
+        node.value, node.slice = (self.visit if is_read else self.rewrite_changed)(node.value), self.visit(node.slice)
         node.value = self.operation("index_target" if is_read else "change_target", [node.value], node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Let properties that are read be converted; mangle private names as Python does inside of a class."""
         if not isinstance(node.ctx, ast.Load):
-            node.value, node.attr = self.changed(node.value), self.private(node.attr)
+            node.value, node.attr = self.rewrite_changed(node.value), self.private(node.attr)
             node.value = self.operation("change_target", [node.value], node.value)
             return node
         name = locate(constant(self.private(node.attr)), node)
@@ -181,12 +181,12 @@ class Expressions(ast.NodeTransformer):
         test = self.operation("is_plain", [old], node)
         return locate(ast.If(test, [node], [locate(ast.Assign([target], new), node)]), node)
 
-    def changed(self, node: ast.expr) -> ast.expr:
+    def rewrite_changed(self, node: ast.expr) -> ast.expr:
         """Rewrite what is changed; its names and attributes stay there to tell which it is."""
         if not isinstance(node, ast.Attribute):
             found: ast.expr = self.visit(node)
             return found
-        node.value, node.attr = self.changed(node.value), self.private(node.attr)
+        node.value, node.attr = self.rewrite_changed(node.value), self.private(node.attr)
         return node
 
     def method(self, node: ast.expr) -> ast.expr:
@@ -194,7 +194,7 @@ class Expressions(ast.NodeTransformer):
         if not isinstance(node, ast.Attribute):
             found: ast.expr = self.visit(node)
             return found
-        value = (self.changed if node.attr in MUTATORS else self.visit)(node.value)
+        value = (self.rewrite_changed if node.attr in MUTATORS else self.visit)(node.value)
         node.value, node.attr = value, self.private(node.attr)
         return node
 

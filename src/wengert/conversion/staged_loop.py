@@ -17,7 +17,7 @@ from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import UNBOUND, Holder, StatementSite
 from wengert.conversion.array_aliases import Aliases, CarriedLeaf
 from wengert.conversion.branch_statements import and_, choose
-from wengert.conversion.carried_values import Slot
+from wengert.conversion.carried_values import CarriedPlace
 from wengert.conversion.traced_regions import (
     TracedRegion,
     as_truth,
@@ -87,7 +87,7 @@ class StagedLoop:
         self.kind = kind
         self.note = (kind, "iterations", position_of(*caller()))
         self.heap = ReachableState(functions, site)
-        self.slots = {place.identity: Slot(place, self.note) for place in self.heap.named(site)}
+        self.slots = {place.identity: CarriedPlace(place, self.note) for place in self.heap.named(site)}
         self.body = body
         self.test = test
         self.code = functions[0].__code__
@@ -122,14 +122,14 @@ class StagedLoop:
         while True:
             if not self.traced_once():
                 continue
-            surprises = [slot.surprised(self.found(slot)) for slot in self.slots.values()]
+            surprises = [slot.is_surprised(self.value_left(slot)) for slot in self.slots.values()]
             if any(surprises):
                 continue
-            if optional and (self.resized() or self.region.arrays):
+            if optional and (self.resized_holders() or self.region.arrays):
                 return False
             if self.arrays_written():
                 continue
-            news = [slot.grow(self.found(slot), self.region, self.certain) for slot in self.slots.values()]
+            news = [slot.grow(self.value_left(slot), self.region, self.certain) for slot in self.slots.values()]
             if self.arrays_shared():
                 continue
             news += [slot.lie_anew(self.region) for slot in self.slots.values()]
@@ -141,12 +141,12 @@ class StagedLoop:
                 self.remember()
                 return True
 
-    def twice_there(self) -> list[Slot]:
+    def twice_there(self) -> list[CarriedPlace]:
         """Return the places where an iteration leaves a container or object that is in two of them, or twice in one.
 
         Each place begins the next iteration with one of its own, which must stay as it is.
         """
-        held = {slot: list(holders_in(self.found(slot))) for slot in self.slots.values() if slot.replaces}
+        held = {slot: list(holders_in(self.value_left(slot))) for slot in self.slots.values() if slot.replaces}
         times = Counter(id(holder.target) for holders in held.values() for holder in holders)
         return [slot for slot, holders in held.items() if any(times[id(x.target)] > 1 for x in holders)]
 
@@ -176,19 +176,19 @@ class StagedLoop:
             raise error
         return True
 
-    def found(self, slot: Slot) -> Any:
+    def value_left(self, slot: CarriedPlace) -> Any:
         """Return what an iteration leaves in a place."""
         return self.region.value(slot.place.holder, slot.place.key)
 
     def remember(self) -> None:
         """Let the next trace of this loop expect what has been found out."""
-        EXPECTED[self.code] = {slot.place.spelled: slot.replaced for slot in self.slots.values()}
+        EXPECTED[self.code] = {slot.place.spelled: slot.replaced_avals for slot in self.slots.values()}
 
     def writes_rows(self) -> bool:
         """Tell whether the body writes to the rows that the loop goes through."""
         return self.row_written or (self.rows is not None and id(base_and_path(self.rows)[0]) in self.written)
 
-    def resized(self) -> list[Holder]:
+    def resized_holders(self) -> list[Holder]:
         """Return the containers whose length or keys an iteration changes."""
         holders = [(self.heap.holders[x], self.heap.kept[x], found) for x, found in self.region.contents.items()]
         return [
@@ -197,7 +197,7 @@ class StagedLoop:
 
     def others_changed(self) -> bool:
         """Take in the places besides the loop's own variables that the body changes; tell whether there are more."""
-        for holder in self.resized():
+        for holder in self.resized_holders():
             raise GraphError(
                 self.kind,
                 f"an iteration changes the length or the keys of the {type(holder.target).__name__} {holder.name}",
@@ -211,7 +211,7 @@ class StagedLoop:
             for key in {**kept, **contents}:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
                 if (identity, key) not in self.slots and not is_unchanged(one, other):
-                    slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
+                    slot = self.slots[identity, key] = CarriedPlace(self.heap.place(holder, key), self.note)
                     slot.grow(other, self.region, self.certain)
         return len(self.slots) > before
 
@@ -240,11 +240,11 @@ class StagedLoop:
 
     def others_aliased(self) -> bool:
         """Take in which arrays may share memory at the beginning of an iteration; tell whether there are more."""
-        leaves = self.carried()
+        leaves = self.carried_leaves()
         grown = self.aliases.grow({leaf.key: leaf.end for leaf in leaves}, self.region)
         return (self.peeled and self.aliases.grow({leaf.key: leaf.old for leaf in leaves}, self.region)) or grown
 
-    def carried(self) -> list[CarriedLeaf]:
+    def carried_leaves(self) -> list[CarriedLeaf]:
         """Return the leaves that are carried, with Tensors that stand for ndarrays."""
 
         def handle_of(value: Any) -> Any:
@@ -293,7 +293,7 @@ class StagedLoop:
         ):
             return True
         written = [x for x in self.handles if id(x) in self.written]
-        olds = [base for leaf in self.carried() if (base := self.aliases.base(leaf.old)) is not None]
+        olds = [base for leaf in self.carried_leaves() if (base := self.aliases.base(leaf.old)) is not None]
         return not self.written <= {id(x) for x in self.region.written} or any(
             may_share(old, x) for old in olds for x in written
         )
@@ -335,11 +335,11 @@ class StagedLoop:
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
         runs = bool(init) or self.region.checks
-        results = list(self.repeated(step, init, examples) if runs else ())
+        results = list(self.repeat(step, init, examples) if runs else ())
         if not runs:
             self.decision()  # refuses a condition that changes something
         rest = iter(results)
-        leaves = self.carried()
+        leaves = self.carried_leaves()
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
         for slot in self.twice_there():
             forbid_changes(list(holders_in(slot.place.read())), carried[0], self.note)
@@ -361,7 +361,7 @@ class StagedLoop:
         """Return what the loop reads and does not change."""
         return [operand_of(x) for x in self.handles if id(x) not in self.written]
 
-    def repeated(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
+    def repeat(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
         """Append the loop to the graph, and return what it carries at its end.
 
         `examples` are of what it carries in any iteration.

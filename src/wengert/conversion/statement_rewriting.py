@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
-from wengert.conversion.expression_rewriting import ITEM, Expressions
+from wengert.conversion.expression_rewriting import ITEM, ExpressionRewriter
 from wengert.conversion.syntax_nodes import (
     DEFINITIONS,
     changes,
@@ -46,7 +46,7 @@ def rewrite(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
     else:
         body = node.body
     name = f"{HIDDEN}function_"  # the user's name stays free for what it means inside
-    return scope_of(function_of_statements(name, without_defaults(node.args), body, node), owner).converted()
+    return scope_of(function_of_statements(name, without_defaults(node.args), body, node), owner).convert()
 
 
 def scope_of(node: ast.FunctionDef, owner: str) -> Scope:
@@ -69,7 +69,7 @@ class LoopFlags:
         self.continued = f"{HIDDEN}continued_{number}_"
 
 
-class Scope(Expressions, ast.NodeTransformer):
+class Scope(ExpressionRewriter, ast.NodeTransformer):
     """Rewrite one function: its statements, and the expressions in them.
 
     Attributes:
@@ -89,7 +89,7 @@ class Scope(Expressions, ast.NodeTransformer):
         self.outer = {n for x in inside if isinstance(x, ast.Nonlocal) for n in x.names}
         self.globals = {n for x in inside if isinstance(x, ast.Global) for n in x.names}
 
-    def converted(self) -> ast.FunctionDef:
+    def convert(self) -> ast.FunctionDef:
         """Return the definition, rewritten."""
         node = self.node
         body = node.body
@@ -133,7 +133,7 @@ class Scope(Expressions, ast.NodeTransformer):
             found += self.statement(statement)
             if flags and rest:
                 if not exits_always([statement]):
-                    found += self.guarded(flags, self.block(rest), rest[0])
+                    found += self.guard(flags, self.block(rest), rest[0])
                 break
         return found
 
@@ -166,7 +166,7 @@ class Scope(Expressions, ast.NodeTransformer):
                 queue += [(x, looped) for x in ast.iter_child_nodes(inner)]
         return found
 
-    def guarded(self, flags: Sequence[str], body: Sequence[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+    def guard(self, flags: Sequence[str], body: Sequence[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
         """Return statements under the test that none of some flags is set."""
         return self.choice(self.operation("none_set", [name_node(x, node) for x in flags], node), body, [], node)
 
@@ -178,9 +178,9 @@ class Scope(Expressions, ast.NodeTransformer):
         places = sorted({*one, *other})
         site = (node.lineno, tuple((x, one.get(x, ()), other.get(x, ())) for x in places))
         call = self.operation("if_stmt", [test, name_node(BODY, node), name_node(ELSE, node), constant(site)], node)
-        return [self.nested(BODY, body, node), self.nested(ELSE, orelse, node), locate(ast.Expr(call), node)]
+        return [self.nest(BODY, body, node), self.nest(ELSE, orelse, node), locate(ast.Expr(call), node)]
 
-    def nested(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
+    def nest(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
         """Return the nested function that statements become."""
         bound = changes(body).bound
         shared = sorted(x for x in bound if x not in self.globals)
@@ -214,8 +214,8 @@ class Scope(Expressions, ast.NodeTransformer):
         call = self.operation(
             "while_stmt", [name_node(TEST, node), name_node(BODY, node), constant(stops), constant(site)], node
         )
-        found = [self.nested(TEST, [test], node), self.nested(BODY, body, node), locate(ast.Expr(call), node)]
-        return self.finished(loop, stops, found, node)
+        found = [self.nest(TEST, [test], node), self.nest(BODY, body, node), locate(ast.Expr(call), node)]
+        return self.finish_loop(loop, stops, found, node)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Rewrite a loop over items."""
@@ -234,8 +234,8 @@ class Scope(Expressions, ast.NodeTransformer):
             ],
             node,
         )
-        found = [self.nested(BODY, body, node, ITEM), locate(ast.Expr(call), node)]
-        return self.finished(loop, stops, found, node)
+        found = [self.nest(BODY, body, node, ITEM), locate(ast.Expr(call), node)]
+        return self.finish_loop(loop, stops, found, node)
 
     def loop_body(self, node: ast.While | ast.For) -> tuple[LoopFlags, list[ast.stmt], tuple[str, ...]]:
         """Rewrite the body of a loop; also return its flags, and which of them end it."""
@@ -250,7 +250,7 @@ class Scope(Expressions, ast.NodeTransformer):
         stops = tuple(dict.fromkeys(flag for flag in flags if flag != loop.continued))
         return loop, body, stops
 
-    def finished(
+    def finish_loop(
         self, loop: LoopFlags, stops: tuple[str, ...], found: list[ast.stmt], node: ast.While | ast.For
     ) -> list[ast.stmt]:
         """Return the statements of a loop with its flag before and its `else` after it."""
@@ -258,7 +258,7 @@ class Scope(Expressions, ast.NodeTransformer):
             found = [set_flag(loop.broken, False, node), *found]
         if node.orelse:
             orelse = self.block(node.orelse)
-            found += self.guarded(stops, orelse, node.orelse[0]) if stops else orelse
+            found += self.guard(stops, orelse, node.orelse[0]) if stops else orelse
         return found
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
@@ -283,10 +283,10 @@ class Scope(Expressions, ast.NodeTransformer):
         for item in node.items:
             item.context_expr = self.operation("manage", [self.visit(item.context_expr)], item.context_expr)
             item.optional_vars = None if item.optional_vars is None else self.visit(item.optional_vars)
-        node.body = self.handled(self.block(node.body), node)
+        node.body = self.handle(self.block(node.body), node)
         return node
 
-    def handled(self, body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+    def handle(self, body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
         """Return statements of which errors may be handled, so that they cannot wait until the graph runs."""
         return [locate(ast.With([ast.withitem(self.operation("handle_errors", [], node))], body), node)]
 
@@ -295,12 +295,12 @@ class Scope(Expressions, ast.NodeTransformer):
         flags = [flag for x in node.body for flag in self.exits(x)]
         node.body = self.block(node.body)
         if node.handlers:
-            node.body = self.handled(node.body, node)
+            node.body = self.handle(node.body, node)
         for handler in node.handlers:
             handler.body = self.block(handler.body)
         if node.orelse:
             orelse = self.block(node.orelse)
-            node.orelse = self.guarded(flags, orelse, node.orelse[0]) if flags else orelse
+            node.orelse = self.guard(flags, orelse, node.orelse[0]) if flags else orelse
         node.finalbody = self.block(node.finalbody)
         return node
 
@@ -332,7 +332,7 @@ class Scope(Expressions, ast.NodeTransformer):
         node.decorator_list = [self.visit(x) for x in node.decorator_list]
         node.args.defaults = [self.visit(x) for x in node.args.defaults]
         node.args.kw_defaults = [None if x is None else self.visit(x) for x in node.args.kw_defaults]
-        return node if stays_unconverted(node) else scope_of(node, self.owner).converted()
+        return node if stays_unconverted(node) else scope_of(node, self.owner).convert()
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
         """Leave coroutines as they are."""
@@ -341,7 +341,7 @@ class Scope(Expressions, ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """Rewrite the methods of a nested class, nothing else of it."""
         node.body = [
-            scope_of(x, "").converted() if isinstance(x, ast.FunctionDef) and not stays_unconverted(x) else x
+            scope_of(x, "").convert() if isinstance(x, ast.FunctionDef) and not stays_unconverted(x) else x
             for x in node.body
         ]
         return node

@@ -35,7 +35,7 @@ def raise_here(failed: Any, error: Exception) -> None:
     raise_where(failed, error)
 
 
-class Alternatives(NamedTuple):
+class IntegerAlternatives(NamedTuple):
     """Hold what a value is where a traced truth holds, and where it does not."""
 
     test: Any
@@ -45,10 +45,10 @@ class Alternatives(NamedTuple):
 
 MOST = 8
 """Choices of choices; of more of them a value is taken for Python's integer."""
-_KNOWN: dict[int, tuple[weakref.ref[Tensor], Alternatives]] = {}
+_KNOWN: dict[int, tuple[weakref.ref[Tensor], IntegerAlternatives]] = {}
 
 
-def enter_alternatives(value: Tensor, alternatives: Alternatives) -> Tensor:
+def enter_alternatives(value: Tensor, alternatives: IntegerAlternatives) -> Tensor:
     """Enter what a value is one of, as long as it lives, and return it."""
     identity = id(value)
     if depth(alternatives) > MOST:
@@ -57,12 +57,12 @@ def enter_alternatives(value: Tensor, alternatives: Alternatives) -> Tensor:
     return value
 
 
-def depth(alternatives: Alternatives | None) -> int:
+def depth(alternatives: IntegerAlternatives | None) -> int:
     """Return how many choices decide about a value, one after the other."""
     return 0 if alternatives is None else 1 + max(depth(alternatives_of(x)) for x in alternatives[1:])
 
 
-def alternatives_of(value: Any) -> Alternatives | None:
+def alternatives_of(value: Any) -> IntegerAlternatives | None:
     """Return what a value is one of, if that has been entered."""
     found = _KNOWN.get(id(value)) if _KNOWN and type(value) is Tensor else None
     return found[1] if found is not None and found[0]() is value else None

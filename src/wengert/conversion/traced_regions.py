@@ -19,7 +19,7 @@ from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
-from wengert.core.memory.possible_aliases import Memory, Plain, Share, hold, shared_with
+from wengert.core.memory.possible_aliases import Plain, Share, SharedMemory, hold, shared_with
 from wengert.core.memory.views import base_and_path, current, share
 from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
@@ -158,15 +158,15 @@ class TracedRegion(Ending):
         self.result = result
         self.contents = heap.contents()
         self.arrays = heap.changed_arrays()
-        self.written = watch.written()
+        self.written = watch.written_handles()
         self.lost = watch.lost()
         self.born = watch.born
         changed = {id(x) for x in self.written}
         self.keep([x for x in (*heap.handles.values(), *self.written) if id(x) not in self.lost])
         self.keep([x for x in heap.views.values() if id(base_and_path(x)[0]) in changed])
-        self.keep(self.left())
+        self.keep(self.values_left())
 
-    def left(self) -> Iterator[Any]:
+    def values_left(self) -> Iterator[Any]:
         """Return what the piece leaves somewhere that was not there before."""
         yield self.result
         for identity, contents in self.contents.items():
@@ -187,7 +187,7 @@ class TracedRegion(Ending):
         found = self.ends.get(id(leaf))
         return operand_of(current(leaf)) if found is None else found[1]
 
-    def made(self, handle: Tensor) -> bool:
+    def has_made(self, handle: Tensor) -> bool:
         """Tell whether a handle is one that the piece made, so that it is in nobody's hands any more."""
         if type(handle._trace) is Plain:  # made afterwards, perhaps in the place of one that the piece made
             return False
@@ -319,10 +319,10 @@ def give_strides(value: Any, strides: Strides) -> Any:
     return share(view)  # nobody has the base
 
 
-def enter_memory(result: Tensor, memory: Memory, share: Share) -> None:
+def enter_memory(result: Tensor, memory: SharedMemory, share: Share) -> None:
     """Let a traced result have a memory; the ndarrays that others know it as must stay as they are from now on."""
     hold(result, memory, share)
-    plain = {id(x): x for x, _ in memory.held() if type(x._trace) is Plain}
+    plain = {id(x): x for x, _ in memory.living_holders() if type(x._trace) is Plain}
     value: Any = result
     while type(value) is Tensor:
         if isinstance(value._trace, Staging):

@@ -159,7 +159,7 @@ def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any
 # What is set
 
 
-class Target:
+class ChangeTarget:
     """Stand for an object of which an attribute or item is set or deleted."""
 
     __slots__ = ("_wengert_of",)
@@ -190,7 +190,7 @@ class Target:
 def change_target(value: Any) -> Any:
     """Return what stands for a value of which an attribute or item is set."""
     kind = type(value)
-    return value if kind in (list, dict) or issubclass(kind, UNTOUCHED) else Target(value)
+    return value if kind in (list, dict) or issubclass(kind, UNTOUCHED) else ChangeTarget(value)
 
 
 def setter_of(kind: type, name: str) -> Callable[[Any, Any], None] | None:
@@ -215,7 +215,7 @@ def user_method(kind: type, name: str) -> Any:
     return None if inner is found else inner
 
 
-class AugmentedTarget(Target):
+class AugmentedTarget(ChangeTarget):
     """Stand for an object of which an attribute or item is set by an augmented assignment."""
 
     __slots__ = ()

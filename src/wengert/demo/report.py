@@ -68,7 +68,7 @@ def style_of(count: int, right: bool) -> str:
 def mistakes_picture(images: Array, labels: Array, answers: Array) -> bytes:
     """Return a PNG picture of images with captions such as `3>8`: a 3 that was taken for an 8."""
     tiles = [
-        captioned(image, f"{label}>{answer}") for image, label, answer in zip(images, labels, answers, strict=True)
+        add_caption(image, f"{label}>{answer}") for image, label, answer in zip(images, labels, answers, strict=True)
     ]
     columns = min(COLUMNS, len(tiles))
     blank = np.full_like(tiles[0], PAPER)
@@ -77,7 +77,7 @@ def mistakes_picture(images: Array, labels: Array, answers: Array) -> bytes:
     return png(np.pad(np.vstack(rows), GAP, constant_values=PAPER))
 
 
-def captioned(image: Array, caption: str) -> Array:
+def add_caption(image: Array, caption: str) -> Array:
     """Return an enlarged image on paper with a caption below."""
     pixels = np.kron(image.reshape(8, 8), np.ones((SCALE, SCALE)))
     side = len(pixels)

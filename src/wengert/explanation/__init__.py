@@ -17,7 +17,7 @@ from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, UsageError
-from wengert.explanation.listing import ForwardListing, Listing, Reference, elements_now, parents_of
+from wengert.explanation.listing import ForwardListing, Reference, TapeListing, elements_now, parents_of
 from wengert.explanation.steps import Adjoint, Explanation, Step, gradient_text, name_results, steps_of
 from wengert.support.attributes import attribute, signature
 from wengert.traces.nodes import Node
@@ -115,7 +115,7 @@ def explanation(
 ) -> Explanation:
     """Explain a function under a title, with given names for its arguments."""
     inputs = [name for arg, root in zip(args, names, strict=True) for name in leaf_names(arg, root)]
-    run = Recording("explain", fun, args, kwargs, range(len(args)), False, Listing)
+    run = Recording("explain", fun, args, kwargs, range(len(args)), False, TapeListing)
     output = scalar_output("explain", run, False)
     swept: dict[Node, Any] = {}
     gradient = run.cotangents([ones_for(output)], retain=False, watch=lambda node, ct: watch_cotangent(swept, node, ct))
@@ -127,7 +127,7 @@ def jacobian_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Se
 
     Adjoints have the axes of the result, and then those of the step.
     """
-    run = Recording("explain", fun, args, {}, range(len(args)), False, Listing)
+    run = Recording("explain", fun, args, {}, range(len(args)), False, TapeListing)
     (output,) = run.outputs
     shape = np.shape(raw(output))
     passes: list[dict[Node, Any]] = []
@@ -158,7 +158,7 @@ def explain_run(
 ) -> Explanation:
     """Return the explanation of what was recorded and swept."""
     listing = run.tape
-    assert isinstance(listing, Listing)
+    assert isinstance(listing, TapeListing)
     known = name_results(listing, run.nodes, inputs)
     return Explanation(
         title=title,
@@ -303,7 +303,7 @@ def one_pass(
     listings: list[ForwardListing] = []
     inputs: list[Reference] = []
 
-    def listed(level: int, label: Callable[[], str]) -> ForwardListing:
+    def make_listing(level: int, label: Callable[[], str]) -> ForwardListing:
         listings.append(ForwardListing(level, label))
         return listings[0]
 
@@ -312,7 +312,7 @@ def one_pass(
         return fun(*values)
 
     directions = [seed if i == place else np.zeros(np.shape(x))[()] for i, x in enumerate(args)]
-    output, slope = push_forward("explain", function, args, directions, kind=listed)
+    output, slope = push_forward("explain", function, args, directions, kind=make_listing)
     return listings[0], output, slope, inputs
 
 

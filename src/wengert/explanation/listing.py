@@ -31,7 +31,7 @@ Reference = Node | Moving | Unrecorded
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ListedOperation:
     """Be one entry of the list.
 
     Attributes:
@@ -68,7 +68,7 @@ class Lister(Transient):
     def __init__(self, level: int, label: str | Callable[[], str] = "") -> None:
         super().__init__(level, label)
         self.fast = False
-        self.operations: list[Operation] = []
+        self.operations: list[ListedOperation] = []
         self.unrecorded: dict[int, tuple[Tensor, Any, Unrecorded]] = {}
         self.same: dict[Reference, Reference] = {}
 
@@ -100,7 +100,7 @@ class Lister(Transient):
     ) -> None:
         """Append an operation to the list."""
         self.operations.append(
-            Operation(
+            ListedOperation(
                 name=primitive.name,
                 operands=given,
                 shapes=tuple(np.shape(x) if not isinstance(x, Tensor) else x.shape for x in operands),
@@ -136,7 +136,7 @@ class Lister(Transient):
         return None
 
 
-class Listing(Lister, Tape):
+class TapeListing(Lister, Tape):
     """Record as every tape does, and list."""
 
 

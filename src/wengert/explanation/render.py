@@ -16,7 +16,7 @@ SHOWN = 200  # steps of a section that are shown before its middle is left out
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListRow:
     """Be one line: `name = formula`, its value, and the source line that asked for it where that tells something.
 
     `more` are further values, for the columns after the first.
@@ -29,7 +29,7 @@ class Row:
     more: tuple[str, ...] = ()
 
     @property
-    def left(self) -> str:
+    def label(self) -> str:
         """What stands to the left of the value."""
         return f"{self.name} = {self.formula}" if self.formula else self.name
 
@@ -40,24 +40,24 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ListSection:
     """Be a titled group of lines; `columns` are the titles of the values if there are several."""
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
     columns: tuple[str, ...] = ()
 
-    def shown(self) -> list[Row]:
+    def shown(self) -> list[ListRow]:
         """Return the rows, with one that counts them in place of the middle of a very long list."""
         if len(self.rows) <= SHOWN:
             return list(self.rows)
         half = SHOWN // 2
         nothing = ("",) * (len(self.columns) - 1)
-        left_out = Row(f"... {len(self.rows) - 2 * half} more steps ...", "", "", None, nothing)
+        left_out = ListRow(f"... {len(self.rows) - 2 * half} more steps ...", "", "", None, nothing)
         return [*self.rows[:half], left_out, *self.rows[-half:]]
 
 
-def sources(rows: Sequence[Row]) -> list[str]:
+def sources(rows: Sequence[ListRow]) -> list[str]:
     """Return the source line of each row, empty where it repeats the one above, or is the same for all."""
     places = [row.position for row in rows]
     if len({(p.filename, p.line) for p in places if p is not None and p.text}) < 2:
@@ -73,16 +73,16 @@ def justify(values: Sequence[str]) -> list[str]:
     return [value if value.startswith("-") else f" {value}" for value in values]
 
 
-def columns_of(section: Section, rows: Sequence[Row]) -> list[list[str]]:
+def columns_of(section: ListSection, rows: Sequence[ListRow]) -> list[list[str]]:
     """Return the values of a section column by column, signs in line, the title of the column first if it has one."""
     columns = [justify(values) for values in zip(*(row.values for row in rows), strict=True)]
     return [[title, *values] for title, values in zip(section.columns or [""] * len(columns), columns, strict=True)]
 
 
-def as_text(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> str:
+def as_text(title: str, sections: Sequence[ListSection], results: Sequence[tuple[str, str]]) -> str:
     """Return a list as plain text in columns."""
     shown = [section.shown() for section in sections]
-    left = max((len(row.left) for rows in shown for row in rows), default=0)
+    left = max((len(row.label) for rows in shown for row in rows), default=0)
     left = max([left, *(len(section.title) - 2 for section in sections if section.columns)])
     single = [row.value for section, rows in zip(sections, shown, strict=True) for row in rows if not section.columns]
     lines = [title]
@@ -95,13 +95,13 @@ def as_text(title: str, sections: Sequence[Section], results: Sequence[tuple[str
         texts = ["   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
         lines += ["", f"{section.title:<{left + 2}}   {texts[0] if texts else ''}".rstrip()]
         for row, text, source in zip(rows, texts[1:], sources(rows), strict=True):
-            lines.append(f"  {row.left:<{left}}   {text}   {source}".rstrip())
+            lines.append(f"  {row.label:<{left}}   {text}   {source}".rstrip())
     width = max(len(name) for name, _ in results)
     lines += ["", *(f"{name:<{width}}  {value}" for name, value in results)]
     return "\n".join(lines)
 
 
-def as_rich(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> RenderableType:
+def as_rich(title: str, sections: Sequence[ListSection], results: Sequence[tuple[str, str]]) -> RenderableType:
     """Return a list as rich tables, whose source lines give way first where the terminal is narrow."""
     from rich import box
     from rich.console import Group
@@ -129,7 +129,7 @@ def as_rich(title: str, sections: Sequence[Section], results: Sequence[tuple[str
     return Group(*parts)
 
 
-def as_html(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> str:
+def as_html(title: str, sections: Sequence[ListSection], results: Sequence[tuple[str, str]]) -> str:
     """Return a list as an HTML table; pointing at a step shows its source line."""
     left = 'style="text-align: left"'
     code = 'style="text-align: left; font-family: monospace"'

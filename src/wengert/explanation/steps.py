@@ -12,8 +12,8 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.source_positions import Position
 from wengert.core.graph.printing import exact_text, formula, value_text
 from wengert.core.values.tensor import raw
-from wengert.explanation.listing import Lister, Operation, Reference
-from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
+from wengert.explanation.listing import ListedOperation, Lister, Reference
+from wengert.explanation.render import ListRow, ListSection, as_html, as_rich, as_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -84,23 +84,25 @@ class Explanation:
     def __rich__(self) -> RenderableType:
         return as_rich(*self.layout())
 
-    def layout(self) -> tuple[str, list[Section], list[tuple[str, str]]]:
+    def layout(self) -> tuple[str, list[ListSection], list[tuple[str, str]]]:
         """Return title, sections and results as text."""
         steps = self.steps()
-        adjoints = [Row(a.name, a.formula, value_text(a.value)) for a in self.reverse]
+        adjoints = [ListRow(a.name, a.formula, value_text(a.value)) for a in self.reverse]
         results = [("value", exact_text(raw(self.value))), ("gradient", gradient_text(self.gradient))]
         results += [(f"order {k}", gradient_text(found)) for k, found in enumerate(self.higher, start=2)]
-        sections = [steps] if self.tangents else [steps, Section("reverse", adjoints)]
+        sections = [steps] if self.tangents else [steps, ListSection("reverse", adjoints)]
         return self.title, sections, results
 
-    def steps(self) -> Section:
+    def steps(self) -> ListSection:
         """Return the forward steps with their values, and in forward mode with their tangents."""
         moved = zip(*self.tangents.values(), strict=True) if self.tangents else itertools.repeat(())
         rows = [
-            Row(s.name, s.formula, value_text(s.value), s.position, tuple(map(value_text, tangents)))
+            ListRow(s.name, s.formula, value_text(s.value), s.position, tuple(map(value_text, tangents)))
             for s, tangents in zip((*self.inputs, *self.forward), moved, strict=False)
         ]
-        return Section("forward", rows, ("value", *(f"d/d{name}" for name in self.tangents)) if self.tangents else ())
+        return ListSection(
+            "forward", rows, ("value", *(f"d/d{name}" for name in self.tangents)) if self.tangents else ()
+        )
 
 
 def gradient_text(gradient: Any) -> str:
@@ -129,7 +131,7 @@ def name_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[s
     return known
 
 
-def steps_of(operation: Operation, known: Mapping[Reference, str]) -> list[Step]:
+def steps_of(operation: ListedOperation, known: Mapping[Reference, str]) -> list[Step]:
     """Return the forward steps of an operation: one for each of its results."""
     operands = [x if isinstance(x, str) else known[x] for x in operation.operands]
     text = formula(operation.name, operands, operation.shapes, operation.params)

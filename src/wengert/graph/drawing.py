@@ -35,10 +35,10 @@ def to_dot(graph: Graph) -> str:
     }
     """
     require_graph("to_dot", graph)
-    return "\n".join(["digraph {", '  node [fontname="monospace"];', *Drawing(graph, "g", "  ").lines, "}"])
+    return "\n".join(["digraph {", '  node [fontname="monospace"];', *DotWriter(graph, "g", "  ").lines, "}"])
 
 
-class Drawing:
+class DotWriter:
     """Write down one graph: nodes are named `<prefix>_<kind><number>`."""
 
     def __init__(self, graph: Graph, prefix: str, indent: str) -> None:
@@ -83,7 +83,7 @@ class Drawing:
     def frame(self, prefix: str, label: str, graph: Graph) -> None:
         """Write a sub-graph in a frame."""
         self.lines += [f"{self.indent}subgraph cluster_{prefix} {{", f"{self.indent}  label={quote(label)};"]
-        self.lines += [*Drawing(graph, prefix, self.indent + "  ").lines, f"{self.indent}}}"]
+        self.lines += [*DotWriter(graph, prefix, self.indent + "  ").lines, f"{self.indent}}}"]
 
 
 def quote(text: str) -> str:

@@ -167,7 +167,7 @@ def decode(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
     Raises:
         FileFormatError: the content is damaged, or not a well formed graph.
     """
-    graph = Reader(largest).graph(document(data), 0)
+    graph = GraphReader(largest).graph(document(data), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -214,7 +214,7 @@ def refuse_constant(name: str) -> Any:
     raise invalid(f"{name} as a number", "numbers that are not finite are written by their bits")
 
 
-class Reader:
+class GraphReader:
     """Read graphs from JSON, bounding their sizes.
 
     `largest` is the most elements that an array may have.

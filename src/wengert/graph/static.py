@@ -64,7 +64,7 @@ class Definition:
         self.mentions = mentions
 
 
-class Expressions(Trace):
+class ExpressionTrace(Trace):
     """Define expressions in place of computing values.
 
     Its level lies above that of Tensors with `requires_grad`, which expressions may use, and below those of all
@@ -126,7 +126,7 @@ class Expressions(Trace):
         self.below(tensor)
 
 
-EXPRESSIONS = Expressions(0)
+EXPRESSIONS = ExpressionTrace(0)
 EXPRESSIONS.level = 0.5
 
 

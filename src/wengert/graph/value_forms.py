@@ -98,10 +98,12 @@ class Encoder:
             return {kind.__name__.lower(): list(map(self.value, value.values()))}
         if isinstance(value, Graph):
             return {"graph": self.graph(value)}
-        raise unsaved(f"a value of type {kind.__name__}", "numbers, arrays, strings, tuples and graphs can be saved")
+        raise unsaved_error(
+            f"a value of type {kind.__name__}", "numbers, arrays, strings, tuples and graphs can be saved"
+        )
 
 
-def unsaved(given: str, needed: str) -> UsageError:
+def unsaved_error(given: str, needed: str) -> UsageError:
     """Return the error about a graph that has no form in files."""
     return UsageError("save", given, needed, "Trace a function without it")
 
@@ -109,14 +111,16 @@ def unsaved(given: str, needed: str) -> UsageError:
 def primitive_name(primitive: Primitive) -> str:
     """Return the name under which a primitive is registered."""
     if not primitive.registered:
-        raise unsaved(f"the operation {primitive.name}, which is not registered", "registered primitives are needed")
+        raise unsaved_error(
+            f"the operation {primitive.name}, which is not registered", "registered primitives are needed"
+        )
     return primitive.name
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
     """Return a numeric dtype as NumPy's array interface writes it, such as `<f8`."""
     if dtype.kind not in "biufc":
-        raise unsaved(f"dtype {dtype}", "numeric dtypes can be saved")
+        raise unsaved_error(f"dtype {dtype}", "numeric dtypes can be saved")
     return dtype.str
 
 
@@ -158,8 +162,8 @@ class Decoder:
             "dtype": lambda form, _: dtype_of(form),
             "array": lambda form, _: self.array(form),
             "scalar": lambda form, _: self.scalar(form),
-            "repeated": lambda form, depth: self.repeated(items(form, 2), depth),
-            "transposed": lambda form, _: self.transposed(*items(form, 2)),
+            "repeated": lambda form, depth: self.read_repeated(items(form, 2), depth),
+            "transposed": lambda form, _: self.read_transposed(*items(form, 2)),
             "ufunc": lambda form, _: find_named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
             "graph": self.graph,
@@ -235,7 +239,7 @@ class Decoder:
             raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
         return np.frombuffer(data, dtype).reshape(shape)
 
-    def repeated(self, parts: list[JSON], depth: int) -> Any:
+    def read_repeated(self, parts: list[JSON], depth: int) -> Any:
         """Return an array of which one element along some axes is in memory."""
         shape, form = parts
         core, wanted = self.value(form, depth), self.shape(shape)
@@ -244,7 +248,7 @@ class Decoder:
             raise invalid(f"an array that is repeated to the shape {shape!r:.80}", "one that fits is needed")
         return np.broadcast_to(core, wanted)
 
-    def transposed(self, axes: JSON, form: JSON) -> Any:
+    def read_transposed(self, axes: JSON, form: JSON) -> Any:
         """Return an array that lies in memory in another order than that of its axes."""
         found = self.array(form)
         if not all(type(axis) is int for axis in items(axes)) or sorted(axes) != list(range(found.ndim)):

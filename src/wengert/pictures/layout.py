@@ -36,7 +36,7 @@ TO_THE_MIDDLE = 0.2
 """How strongly the items of a wider one are pulled to the middle; a wire that wants to be upright pulls with 1."""
 
 
-class Link(NamedTuple):
+class LayerLink(NamedTuple):
     """Join two items of neighbouring layers, at distances from their centers."""
 
     upper: int
@@ -45,7 +45,7 @@ class Link(NamedTuple):
     arrives: float
 
 
-class Segment(NamedTuple):
+class WireSegment(NamedTuple):
     """Be a piece of a wire: down from the bottom of a box or the top of a layer, then from layer to layer.
 
     Attributes:
@@ -79,7 +79,7 @@ class Layout(NamedTuple):
     tops: list[float]
     layers: list[int]
     bands: list[tuple[float, float]]
-    wires: dict[tuple[int, int], list[Segment]]
+    wires: dict[tuple[int, int], list[WireSegment]]
     ends: list[tuple[int, float, float]]
 
 
@@ -90,8 +90,8 @@ def lay_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int
     """
     layers = assign_layers(len(sizes), wires)
     drawn, left_out = choose_wires(layers, wires)
-    items = Items(layers, [width for width, _ in sizes])
-    nets: dict[tuple[int, int], list[Link]] = {}
+    items = LayerItems(layers, [width for width, _ in sizes])
+    nets: dict[tuple[int, int], list[LayerLink]] = {}
     for wire in drawn:
         items.join(wire, ports, nets)
     rows = order_by_crossings(items)
@@ -102,11 +102,11 @@ def lay_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int
     bands = layer_bands(layers, sizes)
     tops = [bands[layer][0] for layer in layers]
 
-    def piece(link: Link) -> Segment:
+    def piece(link: LayerLink) -> WireSegment:
         top, bottom = bands[items.layers[link.upper]]
         begin = top + sizes[link.upper][1] if link.upper < len(sizes) else top
         end = bands[items.layers[link.lower]][0]
-        return Segment(centers[link.upper] + link.leaves, begin, bottom, centers[link.lower] + link.arrives, end)
+        return WireSegment(centers[link.upper] + link.leaves, begin, bottom, centers[link.lower] + link.arrives, end)
 
     return Layout(
         width=right,
@@ -172,18 +172,18 @@ def choose_wires(layers: Sequence[int], wires: Sequence[Wire]) -> tuple[list[Wir
     return drawn, left_out
 
 
-class Items:
+class LayerItems:
     """Hold what stands in layers: boxes, and after them bends; and the links between them."""
 
     def __init__(self, layers: Sequence[int], widths: Sequence[float]) -> None:
         self.boxes = len(layers)
         self.layers = list(layers)
         self.widths = list(widths)
-        self.above: list[list[Link]] = [[] for _ in layers]
-        self.below: list[list[Link]] = [[] for _ in layers]
+        self.above: list[list[LayerLink]] = [[] for _ in layers]
+        self.below: list[list[LayerLink]] = [[] for _ in layers]
         self.bends: dict[tuple[int, int], list[int]] = {}
 
-    def join(self, wire: Wire, ports: Sequence[tuple[int, int]], nets: dict[tuple[int, int], list[Link]]) -> None:
+    def join(self, wire: Wire, ports: Sequence[tuple[int, int]], nets: dict[tuple[int, int], list[LayerLink]]) -> None:
         """Link a result with an operand, through bends which all the wires of the result share."""
         net = wire.source, wire.result
         links = nets.setdefault(net, [])
@@ -194,10 +194,10 @@ class Items:
         while len(bends) < needed:
             upper = bends[-1] if bends else wire.source
             bend = self.bend(self.layers[upper] + 1)
-            links.append(self.link(Link(upper, 0.0 if bends else leaves, bend, 0.0)))
+            links.append(self.link(LayerLink(upper, 0.0 if bends else leaves, bend, 0.0)))
             bends.append(bend)
         upper, start = (bends[needed - 1], 0.0) if needed else (wire.source, leaves)
-        links.append(self.link(Link(upper, start, wire.target, arrives)))
+        links.append(self.link(LayerLink(upper, start, wire.target, arrives)))
 
     def bend(self, layer: int) -> int:
         """Add a bend to a layer."""
@@ -207,13 +207,13 @@ class Items:
         self.below.append([])
         return len(self.layers) - 1
 
-    def link(self, link: Link) -> Link:
+    def link(self, link: LayerLink) -> LayerLink:
         """Enter a link."""
         self.above[link.lower].append(link)
         self.below[link.upper].append(link)
         return link
 
-    def pull(self, link: Link) -> float:
+    def pull(self, link: LayerLink) -> float:
         """Return how strongly a link wants to be vertical."""
         return PULLS[(link.upper >= self.boxes) + (link.lower >= self.boxes)]
 
@@ -228,7 +228,7 @@ class Items:
 # Order
 
 
-def order_by_crossings(items: Items) -> list[list[int]]:
+def order_by_crossings(items: LayerItems) -> list[list[int]]:
     """Return the items of each layer in an order in which few wires cross."""
     rows = items.rows()
     best, fewest = [list(row) for row in rows], crossings(items, rows)
@@ -242,7 +242,7 @@ def order_by_crossings(items: Items) -> list[list[int]]:
     return best
 
 
-def sort_by_medians(items: Items, rows: list[list[int]], *, downward: bool) -> None:
+def sort_by_medians(items: LayerItems, rows: list[list[int]], *, downward: bool) -> None:
     """Sort each layer by the medians of where its wires come from, or go to."""
     index = places_in_layers(items, rows)
     for row in rows if downward else reversed(rows):
@@ -259,7 +259,7 @@ def sort_by_medians(items: Items, rows: list[list[int]], *, downward: bool) -> N
             index[item] = i
 
 
-def places_in_layers(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
+def places_in_layers(items: LayerItems, rows: Sequence[Sequence[int]]) -> list[float]:
     """Return the place of each item in its layer."""
     index = [0.0] * len(items.layers)
     for row in rows:
@@ -268,7 +268,7 @@ def places_in_layers(items: Items, rows: Sequence[Sequence[int]]) -> list[float]
     return index
 
 
-def crossings(items: Items, rows: Sequence[Sequence[int]]) -> int:
+def crossings(items: LayerItems, rows: Sequence[Sequence[int]]) -> int:
     """Return how many pairs of links cross: for each those before it that end further right."""
     index = places_in_layers(items, rows)
     count = 0
@@ -286,7 +286,7 @@ def crossings(items: Items, rows: Sequence[Sequence[int]]) -> int:
 # Positions
 
 
-def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
+def positions(items: LayerItems, rows: Sequence[Sequence[int]]) -> list[float]:
     """Return the centers of all items.
 
     What is wanted is upright wires. In a graph of a thousand layers each may then stand a little beside the one above,
@@ -299,7 +299,7 @@ def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
     return centers
 
 
-def straighten_wires(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
+def straighten_wires(items: LayerItems, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
     """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright.
 
     `inward` is how strongly items are pulled to the middle.
@@ -327,7 +327,7 @@ def straighten_wires(items: Items, rows: Sequence[Sequence[int]], inward: float)
     return centers
 
 
-def gaps(items: Items, row: Sequence[int]) -> list[float]:
+def gaps(items: LayerItems, row: Sequence[int]) -> list[float]:
     """Return how far apart the centers of neighbours have to be."""
     widths, boxes = items.widths, items.boxes
     return [(widths[a] + widths[b]) / 2 + (GAP if a < boxes and b < boxes else GAP / 2) for a, b in pairwise(row)]

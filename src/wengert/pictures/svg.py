@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wengert.pictures.boxes import Box, Diagram
-from wengert.pictures.layout import Layout, Segment, lay_out
+from wengert.pictures.layout import Layout, WireSegment, lay_out
 
 SIZE = 11
 LETTER = 0.602 * SIZE
@@ -102,7 +102,7 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def path(segments: Sequence[Segment]) -> str:
+def path(segments: Sequence[WireSegment]) -> str:
     """Return the wires of a result: lines through layers, and bows between them."""
     pieces = []
     for segment in segments:

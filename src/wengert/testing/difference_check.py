@@ -13,7 +13,7 @@ import numpy as np
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import raw
 from wengert.errors import describe
-from wengert.testing.problem import Leaves, Problem
+from wengert.testing.problem import LeafProblem, Leaves
 from wengert.transforms.boundary import as_given
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ def widen(value: Any) -> Array:
     return array.astype(np.result_type(array.dtype, np.float64))
 
 
-def difference_quotient(problem: Problem, i: int, direction: Array, cts: Leaves) -> Callable[[float], float]:
+def difference_quotient(problem: LeafProblem, i: int, direction: Array, cts: Leaves) -> Callable[[float], float]:
     """Return the function from a step to the central difference quotient of the weighted outputs."""
     wide = [as_given(widen(leaf)[()], leaf) for leaf in problem.point]
     start, leaf = widen(wide[i]), problem.point[i]
@@ -73,7 +73,7 @@ def extrapolate(quotient: Callable[[float], float], step: float, target: float) 
     return best, error
 
 
-def complex_step(problem: Problem, i: int, direction: Array, cts: Leaves) -> float | None:
+def complex_step(problem: LeafProblem, i: int, direction: Array, cts: Leaves) -> float | None:
     """Return the derivative by an imaginary step, free of cancellation; None where complex arguments are refused."""
     leaves = [raw(leaf) for leaf in problem.point]
     if any(aval_of(leaf).dtype.kind == "c" for leaf in (*leaves, *cts)):
@@ -111,7 +111,7 @@ class Check:
             found = found + 1j * self.generator.uniform(0.5, 1.0, shape) * self.generator.choice([-1.0, 1.0], shape)
         return np.asarray(found).astype(dtype)
 
-    def compare(self, problem: Problem, i: int, cts: Leaves, along: Callable[[Array], float]) -> None:
+    def compare(self, problem: LeafProblem, i: int, cts: Leaves, along: Callable[[Array], float]) -> None:
         """Raise an AssertionError unless a derivative in input `i` is that of the function along a random direction.
 
         `cts` are the weights of the outputs, `along` the derivative under test: that of the weighted outputs along a
@@ -123,12 +123,12 @@ class Check:
         size = np.abs(raw(leaf))
         direction = self.direction(leaf) * np.where(np.isfinite(size), np.maximum(1.0, size), 1.0)
         found = along(direction)
-        expected, error = self.expected(problem, i, direction, cts)
+        expected, error = self.expect(problem, i, direction, cts)
         if not abs(found - expected) <= self.rtol * max(1.0, abs(found), abs(expected)):
             worst = self.worst_element(problem, i, cts, along)
             raise AssertionError(self.report(problem.labels[i], found, expected, error, worst))
 
-    def expected(self, problem: Problem, i: int, direction: Array, cts: Leaves) -> tuple[float, float]:
+    def expect(self, problem: LeafProblem, i: int, direction: Array, cts: Leaves) -> tuple[float, float]:
         """Return the derivative that differences give, or the complex step where they are too rough; and its error."""
         target = self.rtol / 100
         with np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ class Check:
         return found, error
 
     def worst_element(
-        self, problem: Problem, i: int, cts: Leaves, along: Callable[[Array], float]
+        self, problem: LeafProblem, i: int, cts: Leaves, along: Callable[[Array], float]
     ) -> tuple[tuple[int, ...], float, float] | None:
         """Return the element of an input with the largest error, found and expected; None if there are many."""
         shape, dtype, _ = aval_of(problem.point[i])
@@ -152,7 +152,7 @@ class Check:
         for index in np.ndindex(shape):
             unit = np.zeros(shape, dtype)
             unit[index] = 1.0
-            found.append((index, along(unit), self.expected(problem, i, unit, cts)[0]))
+            found.append((index, along(unit), self.expect(problem, i, unit, cts)[0]))
         return max(found, key=lambda entry: distance(entry[1], entry[2]))
 
     def report(

@@ -13,8 +13,8 @@ from wengert.core.values.aval import aval_of
 from wengert.support.hints import hint_parameters
 from wengert.testing.difference_check import STEP, Array, Check, pair_product
 from wengert.testing.problem import (
+    LeafProblem,
     Leaves,
-    Problem,
     arguments_of,
     default_tolerance,
     problem_of,
@@ -26,7 +26,7 @@ from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
 
 
-def check_reverse(problem: Problem, check: Check) -> Problem:
+def check_reverse(problem: LeafProblem, check: Check) -> LeafProblem:
     """Check the vjp of a problem; return the vjp as a function of point and cotangents."""
     cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
     gradients = pull_back(problem.function, problem.point, cts)
@@ -38,7 +38,7 @@ def check_reverse(problem: Problem, check: Check) -> Problem:
         return pull_back(problem.function, leaves[:count], leaves[count:])
 
     labels = [f"the cotangent of output {i} (order {check.order})" for i in range(len(cts))]
-    return Problem(derivative, [*problem.point, *cts], [*problem.labels, *labels])
+    return LeafProblem(derivative, [*problem.point, *cts], [*problem.labels, *labels])
 
 
 def product_with(gradient: Any) -> Callable[[Any], Any]:
@@ -52,7 +52,7 @@ def pull_back(function: Callable[[Leaves], Leaves], point: Leaves, cts: Leaves) 
     return list(pullback(list(cts)))
 
 
-def check_forward(problem: Problem, check: Check) -> Problem:
+def check_forward(problem: LeafProblem, check: Check) -> LeafProblem:
     """Check the jvp of a problem; return the jvp as a function of point and tangents."""
     cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
     zeros = [np.zeros(*aval_of(leaf)[:2]) for leaf in problem.point]
@@ -70,7 +70,7 @@ def check_forward(problem: Problem, check: Check) -> Problem:
 
     labels = [f"the tangent of {label} (order {check.order})" for label in problem.labels]
     tangents = [as_given(check.direction(leaf)[()], leaf) for leaf in problem.point]
-    return Problem(derivative, [*problem.point, *tangents], [*problem.labels, *labels])
+    return LeafProblem(derivative, [*problem.point, *tangents], [*problem.labels, *labels])
 
 
 def push_forward(function: Callable[[Leaves], Leaves], point: Leaves, tangents: Leaves) -> Leaves:
@@ -78,7 +78,7 @@ def push_forward(function: Callable[[Leaves], Leaves], point: Leaves, tangents: 
     return list(jvp(lambda *leaves: function(list(leaves)), point, tangents)[1])
 
 
-MODES: dict[str, Callable[[Problem, Check], Problem]] = {"rev": check_reverse, "fwd": check_forward}
+MODES: dict[str, Callable[[LeafProblem, Check], LeafProblem]] = {"rev": check_reverse, "fwd": check_forward}
 
 
 @hint_parameters("check_grads")
@@ -130,7 +130,7 @@ def check_grads(
     seed = as_whole("check_grads", "seed", seed, 0)
     for mode in modes:
         generator = np.random.default_rng(seed)
-        pending: list[tuple[Problem, tuple[str, ...]]] = [(first, (mode,))]
+        pending: list[tuple[LeafProblem, tuple[str, ...]]] = [(first, (mode,))]
         while pending:
             problem, chain = pending.pop()
             tolerance = default_tolerance(problem) if rtol is None else rtol

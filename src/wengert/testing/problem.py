@@ -18,7 +18,7 @@ Leaves = list[Any]
 
 
 @dataclass(frozen=True)
-class Problem:
+class LeafProblem:
     """Hold a function of leaves that returns leaves, the point to differentiate it at, and names of its inputs."""
 
     function: Callable[[Leaves], Leaves]
@@ -39,7 +39,7 @@ def arguments_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args[0] if len(args) == 1 and type(args[0]) is tuple else args
 
 
-def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> Problem:
+def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> LeafProblem:
     """Return a function of containers as a function of leaves, which returns its float and complex results only."""
     leaves, structure = flatten(arguments)
     labels = [f"argument {label}" for label in names_of(structure)]
@@ -52,7 +52,7 @@ def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> Problem:
         found, _ = flatten(f(*unflatten(structure, values)))
         return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
 
-    return Problem(function, leaves, labels)
+    return LeafProblem(function, leaves, labels)
 
 
 def names_of(structure: Any) -> Iterator[str]:
@@ -71,7 +71,7 @@ def check_leaf(label: str, leaf: Any) -> None:
         raise DtypeError("check_grads", given, needed, "Fix other arguments in a lambda around the function")
 
 
-def smooth_outputs(problem: Problem) -> Leaves:
+def smooth_outputs(problem: LeafProblem) -> Leaves:
     """Return the outputs of a problem, of which there must be one."""
     outputs = problem.outputs()
     if not outputs:
@@ -83,7 +83,7 @@ def smooth_outputs(problem: Problem) -> Leaves:
     return outputs
 
 
-def default_tolerance(problem: Problem) -> float:
+def default_tolerance(problem: LeafProblem) -> float:
     """Return ten times the root of the precision of the least precise dtype of inputs and outputs."""
     dtypes = [aval_of(leaf).dtype for leaf in (*problem.point, *problem.outputs())]
     return 10 * math.sqrt(max(float(np.finfo(dtype).eps) for dtype in dtypes))

@@ -20,7 +20,7 @@ from wengert.errors import UsageError, describe
 from wengert.testing.difference_check import STEP, Check, pair_product, widen
 from wengert.testing.form_check import check_form
 from wengert.testing.gradient_check import pull_back, push_forward
-from wengert.testing.problem import Leaves, Problem, arguments_of, default_tolerance, names_of, smooth_outputs
+from wengert.testing.problem import LeafProblem, Leaves, arguments_of, default_tolerance, names_of, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
@@ -107,7 +107,7 @@ def rules_of(fun: Any, params: Mapping[str, Any]) -> dict[str, Callable[..., Any
     raise UsageError("check_rule", given, needed, "Use check_grads for other functions")
 
 
-def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
+def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> LeafProblem:
     """Return a function as one of those leaves of its arguments that have derivatives, with results that have."""
     leaves, structure = flatten(args)
     labels = list(names_of(structure))
@@ -116,14 +116,14 @@ def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
         given = "no float or complex argument"
         raise UsageError("check_rule", given, "something to differentiate is needed", "Pass one")
 
-    def narrowed(values: Leaves) -> Leaves:
+    def narrow(values: Leaves) -> Leaves:
         everything = list(leaves)
         for i, value in zip(chosen, values, strict=True):
             everything[i] = value
         found, _ = flatten(function(*unflatten(structure, everything)))
         return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
 
-    return Problem(narrowed, [leaves[i] for i in chosen], [f"argument {labels[i]}" for i in chosen])
+    return LeafProblem(narrow, [leaves[i] for i in chosen], [f"argument {labels[i]}" for i in chosen])
 
 
 def is_smooth(leaf: Any) -> bool:
@@ -167,11 +167,11 @@ def rounding(*groups: Leaves) -> float:
 
 
 def compare_rules(
-    problem: Problem, check: Check, directions: Leaves, cts: Leaves, found: dict[str, list[float]]
+    problem: LeafProblem, check: Check, directions: Leaves, cts: Leaves, found: dict[str, list[float]]
 ) -> None:
     """Raise an AssertionError where a rule differs from differences, or the two from each other."""
     for i, (label, direction) in enumerate(zip(problem.labels, directions, strict=True)):
-        expected, error = check.expected(problem, i, direction, cts)
+        expected, error = check.expect(problem, i, direction, cts)
         for rule, values in found.items():
             if not abs(values[i] - expected) <= check.rtol * max(1.0, abs(values[i]), abs(expected)):
                 given = f"the {rule} gives {values[i]:.12g} in {label} along a random direction"

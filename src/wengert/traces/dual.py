@@ -17,7 +17,7 @@ from numpy import complexfloating, ndarray
 
 from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.diagnostics.source_positions import asker, caller
-from wengert.core.memory.buffers import copied, lend
+from wengert.core.memory.buffers import copy_alike, lend
 from wengert.core.memory.views import current
 from wengert.core.primitives.cotangent import has_finite_square, match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
@@ -94,7 +94,7 @@ class Dual(Transient):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
-        return make_tensor(copied(tensor._value), self, Moving(copied(tensor._node.tangent), asker()))
+        return make_tensor(copy_alike(tensor._value), self, Moving(copy_alike(tensor._node.tangent), asker()))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""

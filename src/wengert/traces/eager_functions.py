@@ -18,11 +18,11 @@ from wengert.core.memory.views import (
     ALIAS,
     Derivation,
     Path,
-    extended,
+    extend_path,
     is_window,
     path_of,
-    resolved,
     window_on,
+    with_views_resolved,
     would_share_memory,
 )
 from wengert.core.primitives.primitive import Primitive
@@ -67,7 +67,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return make_batched(lanes, trace)
             if trace is not None and (found := trace.of_array(primitive, a, params)) is not None:
                 return found
-            return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
+            return with_views_resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         if kind is ndarray or kind is float64:
             try:
                 out = evaluate(x, **params)
@@ -172,7 +172,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         elif source is a and not hasattr(source, "_array"):  # a number; a view without axes is an array
             return result
         if kind is not ndarray and (path or type(out) is not ndarray):
-            steps = extended(base.shape, path_of(path), primitive, params)
+            steps = extend_path(base.shape, path_of(path), primitive, params)
             if not would_share_memory(base, steps):  # `flip`, which gives a scalar there
                 return result
         return window_on(base, path, primitive, params, result)
@@ -219,7 +219,7 @@ def eager_several(
                 if own is not None:
                     if own is not trace:
                         if own is ALIAS:
-                            return resolved(lambda *xs: operate(xs, params), *operands)
+                            return with_views_resolved(lambda *xs: operate(xs, params), *operands)
                         if type(own) is Batch:
                             return several_lanes(primitive, own, operands, params)
                         if not own.fast or trace is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings, strict
+from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings, strict
 from wengert.core.memory.buffers import may_overwrite
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.views import ALIAS
@@ -78,7 +78,7 @@ def eager_overwrite(compute: Operator, otherwise: Operator) -> Operator:
 
 def once(compute: Operator, buffer: ndarray[Any, Any], y: Any) -> None:
     """Compute what cannot be computed once more: warnings name the user's line at once."""
-    entered = attributed()
+    entered = attribute_warnings()
     try:
         compute(buffer, y)
     finally:

@@ -17,7 +17,7 @@ from wengert.core.diagnostics.source_positions import RECENT, asker, caller
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES
-from wengert.core.memory.views import ALIAS, Derivation, Path, base_and_path, extended, window_on
+from wengert.core.memory.views import ALIAS, Derivation, Path, base_and_path, extend_path, window_on
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
 from wengert.primitives.indexing.index_layout import OPERAND
@@ -225,7 +225,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         entries = gathering_index(index)
     if trace is ALIAS and entries is not None:
         view = target._value
-        place_in_base = extended(view.settled().shape, view.path, getitem, {"index": entries})
+        place_in_base = extend_path(view.settled().shape, view.path, getitem, {"index": entries})
         if len(place_in_base) == 1 and place_in_base[0][0] is getitem:
             target = view.base
             index = entries = place_in_base[0][1][0][1]

@@ -17,9 +17,9 @@ from numpy import ndarray
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import RECENT, caller, is_operator
-from wengert.core.memory.buffers import BORROWED, fixed, lend
+from wengert.core.memory.buffers import BORROWED, as_fixed, lend
 from wengert.core.memory.memory_layout import is_scalar
-from wengert.core.memory.views import ALIAS, resolved
+from wengert.core.memory.views import ALIAS, with_views_resolved
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.broadcast import check_broadcast
@@ -137,7 +137,7 @@ def eager_binary(
                 y = other if b._kept is not BORROWED else lend(b)
                 b._kept = True
             elif kind is ndarray:  # whose owner may write to it
-                y = b.copy() if b.flags.writeable else fixed(b)
+                y = b.copy() if b.flags.writeable else as_fixed(b)
         node = result._node = Node()
         node.number = next(CREATED)
         node.primitive = primitive
@@ -182,7 +182,7 @@ def binary_in_general(primitive: Elementwise, compute: Operator, of_complex: Ele
                 require_warning(error)
         trace = a._trace
         if trace is ALIAS or beside is ALIAS:
-            return resolved(compact, a, b)
+            return with_views_resolved(compact, a, b)
         if trace is None:
             trace = beside
         if (
@@ -231,7 +231,7 @@ def reflected_in_general(
             if type(a._trace) is Batch and (of_complex is None or is_double(a)):
                 return a._trace.process(primitive, (b, a), {})
             if a._trace is ALIAS:
-                return resolved(compact, a, b)
+                return with_views_resolved(compact, a, b)
         if type(b) is ndarray and b.dtype.kind in NUMERIC and (b.ndim or a.ndim):
             return apply(primitive, b, a)
         if foreign(type(b)):
@@ -276,7 +276,7 @@ def eager_unary(
             if SPECIAL or WATCHES or not trace.fast:
                 if type(trace) is Batch and (of_complex is None or is_double(a)):
                     return trace.process(primitive, (a,), {})
-                return resolved(operate, a) if trace is ALIAS else general(a)
+                return with_views_resolved(operate, a) if trace is ALIAS else general(a)
             if type(x) is float or type(x) is complex:
                 if not function:
                     return apply(primitive, a)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
@@ -77,7 +77,7 @@ def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -
     label = f"the {kind} rule of {primitive.name}"
     before = refusal_count()
     try:
-        return staged(lambda xs: [x for x in called(rule, (xs,), {}) if x is not None], avals, label)
+        return staged(lambda xs: [x for x in call_user(rule, (xs,), {}) if x is not None], avals, label)
     except TracedTruthError:
         forgive(before)
         raise

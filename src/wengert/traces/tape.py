@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.memory.buffers import fixed, lend
+from wengert.core.memory.buffers import as_fixed, lend
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
@@ -195,7 +195,7 @@ class Tape(Transient):
         if kind is not ndarray:
             return operand
         if not operand.flags.writeable:
-            return fixed(operand)
+            return as_fixed(operand)
         operand = operand.copy()
         operand.flags.writeable = False
         return operand

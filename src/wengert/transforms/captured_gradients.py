@@ -38,11 +38,11 @@ class Substitution:
         self.starts: Sequence[Tensor] = ()
 
         @functools.wraps(function)
-        def called(standing: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        def call(standing: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
             self.begin(standing)
             return function(*args, **kwargs)
 
-        self.called = called
+        self.called = call
 
     def begin(self, standing: Sequence[Tensor]) -> None:
         """Let the others stand for the captured Tensors from now on."""

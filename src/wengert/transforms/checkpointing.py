@@ -204,23 +204,23 @@ class _Frame:
 
         variables: list[Variable] = []
 
-        def restored(leaf: Any) -> Any:
+        def restore_values(leaf: Any) -> Any:
             if type(leaf) is not _Kept:
                 return leaf
             argument = leaf.restore()
             variables.extend(variables_of(argument))
             return argument
 
-        args, kwargs = map_leaves(restored, self.arguments)
+        args, kwargs = map_leaves(restore_values, self.arguments)
         start = 0 if self.traced is None else len(self.traced)
         with recording_from(self.floor), reviving(self.level), saved_tensors_hooks(collect, found.__getitem__):
             result = self.function(*args, **kwargs)
         if len(found) != self.count:
-            raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")
+            raise self.change_error(f"saved {self.count} values at first and {len(found)} when run again")
         if not are_same_prints(self.prints, fingerprints(result)):
-            raise self.changed("returned something else when run again")
+            raise self.change_error("returned something else when run again")
         if self.traced is not None and not self.traced_alike(self.traced[start:], variables):
-            raise self.changed("computed from other values when run again, or did something else")
+            raise self.change_error("computed from other values when run again, or did something else")
         self.values = dict(enumerate(found))
 
     def traced_alike(self, again: list[Equation], variables: Sequence[Variable]) -> bool:
@@ -237,7 +237,7 @@ class _Frame:
         return len(first) == len(again) and all(map(compared.of_equations, first, again))
 
     @staticmethod
-    def changed(what: str) -> GraphError:
+    def change_error(what: str) -> GraphError:
         """Return the error about a function that did something else the second time."""
         given = f"a function that {what}"
         action = "Pass random numbers and other state as arguments, and change captured values after the sweep"
@@ -324,7 +324,7 @@ def call_witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     witness = Witness()
     with witness:
         result = fun(*args, **kwargs)
-    written = [x for x in witness.written() if id(x) not in own]
+    written = [x for x in witness.written_handles() if id(x) not in own]
     for handle in written:
         rebound(handle, witness.log[id(handle)][1])
     if written:

@@ -280,9 +280,9 @@ class CustomCall(UserCall):
         if rule.forward is not None and rule.backward is not None:
             result = self.call("forward", rule.forward, "*args", args, near)
             output, residuals = self.pair(result, "vjp", "(output, residuals)")
-            given = residuals, self.completed(ct, output)
+            given = residuals, self.complete(ct, output)
             cts = self.call("backward", rule.backward, "residuals, ct", given, near)
-            return self.checked(cts, avals)
+            return self.check_cotangents(cts, avals)
         varying = [i for i, aval in enumerate(avals) if aval is not None]
 
         def function(*values: Any) -> Any:
@@ -291,11 +291,11 @@ class CustomCall(UserCall):
                 for i, value in zip(varying, values, strict=True):
                     moved[i] = value
                 return in_form(near, rule.fun, lambda form: form(*self.arguments(moved)))
-            return self.pushed(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
+            return self.push_tangents(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
 
         primals = [readable(operands[i]) for i in varying]
         output, pullback = pull_back(self.name, function, primals, any_result=True)
-        found = pullback(self.completed(ct, output))
+        found = pullback(self.complete(ct, output))
         if rule.pushforward is not None:
             self.require_linear_pushforward(args, operands)
         results: list[Any] = [None] * len(operands)
@@ -303,7 +303,7 @@ class CustomCall(UserCall):
             results[i] = unwrapped(current(as_tensor(value)))
         return results
 
-    def completed(self, ct: Any, output: Any) -> Any:
+    def complete(self, ct: Any, output: Any) -> Any:
         """Return the cotangent in the output's containers, with zeros for what received none."""
         found, structure = flatten(output)
         cts = ct if self.outputs > 1 else [ct]
@@ -321,7 +321,7 @@ class CustomCall(UserCall):
         zeros, structure = flatten(self.tangents(operands, {}))
 
         def rule(tangents: Sequence[Any]) -> Sequence[Any]:
-            return flatten(self.pushed(args, unflatten(structure, tangents)))[0]
+            return flatten(self.push_tangents(args, unflatten(structure, tangents)))[0]
 
         require_linear(self, "jvp", rule, [aval_of(x).firm for x in zeros])
 
@@ -339,7 +339,7 @@ class CustomCall(UserCall):
         given = {i: t for i, t in enumerate(tangents) if t is not None}
         if any(isinstance(trace, Tape) for t in given.values() for trace in traces_of(t)):
             self.require_linear_pushforward(self.arguments(operands), operands)
-        found = flatten(self.pushed(self.arguments(operands), self.tangents(operands, given)))[0]
+        found = flatten(self.push_tangents(self.arguments(operands), self.tangents(operands, given)))[0]
         moved = []
         for tangent, value in zip(found, out if self.outputs > 1 else (out,), strict=True):
             tensor = current(as_tensor(tangent))
@@ -353,7 +353,7 @@ class CustomCall(UserCall):
             moved.append(unwrapped(tensor))
         return tuple(moved) if self.outputs > 1 else moved[0]
 
-    def pushed(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    def push_tangents(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the output that the forward rule gives."""
         assert self.rule.pushforward is not None
         result = self.call(
@@ -369,7 +369,7 @@ class CustomCall(UserCall):
             raise self.error(given_text, "the containers of the output are needed", "Build it like the output", "jvp")
         return unflatten(structure, [numeric(f"{self.name} (jvp rule)", "a tangent", leaf) for leaf in found])
 
-    def checked(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
+    def check_cotangents(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
         """Return the cotangents of the operands, checking containers and shapes."""
         args = unflatten(self.structure, list(range(len(self.leaves))))
         if not isinstance(cts, tuple) or len(cts) != len(args):
@@ -379,7 +379,7 @@ class CustomCall(UserCall):
         by_place: dict[int, Any] = {}
         for argument, ct in zip(args, cts, strict=True):
             if ct is not None:
-                by_place.update(zip(flatten(argument)[0], self.matched(argument, ct), strict=True))
+                by_place.update(zip(flatten(argument)[0], self.match_leaves(argument, ct), strict=True))
         results: list[Any] = []
         for place, aval in zip(self.places, avals, strict=True):
             ct = by_place.get(place)
@@ -394,7 +394,7 @@ class CustomCall(UserCall):
             results.append(unwrapped(tensor))
         return results
 
-    def matched(self, argument: Any, ct: Any) -> list[Any]:
+    def match_leaves(self, argument: Any, ct: Any) -> list[Any]:
         """Return the cotangents of an argument's leaves, None for those without."""
         structure = flatten(argument)[1]
         try:

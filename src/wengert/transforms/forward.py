@@ -11,7 +11,7 @@ import numpy as np
 from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.memory.views import current
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import strengthened, weakened
@@ -91,7 +91,7 @@ def push_forward(
     arguments, leaves, inside = dual_arguments(name, trace, fun, primals, tangents)
     before = contents_before(inside)
     try:
-        result = called(fun, arguments, {})
+        result = call_user(fun, arguments, {})
         written = find_writes(inside, before)
         require_apart(name, flatten(tuple(originals))[0] if originals and written else leaves, written)
         aux = None

@@ -13,9 +13,9 @@ from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
-from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
+from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.identity import identity_of_static
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, in_normal_form, strides_of
@@ -156,7 +156,7 @@ class Jitted(Entry, Generic[P, R]):
         """Call the function, tracing it first if arguments of this kind are new."""
         method: Callable[..., R] | None = None
         try:
-            form, given, leaves = self.traced(args, kwargs)
+            form, given, leaves = self.form_for(args, kwargs)
         except DtypeError:
             first = next(iter(args), None)
             if flatten(first)[1] is not None or not is_method_of(self, first):
@@ -168,7 +168,7 @@ class Jitted(Entry, Generic[P, R]):
             return method(*args, **kwargs)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
-        entered = attributed()
+        entered = attribute_warnings()
         try:
             results = call_form(form, (*leaves, *form.captured))
         finally:
@@ -187,7 +187,7 @@ class Jitted(Entry, Generic[P, R]):
                 found[i] = found[i].copy(order="K")
         return cast(R, unflatten(form.structure, found))
 
-    def traced(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[TracedForm, list[Any], list[Any]]:
+    def form_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[TracedForm, list[Any], list[Any]]:
         """Return the form for arguments, traced if they are new, and their leaves, as given and as arrays."""
         if kwargs or self.static_argnums or not ARRAYS.issuperset(map(type, args)):
             statics, dynamic = self.split(args, kwargs)
@@ -238,7 +238,7 @@ class Jitted(Entry, Generic[P, R]):
         """
         from wengert.compile.translation import Translation  # all of the native compiler
 
-        form, _, leaves = self.traced(args, kwargs)
+        form, _, leaves = self.form_for(args, kwargs)
         return Translation(
             form.graph, [unwrapped(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
         )
@@ -317,7 +317,9 @@ class Jitted(Entry, Generic[P, R]):
             positional, keywords = arguments_of(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
+            found, out_structure = leaves_of_result(
+                call_user(function, arguments, {**keywords, **fixed}), in_order=True
+            )
             require_arrays("jit", found, out_structure)
             for stage in stages:
                 written = places_written(stage, inputs, variables)

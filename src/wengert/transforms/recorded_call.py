@@ -11,7 +11,7 @@ import numpy as np
 from wengert.control.argument_aliasing import origin_of, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, innermost_trace
@@ -85,7 +85,7 @@ class Recording:
             arguments[position] = unflatten(structure, traced)
         self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
         try:
-            result = called(function, arguments, kwargs)
+            result = call_user(function, arguments, kwargs)
             if [x._node for x in self.inputs] != self.nodes:
                 self.require_apart(originals or args, arguments)
             self.aux = None
@@ -122,7 +122,7 @@ class Recording:
         self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
     ) -> tuple[Any, ...]:
         """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
-        return self.structured(list(map(as_given, self.swept(cts, retain=retain, watch=watch), self.leaves)))
+        return self.in_containers(list(map(as_given, self.swept(cts, retain=retain, watch=watch), self.leaves)))
 
     def swept(
         self,
@@ -146,7 +146,7 @@ class Recording:
             for node, ct in zip(self.nodes, found, strict=True)
         ]
 
-    def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
+    def in_containers(self, found: Sequence[Any]) -> tuple[Any, ...]:
         """Return one value for each differentiated leaf in the containers of their arguments."""
         return tuple(unflatten_each(self.structures, found))
 

@@ -90,23 +90,23 @@ class Closures:
 def close_rule(rule: OfFunctions, closures: Closures) -> Any:
     """Return a function with rules of its own that takes what those of another one captured, as its first argument."""
 
-    def called(name: str, captured: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
+    def call_anew(name: str, captured: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
         function = getattr(closures.anew(captured), name)
         return in_form(flatten((captured, arguments))[0], function, lambda form: form(*arguments))
 
     def fun(captured: Sequence[Tensor], *args: Any) -> Any:
-        return called("fun", captured, args)
+        return call_anew("fun", captured, args)
 
     def forward(captured: Sequence[Tensor], *args: Any) -> Any:
-        found = called("forward", captured, args)
+        found = call_anew("forward", captured, args)
         return (found[0], (captured, found[1])) if isinstance(found, tuple) and len(found) == 2 else found
 
     def backward(residuals: tuple[Sequence[Tensor], Any], ct: Any) -> Any:
-        found = called("backward", residuals[0], (residuals[1], ct))
+        found = call_anew("backward", residuals[0], (residuals[1], ct))
         return (None, *found) if isinstance(found, tuple) else found
 
     def pushforward(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return called("pushforward", primals[0], (tuple(primals[1:]), tuple(tangents[1:])))
+        return call_anew("pushforward", primals[0], (tuple(primals[1:]), tuple(tangents[1:])))
 
     original, *rules, _ = rule.functions  # a batch rule would be asked for lanes of what was captured, too
     own = [new if old else None for new, old in zip((forward, backward, pushforward), rules, strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import weakened
 from wengert.core.values.levels import next_level
@@ -71,7 +71,7 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
     example = result_example(leaves)
     try:
         before = contents_before(arguments)
-        found, out_structure = leaves_of_result(called(fun, unflatten(structure, arguments), {}))
+        found, out_structure = leaves_of_result(call_user(fun, unflatten(structure, arguments), {}))
         require_apart("taylor", leaves, find_writes(arguments, before))
         require_differentiable_results("taylor", found, out_structure, leaves)
         columns = [coefficients(trace, leaf, order) for leaf in found]

@@ -16,7 +16,7 @@ from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position, caller
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.views import current, resolved
+from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
@@ -246,7 +246,7 @@ class GraphCall(Primitive):
         if not self.masked and self.hides(cts):
             return self.guarded.vjp(ct, out, operands, avals, params)
         halves = self.traced.partition(self.wanted, self.masked)
-        given = [self.completed(cts[i], i) for i in self.floats]
+        given = [self.complete(cts[i], i) for i in self.floats]
         if out is None or any(type(x) is Tensor for x in (*given, *operands)):
             found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
         else:
@@ -265,7 +265,7 @@ class GraphCall(Primitive):
         """The same for sweeps that have passed a mask."""
         return self if self.masked else GuardedCall(self.traced, self.wanted, self.moving, True, True)
 
-    def completed(self, ct: Any, index: int) -> Any:
+    def complete(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
         aval = aval_of(self.traced.graph.outputs[index])
         return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
@@ -308,7 +308,7 @@ def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return resolved(lambda *xs: record_form(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
+        return with_views_resolved(lambda *xs: record_form(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
     return evaluate(form.graph, values)
 
 

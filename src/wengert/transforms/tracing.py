@@ -10,7 +10,7 @@ import numpy as np
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.traced_rules import CONVERTING
@@ -55,7 +55,7 @@ def trace_function(
     def flat(inputs: list[Tensor]) -> Sequence[Any]:
         nonlocal structure
         args, kwargs = rebuild(inputs)
-        found, structure = leaves_of_result(called(function, args, kwargs))
+        found, structure = leaves_of_result(call_user(function, args, kwargs))
         require_arrays(name, found, structure)
         return found
 
@@ -136,7 +136,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
     """
     require_callable("trace", function)
 
-    def traced(*args: Any, **kwargs: Any) -> Graph:
+    def trace_examples(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
         names = input_names(function, accessors_of(structure))
         for leaf, label in zip(leaves, names, strict=True):
@@ -147,7 +147,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
         return trace_converting(name_of("trace", function), function, graph_of)[0]
 
-    return traced
+    return trace_examples
 
 
 def require_numeric(leaf: Any, name: str) -> None:

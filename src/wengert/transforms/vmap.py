@@ -12,7 +12,7 @@ from wengert.control.argument_aliasing import contents_before, find_writes, prot
 from wengert.control.scan import scan
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
-from wengert.core.diagnostics.store_guard import called
+from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.memory.views import current
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import plain_array
@@ -82,12 +82,12 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
         raise place_error(error, fun, args, kwargs, find_without_lanes(leaves, axes)) from None
     lanes = Lanes(fun, structures, tuple(kwargs), axes, out_axes)
     if batch_size is None or size <= batch_size:
-        values, _, structure = lanes.computed(leaves)
+        values, _, structure = lanes.compute(leaves)
         return unflatten(structure, values)
     start = size - size % batch_size if any(map(is_staged, leaves)) else 0
-    parts = [lanes.computed(lanes.part(leaves, at, at + batch_size)) for at in range(start, size, batch_size)]
+    parts = [lanes.compute(lanes.part(leaves, at, at + batch_size)) for at in range(start, size, batch_size)]
     if start:
-        parts.insert(0, lanes.scanned(lanes.part(leaves, 0, start), batch_size))
+        parts.insert(0, lanes.scan_batches(lanes.part(leaves, 0, start), batch_size))
     _, places, structure = parts[0]
     columns = zip(*(values for values, _, _ in parts), strict=True)
     return unflatten(structure, [join_batches(column, place) for column, place in zip(columns, places, strict=True)])
@@ -117,7 +117,7 @@ class Lanes(NamedTuple):
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
 
-    def scanned(self, leaves: Sequence[Any], batch_size: int) -> Computed:
+    def scan_batches(self, leaves: Sequence[Any], batch_size: int) -> Computed:
         """Return what `computed` does, in whole batches, each a round of a loop in the graph."""
         fronted = self._replace(axes=[None if axis is None else 0 for axis in self.axes])
         batches = [
@@ -131,7 +131,7 @@ class Lanes(NamedTuple):
         def step(carried: Any, row: Any) -> Any:
             given = iter(row)
             found = [x if axis is None else next(given) for x, axis in zip(batches, self.axes, strict=True)]
-            values, _, structure = fronted.computed(found)
+            values, _, structure = fronted.compute(found)
             return carried, unflatten(structure, values)
 
         result = scan(step, (), rows)[1]
@@ -139,7 +139,7 @@ class Lanes(NamedTuple):
         places = axes_of("out_axes", self.out_axes, structure, result)
         return [unbatch(x, place) for x, place in zip(found, places, strict=True)], places, structure
 
-    def computed(self, leaves: Sequence[Any]) -> Computed:
+    def compute(self, leaves: Sequence[Any]) -> Computed:
         """Call the function for all lanes of some leaves; return leaves of the result, their axes, and containers."""
         fun, axes = self.fun, self.axes
         size = lane_count(leaves, axes)
@@ -149,7 +149,7 @@ class Lanes(NamedTuple):
         count = len(given) - len(self.names)
         before = contents_before(lanes)
         try:
-            result = called(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
+            result = call_user(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
             require_apart("vmap", leaves, find_writes(lanes, before))
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found, out_structure)

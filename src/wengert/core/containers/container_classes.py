@@ -275,24 +275,24 @@ def register_sequence(kind: type[Any]) -> None:
     """Let the items of a subclass of list or tuple be children, and its attributes static."""
     base = list if issubclass(kind, list) else tuple
 
-    def put_together(state: State, children: Iterable[Any]) -> Any:
+    def put_together(state: StaticState, children: Iterable[Any]) -> Any:
         instance = base.__new__(kind, *([children] if base is tuple else []))
         if isinstance(instance, list):
             list.extend(instance, children)
         return state.given_to(instance)
 
-    register(kind, lambda instance: (base.__iter__(instance), State(instance)), put_together)
+    register(kind, lambda instance: (base.__iter__(instance), StaticState(instance)), put_together)
 
 
 def register_mapping(kind: type[Any]) -> None:
     """Let the values of a subclass of dict be children, and its keys and attributes static."""
     base: Any = next(b for b in kind.__mro__ if b in (dict, collections.OrderedDict, collections.defaultdict))
 
-    def take_apart(instance: Any) -> tuple[list[Any], State]:
+    def take_apart(instance: Any) -> tuple[list[Any], StaticState]:
         keys = tuple(base.keys(instance))
-        return [base.__getitem__(instance, key) for key in keys], State(instance, keys)
+        return [base.__getitem__(instance, key) for key in keys], StaticState(instance, keys)
 
-    def put_together(state: State, children: Iterable[Any]) -> Any:
+    def put_together(state: StaticState, children: Iterable[Any]) -> Any:
         instance = base.__new__(kind)
         for key, child in zip(state.keys, children, strict=True):
             base.__setitem__(instance, key, child)
@@ -301,7 +301,7 @@ def register_mapping(kind: type[Any]) -> None:
     register(kind, take_apart, put_together, lambda instance: list(base.keys(instance)), "MappingEntry")
 
 
-class State:
+class StaticState:
     """The keys and attributes of a container, which belong to the structure."""
 
     __slots__ = ("attributes", "items_are_attributes", "keys")
@@ -324,7 +324,7 @@ class State:
         return instance
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.keys == other.keys and self.attributes == other.attributes
+        return isinstance(other, StaticState) and self.keys == other.keys and self.attributes == other.attributes
 
     def __hash__(self) -> int:
         return hash((self.keys, tuple(self.attributes.items())))

@@ -139,7 +139,7 @@ def elements(value: Any) -> Any:
     return value
 
 
-def refused(name: str, what: str, known: Any, wrong: Any, needed: str) -> None:
+def refuse_wrong(name: str, what: str, known: Any, wrong: Any, needed: str) -> None:
     """Raise a UsageError about the first number of a parameter that is wrong, if there is one."""
     if np.any(wrong):
         found = np.broadcast_to(known, np.shape(wrong))[wrong].flat[0]
@@ -155,5 +155,5 @@ def positive(name: str, what: str, value: Any, zero: bool = True) -> Any:
     if known is None:
         return np.where(value >= 0 if zero else value > 0, value, np.nan)
     wrong = np.less(known, 0) if zero else np.less_equal(known, 0)
-    refused(name, what, known, wrong, f"{'0 or more' if zero else 'more than 0'} is needed")
+    refuse_wrong(name, what, known, wrong, f"{'0 or more' if zero else 'more than 0'} is needed")
     return value

@@ -128,7 +128,7 @@ class Silence:
         self.settings.reset(self.token)
 
 
-def attributed() -> tuple[Token[Any], Any] | None:
+def attribute_warnings() -> tuple[Token[Any], Any] | None:
     """Let warnings name the user's line from now on; `restore_settings` ends it."""
     if SETTINGS is None:
         return None
@@ -174,10 +174,10 @@ def strict(function: F) -> F:
         names = SCOPES[function.__module__] = {}
         unregister(names)
     names.update(known, __warningregistry__=UNREGISTERED)
-    return cast(F, replaced(cast(FunctionType, function), function.__code__, names))
+    return cast(F, replace_code(cast(FunctionType, function), function.__code__, names))
 
 
-def replaced(function: FunctionType, code: CodeType, names: dict[str, Any]) -> FunctionType:
+def replace_code(function: FunctionType, code: CodeType, names: dict[str, Any]) -> FunctionType:
     """Return a function with other code and global names."""
     found = FunctionType(code, names, function.__name__, function.__defaults__, function.__closure__)
     found.__kwdefaults__ = function.__kwdefaults__
@@ -190,21 +190,21 @@ def at_users_line(function: Callable[..., Any], *values: Any, **params: Any) -> 
         return function(*values, **params)
     except TypeError as error:
         require_warning(error)
-        return warned(function, values, params)
+        return call_with_warnings(function, values, params)
 
 
-def warned(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def call_with_warnings(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """Return what a function gives that was stopped; its lines, and C's, warn at the user's line."""
     code, offset = caller()
     place = position_of(code, offset)
     module, registry = registry_of(code)
     named = {"__name__": module or place.filename.removesuffix(".py"), "__warningregistry__": registry}
 
-    def moved(function: FunctionType) -> FunctionType:
-        return replaced(function, at_line(function.__code__, place), {**function.__globals__, **named})
+    def move(function: FunctionType) -> FunctionType:
+        return replace_code(function, at_line(function.__code__, place), {**function.__globals__, **named})
 
-    again = moved(function) if type(function) is FunctionType else function
-    return moved(cast(FunctionType, called))(again, values, params)
+    again = move(function) if type(function) is FunctionType else function
+    return move(cast(FunctionType, call_unchained))(again, values, params)
 
 
 def at_line(code: CodeType, place: Position) -> CodeType:
@@ -217,7 +217,7 @@ def at_line(code: CodeType, place: Position) -> CodeType:
     return code.replace(co_filename=place.filename, co_firstlineno=place.line, co_linetable=table)
 
 
-def called(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def call_unchained(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """Call a function; what a filter makes an error is one of its own, and not from the one that stopped it."""
     try:
         return function(*values, **params)

@@ -118,13 +118,13 @@ def speaks_for(local: str) -> Callable[[F], F]:
         local: the local variable that holds the operation, a thing with an `origin`.
     """
 
-    def marked(function: F) -> F:
+    def mark(function: F) -> F:
         code = function.__code__
         FILES[code.co_filename] = marks = MARKS.setdefault(code.co_filename, {})
         marks[code.co_qualname] = local
         return function
 
-    return marked
+    return mark
 
 
 def spoken(frame: FrameType, local: str) -> tuple[CodeType, int] | None:

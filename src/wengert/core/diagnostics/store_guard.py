@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
+from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import ASSIGNING, names_beside, use_at
 from wengert.core.primitives.signatures import say_parameter
 from wengert.errors import GraphError, WengertError
@@ -92,7 +92,7 @@ def stored_in_ndarray(given: str, reason: str = LOSES, remedy: str | None = None
     )
 
 
-def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def call_user(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function of a user for a transformation; NumPy's and Python's errors around ours give way to it.
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
@@ -106,7 +106,7 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     """
     outer = REFUSALS.noted
     noted = REFUSALS.noted = []
-    entered = attributed()
+    entered = attribute_warnings()
     try:
         found = function(*args, **kwargs)
         if noted:

@@ -23,12 +23,12 @@ Drawn = list[tuple[Equation, Box]]
 def picture_of(graph: EquationList, title: str) -> Picture:
     """Return the picture of a graph; sub-graphs stand inside of the boxes of the equations that they belong to."""
     drawn: Drawn = []
-    picture = Drawing(graph, drawn).picture(title)
+    picture = GraphDrawing(graph, drawn).picture(title)
     name_forward_equations(drawn)
     return picture
 
 
-class Drawing:
+class GraphDrawing:
     """Draw one graph, and enter its equations into a list."""
 
     def __init__(self, graph: EquationList, drawn: Drawn) -> None:
@@ -84,7 +84,7 @@ class Drawing:
             facts | place_facts(equation.position),
             operands=len(operands),
             results=len(equation.outputs),
-            inside=[(key, Drawing(inner, self.drawn).picture(key)) for key, inner in nested],
+            inside=[(key, GraphDrawing(inner, self.drawn).picture(key)) for key, inner in nested],
         )
 
 
@@ -103,11 +103,11 @@ def name_forward_equations(drawn: Drawn) -> None:
     Tapes number an operation right after its equation was written down: of those that were asked for at the same place
     it is the last one before, unless another operation comes between: then it was not needed, and is not there.
     """
-    places: dict[Origin, Place] = {}
+    places: dict[Origin, OriginEquations] = {}
     for equation, box in drawn:
         origin = equation.origin
         if isinstance(origin, Origin):
-            place = places.setdefault(origin, Place())  # equal to others of its place
+            place = places.setdefault(origin, OriginEquations())  # equal to others of its place
             place.equations.append((origin.number, box))
             if origin.node:
                 place.derived.append((origin.node, box))
@@ -115,7 +115,7 @@ def name_forward_equations(drawn: Drawn) -> None:
         place.name_forward_equations()
 
 
-class Place:
+class OriginEquations:
     """Hold the equations of one place in a program, by their numbers, and those derived from them, by their nodes'."""
 
     def __init__(self) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import attributed, restore_settings
+from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation, EquationList, lists_among
-from wengert.core.graph.graph_executor import Steps, last_uses
+from wengert.core.graph.graph_executor import GraphSteps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.buffers import fixed
+from wengert.core.memory.buffers import as_fixed
 from wengert.core.values.aval import aval_of, aval_text, united
 from wengert.core.values.dispatch import apply, conformed
 from wengert.core.values.tensor import Tensor
@@ -52,13 +52,15 @@ class Graph(EquationList, Composite):
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
             if not isinstance(part, tuple | list):
-                raise malformed(f"a {type(part).__name__} in the place of a sequence", "a tuple or list is needed")
+                raise malformed_error(
+                    f"a {type(part).__name__} in the place of a sequence", "a tuple or list is needed"
+                )
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
         self._key: Hashable = None
         self._last_uses: dict[int, list[Variable]] | None = None
-        self._steps: Steps | None = None
+        self._steps: GraphSteps | None = None
         self.settled = False
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -66,7 +68,7 @@ class Graph(EquationList, Composite):
 
         Constants among the results are copies, of which each call gives others.
         """
-        entered = attributed()
+        entered = attribute_warnings()
         try:
             results = evaluate(self, args)
         finally:
@@ -123,10 +125,10 @@ class Graph(EquationList, Composite):
                 made = types.get(key)
                 if made is None:
                     made = types[key] = types_of(outputs)
-                rows.append((name, named(numbers, equation.inputs), params or (), made))
+                rows.append((name, name_operands(numbers, equation.inputs), params or (), made))
                 for variable in outputs:
                     numbers[variable] = len(numbers)
-            self._key = (*rows, named(numbers, self.outputs))
+            self._key = (*rows, name_operands(numbers, self.outputs))
         return self._key
 
     def digest(self) -> bytes | None:
@@ -140,7 +142,7 @@ class Graph(EquationList, Composite):
         return digest(self.structure())
 
 
-def named(numbers: Mapping[Variable, int], values: Sequence[Any]) -> tuple[Hashable, ...]:
+def name_operands(numbers: Mapping[Variable, int], values: Sequence[Any]) -> tuple[Hashable, ...]:
     """Return the numbers of variables, and what literals share with their equals."""
     return tuple([numbers[x] if type(x) is Variable else ("literal", identity(x)) for x in values])
 
@@ -160,7 +162,7 @@ def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
 
 def literal(value: Any) -> Any:
     """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
-    return fixed(value) if isinstance(value, np.ndarray) else value
+    return as_fixed(value) if isinstance(value, np.ndarray) else value
 
 
 # Evaluation
@@ -201,7 +203,7 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     if traced:
         return evaluate_traced(graph, given)
     if graph._steps is None:
-        graph._steps = Steps(graph.inputs, graph.equations, graph.outputs)
+        graph._steps = GraphSteps(graph.inputs, graph.equations, graph.outputs)
     return graph._steps.run(given)
 
 
@@ -244,6 +246,6 @@ def fitting(variable: Variable, value: Any) -> Any:
     raise DtypeError("graph", given, f"the dtype {wanted.dtype} is needed", action)
 
 
-def malformed(given: str, needed: str) -> GraphError:
+def malformed_error(given: str, needed: str) -> GraphError:
     """Return the error about a graph that is not well formed."""
     return GraphError("graph", given, needed, "Build graphs by tracing, or mend the pass that made this one")

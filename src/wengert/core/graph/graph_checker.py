@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.forms.abstract_evaluation import abstract
 from wengert.core.graph.equation import Equation, require_graph
-from wengert.core.graph.graph import Graph, malformed, subgraphs
+from wengert.core.graph.graph import Graph, malformed_error, subgraphs
 from wengert.core.graph.identity import registered_name
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_of, aval_text
@@ -41,25 +41,25 @@ def check(graph: Graph) -> None:
 
     def bind(variable: Any) -> None:
         if type(variable) is not Variable:
-            raise malformed(f"{variable!r} in the place of a variable", "a variable is needed")
+            raise malformed_error(f"{variable!r} in the place of a variable", "a variable is needed")
         if variable in bound:
-            raise malformed(f"{variable!r} is bound twice", "each variable is bound once")
+            raise malformed_error(f"{variable!r} is bound twice", "each variable is bound once")
         bound.add(variable)
 
     def use(value: Any) -> None:
         if type(value) is Variable:
             if value not in bound:
-                raise malformed(f"{value!r} is used before it is bound", "variables are bound before use")
+                raise malformed_error(f"{value!r} is used before it is bound", "variables are bound before use")
         elif not isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
-            raise malformed(f"a literal of type {type(value).__name__}", "numbers and ndarrays are literals")
+            raise malformed_error(f"a literal of type {type(value).__name__}", "numbers and ndarrays are literals")
         elif aval_of(value).dtype.kind not in "biufc":
-            raise malformed(f"a literal of dtype {aval_of(value).dtype}", "literals are numeric")
+            raise malformed_error(f"a literal of dtype {aval_of(value).dtype}", "literals are numeric")
 
     for variable in graph.inputs:
         bind(variable)
     for equation in graph.equations:
         if type(equation) is not Equation:
-            raise malformed(f"a {type(equation).__name__} in the place of an equation", "an equation is needed")
+            raise malformed_error(f"a {type(equation).__name__} in the place of an equation", "an equation is needed")
         for value in equation.inputs:
             use(value)
         for variable in equation.outputs:
@@ -91,13 +91,13 @@ def check_avals(equation: Equation) -> None:
         check_parameters(equation)
         avals = abstract(equation.primitive, equation.inputs, equation.params)
     except FAILURES as error:
-        raise malformed(
+        raise malformed_error(
             f"{equation.primitive.name} that cannot be evaluated ({error})", "a valid call is needed"
         ) from error
     found = tuple(v.aval for v in equation.outputs)
     if avals != found:
         bound, given = (", ".join(map(aval_text, some)) or "nothing" for some in (found, avals))
-        raise malformed(f"{equation.primitive.name} bound to {bound}", f"{given} is what it gives")
+        raise malformed_error(f"{equation.primitive.name} bound to {bound}", f"{given} is what it gives")
 
 
 def check_parameters(equation: Equation) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import strict, warned
+from wengert.core.diagnostics.numpy_warnings import call_with_warnings, strict
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
@@ -27,7 +27,7 @@ SMALL = 4096
 """Values of fewer bytes are dropped with all others at the end: to drop one takes as long as to add two numbers."""
 
 
-class Steps:
+class GraphSteps:
     """Hold what runs equations on values without traces.
 
     Attributes:
@@ -180,7 +180,7 @@ def firm(function: Callable[..., Any], params: Mapping[str, Any], operands: Sequ
                 found = call(values[i])
             except TypeError as error:
                 require_warning(error)
-                found = warned(function, (values[i],), params)
+                found = call_with_warnings(function, (values[i],), params)
             values[result] = strong(found) if type(found) in NUMBERS else found
 
         return step
@@ -191,7 +191,7 @@ def firm(function: Callable[..., Any], params: Mapping[str, Any], operands: Sequ
             found = call(*arguments)
         except TypeError as error:
             require_warning(error)
-            found = warned(function, arguments, params)
+            found = call_with_warnings(function, arguments, params)
         values[result] = strong(found) if type(found) in NUMBERS else found
 
     return step_of_several

@@ -140,9 +140,9 @@ def formula(name: str, operands: Names, shapes: Sequence[tuple[int, ...]], param
     'sum(v1, axis=0)'
     """
     if name in INFIX and len(operands) == 2 and not params:
-        return f"{enclosed(operands[0])} {INFIX[name]} {enclosed(operands[1])}"
+        return f"{enclose_negative(operands[0])} {INFIX[name]} {enclose_negative(operands[1])}"
     if name in PREFIX and len(operands) == 1:
-        return PREFIX[name] + enclosed(operands[0])
+        return PREFIX[name] + enclose_negative(operands[0])
     special = SPECIAL.get(name)
     if special is not None:
         return special(operands, params)
@@ -152,7 +152,7 @@ def formula(name: str, operands: Names, shapes: Sequence[tuple[int, ...]], param
     return f"{RENAMED.get(name, name)}({', '.join([*operands, *options])})"
 
 
-def enclosed(operand: str) -> str:
+def enclose_negative(operand: str) -> str:
     """Put a negative constant into parentheses."""
     return f"({operand})" if operand.startswith("-") else operand
 
@@ -168,21 +168,21 @@ def parameters(params: Params, shape: tuple[int, ...]) -> list[tuple[str, str]]:
                 continue
             value = value[0] if len(value) == 1 else value
         text = getattr(value, "__name__", None) or str(value)
-        found.append((key, shortened(" ".join(text.split()))))
+        found.append((key, shorten_text(" ".join(text.split()))))
     return found
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return a text with its end cut off if it is long."""
     return text if len(text) <= PARAMETER else text[: PARAMETER - 3] + "..."
 
 
-def read(operands: Names, params: Params) -> str:
+def item_text(operands: Names, params: Params) -> str:
     """Return `x[index]`."""
     return f"{operands[0]}[{index_text(params['index'], operands[1:])}]"
 
 
-def written(operands: Names, params: Params) -> str:
+def assignment_text(operands: Names, params: Params) -> str:
     """Return an assignment to part of an array: a new value of it, in a list where each value has its own name."""
     base, value, *arrays = operands
     steps = "".join(
@@ -210,7 +210,7 @@ def index_text(index: Sequence[Any], arrays: Names) -> str:
     return ", ".join(entries) or "()"
 
 
-SPECIAL: dict[str, Callable[[Names, Params], str]] = {"getitem": read, "assign": written}
+SPECIAL: dict[str, Callable[[Names, Params], str]] = {"getitem": item_text, "assign": assignment_text}
 
 
 def constant_text(value: Any) -> str:
@@ -224,7 +224,7 @@ def constant_text(value: Any) -> str:
     if value.ndim == 0:
         return str(value[()])
     if value.size <= SHORT:
-        return nested(value)
+        return nested_text(value)
     return f"<{'x'.join(map(str, value.shape))} array>"
 
 
@@ -239,7 +239,7 @@ def value_text(value: Any) -> str:
     if array.ndim == 0:
         return kind + str(array[()])
     if 0 < array.size <= SHORT:
-        return kind + nested(array)
+        return kind + nested_text(array)
     flat = array.ravel()
     shown = [number(x) for x in flat[:3]]
     if flat.size:
@@ -253,11 +253,11 @@ def exact_text(value: Any) -> str:
     return str(array.tolist()) if array.size <= EXACT else value_text(array)
 
 
-def nested(array: Any) -> str:
+def nested_text(array: Any) -> str:
     """Return a small array as nested lists of short numbers."""
     if array.ndim == 0:
         return number(array[()])
-    return f"[{', '.join(nested(part) for part in array)}]"
+    return f"[{', '.join(nested_text(part) for part in array)}]"
 
 
 def number(element: Any) -> str:

@@ -55,7 +55,7 @@ def lend(tensor: Handle) -> Any:
 
 def lent(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an ndarray of the user for somebody who relies on it: a copy, unless nobody can write to its memory."""
-    return array.copy(order="K") if array.flags.writeable else fixed(array)
+    return array.copy(order="K") if array.flags.writeable else as_fixed(array)
 
 
 def may_overwrite(buffer: Any, kept: Any) -> bool:
@@ -73,7 +73,7 @@ def own(value: Any) -> Any:
     return value.copy() if hasattr(value, "_kept") else np.array(value)
 
 
-def copied(value: Any) -> Any:
+def copy_alike(value: Any) -> Any:
     """Return a copy of a value that a Tensor holds, which lies as it does; a Python number has no memory."""
     if type(value) is ndarray and value.size and not value.flags.forc:
         return laid_alike(value)
@@ -97,12 +97,12 @@ def laid_alike(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return found
 
 
-def fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array that nobody can write to: itself, or a read-only copy.
 
     >>> import numpy as np
-    >>> array = fixed(np.ones(2))
-    >>> fixed(array) is array
+    >>> array = as_fixed(np.ones(2))
+    >>> as_fixed(array) is array
     True
     """
     return fixed_copy(array) if may_change(array) else array

@@ -53,7 +53,7 @@ class Share(NamedTuple):
     place: PartPlace | None = None
 
 
-class Memory:
+class SharedMemory:
     """Be memory that several handles may stand for.
 
     Attributes:
@@ -63,19 +63,19 @@ class Memory:
     __slots__ = ("holders",)
 
     def __init__(self) -> None:
-        self.holders: dict[int, Holder] = {}
+        self.holders: dict[int, MemoryHolder] = {}
 
     def is_left(self) -> bool:
         """Tell whether all but one of several handles that had it are no more."""
-        return len(self.held()) == 1 < len(self.holders)
+        return len(self.living_holders()) == 1 < len(self.holders)
 
-    def held(self) -> list[tuple[Tensor, Share]]:
+    def living_holders(self) -> list[tuple[Tensor, Share]]:
         """Return the handles that have it, with how each does."""
         holders = list(self.holders.values())  # in one step, as nothing is that a collection can interrupt
         return [(handle, share) for reference, share in holders if (handle := reference()) is not None]
 
 
-class Holder(NamedTuple):
+class MemoryHolder(NamedTuple):
     """Hold a handle that has a memory, and how."""
 
     reference: weakref.ref[Tensor]
@@ -109,7 +109,7 @@ class Plain(Trace):
             raise GraphError(self.late_text)
 
 
-SHARES: dict[int, dict[Memory, Share]] = {}
+SHARES: dict[int, dict[SharedMemory, Share]] = {}
 """The memories of the handles that may share some, by the handle's identity.
 
 The dictionary of a handle is replaced, and never changed: what goes through one goes on to its end.
@@ -121,28 +121,28 @@ HOLDING = threading.RLock()
 hold_in_forks(HOLDING)
 
 
-def hold(handle: Tensor, memory: Memory, share: Share) -> None:
+def hold(handle: Tensor, memory: SharedMemory, share: Share) -> None:
     """Let a handle have a memory, and one that was left alone with it have it again; those that are no more lose it.
 
     Handles lose the memories that nobody else is left to have. The last of them goes when the handle does, which runs
     no code of Python's: what a signal raises there would be lost.
     """
     identity = id(handle)
-    holder = Holder(weakref.ref(handle, partial(SHARES.pop, identity)), share)
+    holder = MemoryHolder(weakref.ref(handle, partial(SHARES.pop, identity)), share)
     with HOLDING:
         memory.holders[identity] = holder
-        held = memory.held()
+        held = memory.living_holders()
         memory.holders = {id(one): memory.holders[id(one)] for one, _ in held}
         for one, its in held if len(held) == 2 else [(handle, share)]:
             SHARES[id(one)] = {**shares_of(one), memory: its}
 
 
-def shares_of(handle: Tensor) -> dict[Memory, Share]:
+def shares_of(handle: Tensor) -> dict[SharedMemory, Share]:
     """Return the memories that a handle has, without those that nobody else is left to have."""
     return {memory: share for memory, share in SHARES.get(id(handle), {}).items() if not memory.is_left()}
 
 
-def memories_of(handle: Tensor) -> dict[Memory, Share]:
+def memories_of(handle: Tensor) -> dict[SharedMemory, Share]:
     """Return the memories of a handle that owns its memory, among them its own, which it has not if it is a scalar.
 
     It may be left alone with them at any time, and has them again as soon as another handle holds them.
@@ -151,7 +151,7 @@ def memories_of(handle: Tensor) -> dict[Memory, Share]:
     found = shares_of(handle)
     if any(share.truth is own.truth for share in found.values()):
         return found
-    memory = Memory()
+    memory = SharedMemory()
     hold(handle, memory, own)
     return {**found, memory: own}
 
@@ -179,7 +179,7 @@ def may_share(one: Tensor, other: Tensor) -> bool:
 
 def shared_with(one: Tensor, other: Tensor, text: str) -> None:
     """Enter that nobody knows whether two handles share memory."""
-    memory = Memory()
+    memory = SharedMemory()
     hold(one, memory, Share(None, text))
     hold(other, memory, Share(None, text))
 
@@ -218,7 +218,7 @@ def sharers(handle: Tensor) -> list[tuple[Tensor, list[tuple[Share, Share]]]]:
     """Return the handles that share memory with one, each with how both have each of the memories."""
     found: dict[int, tuple[Tensor, list[tuple[Share, Share]]]] = {}
     for memory, mine in SHARES.get(id(handle), {}).items():
-        for other, theirs in memory.held():
+        for other, theirs in memory.living_holders():
             if other is handle or is_over(other):
                 continue
             if not is_over(mine.truth) and not is_over(theirs.truth):

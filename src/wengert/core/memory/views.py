@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.memory.buffers import BORROWED, copied, keep
+from wengert.core.memory.buffers import BORROWED, copy_alike, keep
 from wengert.core.memory.memory_layout import Joined, Strides, example, strides_of, ways_of
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.primitives.primitive import Primitive
@@ -39,7 +39,7 @@ Step = tuple[Primitive, tuple[tuple[str, Any], ...]]
 Path = tuple[Step, ...]
 
 
-def extended(shape: tuple[int, ...], path: Path, primitive: Primitive, params: dict[str, Any]) -> Path:
+def extend_path(shape: tuple[int, ...], path: Path, primitive: Primitive, params: dict[str, Any]) -> Path:
     """Return a path with one more step behind it.
 
     The shape is that of the array where the path begins.
@@ -53,7 +53,7 @@ def extended(shape: tuple[int, ...], path: Path, primitive: Primitive, params: d
         return (*path, step)
     found = tuple(earlier)
     for part, changed in composed:
-        found = extended(shape, found, part, changed)
+        found = extend_path(shape, found, part, changed)
     return found
 
 
@@ -108,7 +108,7 @@ class Derivation:
     def path(self) -> Path:
         """The steps from the base, composed when somebody first asks for them."""
         if not hasattr(self, "composed"):
-            self.composed = extended(self.settled().shape, path_of(self.earlier), self.primitive, self.params)
+            self.composed = extend_path(self.settle().shape, path_of(self.earlier), self.primitive, self.params)
         return self.composed
 
     @property
@@ -132,7 +132,7 @@ class Derivation:
         """The dtype of the Tensor this view stands for."""
         return self.present().dtype  # type: ignore[no-any-return]  # likewise
 
-    def settled(self) -> Tensor:
+    def settle(self) -> Tensor:
         """Return the base. One whose shape was set since has become a view itself, of what it was."""
         base = self.base
         if base._trace is ALIAS:
@@ -143,7 +143,7 @@ class Derivation:
         """Return what this view stands for, derived anew if the base has been written to: a Tensor or plain array."""
         base = self.base
         if (base._node is not self.base_node or base._value is not self.base_value) and not self.outlives_grad():
-            tensor = base = self.settled()
+            tensor = base = self.settle()
             with recording_from(getattr(self, "floor", EVERYTHING)):
                 for primitive, params in self.path:
                     tensor = Derivation.dispatch(primitive, (tensor,), dict(params))
@@ -224,11 +224,11 @@ class Alias(Trace):
 
     def owner(self, tensor: Tensor) -> Any:
         """Return the base, to whom the buffer belongs."""
-        return tensor._value.settled()
+        return tensor._value.settle()
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Apply a primitive to what the views among the operands stand for."""
-        return resolved(lambda *xs: Derivation.dispatch(primitive, xs, dict(params)), *operands)
+        return with_views_resolved(lambda *xs: Derivation.dispatch(primitive, xs, dict(params)), *operands)
 
 
 ALIAS = Alias(0)
@@ -247,7 +247,7 @@ def lasting(tensor: Tensor) -> Tensor:
     return detached_buffer(found) if found is not tensor and base_and_path(tensor)[0]._kept is BORROWED else found
 
 
-def resolved(function: Callable[..., Any], *operands: Any) -> Any:
+def with_views_resolved(function: Callable[..., Any], *operands: Any) -> Any:
     """Call a function with the Tensors that views among its operands stand for.
 
     If the call keeps one of them as a residual, the base's buffer is relied upon from then on. A base that has
@@ -337,7 +337,7 @@ def is_window_of_lanes(tensor: Tensor, source: Tensor) -> bool:
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
     trace = tensor._trace
-    return make_tensor(copied(tensor._value), None, None) if trace is None else trace.duplicate(tensor)
+    return make_tensor(copy_alike(tensor._value), None, None) if trace is None else trace.duplicate(tensor)
 
 
 def share(tensor: Tensor) -> Tensor:
@@ -360,7 +360,7 @@ def share(tensor: Tensor) -> Tensor:
 def base_and_path(tensor: Tensor) -> tuple[Tensor, Path]:
     """Return the Tensor that owns the memory of a handle, and the steps from there to it."""
     if tensor._trace is ALIAS:
-        return tensor._value.settled(), tensor._value.path
+        return tensor._value.settle(), tensor._value.path
     return tensor, ()
 
 
@@ -385,12 +385,12 @@ def apply_view(primitive: Primitive, operands: Sequence[Any], params: dict[str, 
     """Apply a primitive whose result may share memory with operand 0; if it does, return a view handle."""
     source, dispatch = operands[0], Derivation.dispatch
     if len(operands) > 1:  # elements at an index of arrays: no view
-        return resolved(lambda *xs: dispatch(primitive, xs, params), *operands)
+        return with_views_resolved(lambda *xs: dispatch(primitive, xs, params), *operands)
     base, path = base_and_path(source)
     tensor = dispatch(primitive, (current(source),), params)
     if type(tensor) is not Tensor:
         return tensor
-    steps = extended(base.shape, path, primitive, params)
+    steps = extend_path(base.shape, path, primitive, params)
     if not shares_memory(tensor, source, base, steps):
         apart = detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
         if not is_concrete(base) and any(shares_in_each_way(base, steps)):

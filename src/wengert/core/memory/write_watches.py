@@ -82,7 +82,7 @@ class Watch:
         self.starts[id(handle)] = start._value
         rebound(handle, start)
 
-    def written(self) -> list[Tensor]:
+    def written_handles(self) -> list[Tensor]:
         """Return the handles that were written to and are not lost."""
         return [
             x for key, (x, _) in self.log.items() if x._value is not self.starts.get(key) and type(x._trace) is not Lost

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from wengert.core.diagnostics.numpy_warnings import at_users_line, warned
+from wengert.core.diagnostics.numpy_warnings import at_users_line, call_with_warnings
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.broadcast import check_broadcast
@@ -42,5 +42,5 @@ def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, 
         raise
     except TypeError as error:
         require_warning(error)
-        out = warned(evaluate, values, params)
+        out = call_with_warnings(evaluate, values, params)
     return strong(out) if type(out) in NUMBERS and not primitive.gives_number else out

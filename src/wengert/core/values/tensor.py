@@ -24,7 +24,7 @@ from wengert.core.diagnostics.conversion_hints import (
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.diagnostics.store_guard import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
-from wengert.core.memory.buffers import copied, keep
+from wengert.core.memory.buffers import copy_alike, keep
 from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, is_differentiable, shape_of, strong
@@ -105,7 +105,7 @@ class Trace:
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value, known to this trace in the same way, in a buffer of its own."""
-        return make_tensor(copied(tensor._value), self, tensor._node)
+        return make_tensor(copy_alike(tensor._value), self, tensor._node)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says of this trace."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import as_whole, elements, refused, require_flag
+from wengert.core.diagnostics.argument_checks import as_whole, elements, refuse_wrong, require_flag
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import DtypeError, UsageError
@@ -37,7 +37,7 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     x, count = as_classes("one_hot", indices), as_whole("one_hot", "num_classes", num_classes, 1)
     known = elements(x)
     if known is not None:
-        refused("one_hot", "indices", known, known >= count, f"less than num_classes={count} is needed")
+        refuse_wrong("one_hot", "indices", known, known >= count, f"less than num_classes={count} is needed")
     return (x[..., None] == np.arange(count)).astype(dtype)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.numpy_warnings import at_users_line, attributed, restore_settings
+from wengert.core.diagnostics.numpy_warnings import at_users_line, attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import take
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES, PartPlace, found_again, part_of, reach_sharers
-from wengert.core.memory.views import Step, base_and_path, current, extended, resolved, share
+from wengert.core.memory.views import Step, base_and_path, current, extend_path, share, with_views_resolved
 from wengert.core.memory.write_watches import Lost, note_write
 from wengert.core.primitives.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitives.declare import linear
@@ -117,7 +117,7 @@ def put_into(
     if not add:
         at_users_line(operator.setitem, window, key, value)
         return
-    entered = attributed()  # what was added must not be added again
+    entered = attribute_warnings()  # what was added must not be added again
     try:
         if any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
             add_at_places(window, key, value)
@@ -314,7 +314,7 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
         target._kept = False
         target._mutated = True
     elif trace.staged:  # which refers to the operands from now on
-        resolved(lambda _, *xs: trace.assign(target, assign, xs, params), target, value, *arrays)
+        with_views_resolved(lambda _, *xs: trace.assign(target, assign, xs, params), target, value, *arrays)
     else:
         trace.assign(target, assign, operands, params)
     if SHARES:
@@ -329,7 +329,7 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
         found_again(base, value, PartPlace((path, entries), arrays))
     if arrays and wrote_by_mask(target, entries, arrays, value, add):
         return
-    place = None if arrays else extended(base.shape, path, getitem, {"index": entries})
+    place = None if arrays else extend_path(base.shape, path, getitem, {"index": entries})
     if place is not None and not add and is_same_view(value, base, place):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
     found = assignable(target, value, add)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.special
 
-from wengert.core.diagnostics.argument_checks import elements, refused, require_flag, require_real
+from wengert.core.diagnostics.argument_checks import elements, refuse_wrong, require_flag, require_real
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.support.hints import names_on_demand
@@ -81,7 +81,7 @@ def metric_options(name: str, options: dict[str, Any], count: int) -> dict[str, 
             raise ShapeError(name, given, f"shape {shapes[key]} is needed", "Reshape it")
         known = elements(x) if key != "VI" else None
         if known is not None:
-            refused(name, key, known, np.less(known, 0), "0 or more is needed")
+            refuse_wrong(name, key, known, np.less(known, 0), "0 or more is needed")
     return found
 
 
