@@ -137,7 +137,7 @@ def test_who_is_left_alone_with_a_memory_and_is_no_more_is_not_held_again() -> N
     hold(later, memory, Share())
     setitem(later, 0, 5.0)
     np.testing.assert_array_equal(later, [5.0, 2.0])
-    assert [id(x) for x, _ in memory.held()] == [id(later)]
+    assert [id(x) for x, _ in memory.living_holders()] == [id(later)]
 
 
 @pytest.mark.parametrize("prepare", [lambda: with_sharers(3), lambda: with_crowd(3)])

@@ -225,7 +225,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         entries = gathering_index(index)
     if trace is ALIAS and entries is not None:
         view = target._value
-        place_in_base = extend_path(view.settled().shape, view.path, getitem, {"index": entries})
+        place_in_base = extend_path(view.settle().shape, view.path, getitem, {"index": entries})
         if len(place_in_base) == 1 and place_in_base[0][0] is getitem:
             target = view.base
             index = entries = place_in_base[0][1][0][1]
