@@ -38,7 +38,7 @@ PLACES = 40  # more allocations than any of these functions makes
 class Nothing:
     """Be a piece of a program that has made nothing."""
 
-    def made(self, _: Any) -> bool:
+    def has_made(self, _: Any) -> bool:
         return False
 
 
