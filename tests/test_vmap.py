@@ -669,7 +669,7 @@ def test_every_view_can_be_written_through_in_lanes() -> None:
     assert [
         primitive.name
         for primitive in PRIMITIVES.values()
-        if primitive.view and type(form_of(primitive)).lifted is Form.lifted
+        if primitive.view and type(form_of(primitive)).batch is Form.batch
     ] == []
 
 

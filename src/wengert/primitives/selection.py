@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Pointwise, Selection
+from wengert.core.forms.form import Flags, Lanes, Params, Pointwise, Selection
 from wengert.core.memory.masked_selection import chosen, either, unchosen
 from wengert.core.primitives.cotangent import guard, match_dtype
 from wengert.core.primitives.declare import constant, elementwise, linear
@@ -205,27 +205,22 @@ class Counting(Selection):
     """Counts of numbers, the last operand: of all lanes at once, those of each lane behind those of the one before."""
 
     def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Count all lanes at once; lane by lane where they have several lengths, or NumPy refuses a number."""
         given = operands[-1]
         known = seen(given)  # of all lanes, also of those that it has further out
         if known is None or known.size == 0 or known.min() < 0:
-            return NotImplemented
+            return None
         lengths = np.maximum(known.max(axis=-1) + 1, params["minlength"])
         if (lengths != lengths.flat[0]).any():
-            return NotImplemented
+            return None
         length = int(lengths.flat[0])
         lanes: Any = lead(given, batched[-1], size)
         places = lanes + length * np.arange(size)[:, None]
         flat = [lead(x, flag, size).reshape(-1) for x, flag in zip(operands[:-1], batched[:-1], strict=True)]
         found = apply(primitive, *flat, places.reshape(-1), minlength=size * length)
-        return found.reshape((size, length))
+        return [found.reshape((size, length))], []
 
 
 bincount = linear("bincount", sums, transpose=gather_counts, form=Counting(COUNT_INSTEAD, decides=1))

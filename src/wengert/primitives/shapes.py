@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.form import SIZE, Params, Place, Shape, Steps, View
+from wengert.core.forms.form import SIZE, Flags, Lanes, Params, Place, Shape, Steps, View
 from wengert.core.forms.routine import Routine
 from wengert.core.memory.masked_selection import chosen, unchosen
 from wengert.core.memory.views import Step
@@ -50,13 +50,15 @@ def inverse(axes: Axes) -> Axes:
 class Reshape(View):
     """Fortran's order is C's order with all axes reversed: lanes stay in front."""
 
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Read every lane alike."""
         target = params["shape"]
         if params["order"] == "C":
-            return [(primitive, {"shape": (size, *target), "order": "C"})]
-        return [
-            (transpose, {"axes": (0, *range(len(shape), 0, -1))}),
+            return operands, [(primitive, {"shape": (size, *target), "order": "C"})]
+        return operands, [
+            (transpose, {"axes": (0, *range(len(operands[0].shape) - 1, 0, -1))}),
             (primitive, {"shape": (size, *target[::-1]), "order": "C"}),
             (transpose, {"axes": (0, *range(len(target), 0, -1))}),
         ]
@@ -83,11 +85,16 @@ class Permutation(View):
 class Broadcast(View):
     """Axes are aligned from the right: new ones stand behind the batch axis."""
 
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Give every lane its new axes first."""
-        target = params["shape"]
+        target, shape = params["shape"], operands[0].shape[1:]
         aligned = (size, *(1,) * (len(target) - len(shape)), *shape)
-        return [(reshape, {"shape": aligned, "order": "C"}), (primitive, {"shape": (size, *target)})]
+        return operands, [
+            (reshape, {"shape": aligned, "order": "C"}),
+            (primitive, {"shape": (size, *target)}),
+        ]
 
 
 reshape = linear(

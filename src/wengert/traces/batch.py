@@ -13,7 +13,7 @@ from numpy import ndarray, ufunc
 from wengert.core.diagnostics.source_positions import asker, caller, position_of
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
-from wengert.core.forms.form import Place, Reduction, Selection, form_of
+from wengert.core.forms.form import Place, Reduction, Selection, form_of, stepwise
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import (
     Joined,
@@ -207,22 +207,24 @@ class Batch(Transient):
         for x, flag in zip(values, batched, strict=True):
             if type(x) is not ndarray or x.ndim < least + flag:
                 return None
-        if primitive.view and len(values) == 1:
-            out = values[0]
-            for step, changed in form.lifted(primitive, self.size, out.shape[1:], params):
-                out = step.evaluate(out, **changed)
-            return out if out.ndim > 1 else None
-        altered = None if primitive.batch is not None else form.alike(primitive, values, batched, params)
         try:
-            if altered is not None:
-                out = primitive.strict(*values, **altered)
+            if primitive.batch is not None:
+                out = primitive.batch(primitive, self.size, values, batched, params)
             else:
-                out = self.compute(primitive, values, batched, params)
+                lanes = form.batch(primitive, self.size, values, batched, params)
+                if lanes is None:
+                    return None
+                operands, steps = lanes
+                for step, changed in steps:
+                    operands = ((step.evaluate if step.view else step.strict)(*operands, **changed),)
+                out = operands[0]
         except LANE_ERRORS:  # which `process` notes
             return None
         except TypeError as error:
             require_warning(error)
             return None
+        if primitive.view and len(values) == 1:
+            return out if out.ndim > 1 else None
         if type(out) is not ndarray or (kind is Place and out.ndim < 2):
             return None
         if out.ndim > 1 and not out.flags.c_contiguous:
@@ -326,7 +328,7 @@ class Batch(Transient):
         if primitive.batch is not None:
             return primitive.batch(primitive, self.size, values, batched, params)
         found = form_of(primitive).batch(primitive, self.size, values, batched, params)
-        return self.loop(primitive, values, batched, params) if found is NotImplemented else found
+        return self.loop(primitive, values, batched, params) if found is None else stepwise(*found)
 
     def loop(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
@@ -356,10 +358,10 @@ class Batch(Transient):
         kept = handle._kept
         if not batched[0]:
             base, kept = self.spread(base), False
-        values = [base, *(self.value_below(x) for x in operands)]
+        values, batched = [base, *(self.value_below(x) for x in operands)], [True, *batched[1:]]
         form = primitive.form
         assert isinstance(form, Update)
-        moved, changed = form.in_lanes(self.size, values, batched, params)
+        moved, ((_, changed),) = form.batch(primitive, self.size, values, batched, params)
         strides = strides_of(handle)
         try:
             written = primitive.rewrite(moved[0], kept, *moved[1:], **changed)

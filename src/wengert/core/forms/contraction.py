@@ -7,21 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from wengert.core.forms.form import (
-    Arrays,
-    Flags,
-    Form,
-    Inputs,
-    Params,
-    Shape,
-    Steps,
-    stepwise,
-)
+from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Params, Shape
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.shape_probes import Results, resized, unfilled
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
-from wengert.core.values.dispatch import apply
+from wengert.core.values.dispatch import apply, at_once
 
 
 class Contraction(Form):
@@ -34,7 +25,7 @@ class Contraction(Form):
             products, too: a small one takes 1 us so, and 4 by labels.
         stacked: whether the evaluation takes stacks of such matrices.
 
-    >>> from wengert.core.values.dispatch import apply
+    >>> from wengert.core.values.dispatch import apply, at_once
     >>> from wengert.core.primitives.declare import multilinear
     >>> import wengert as wg
     >>> area = multilinear("example.area", np.outer, form=Contraction("i,j->ij"))
@@ -75,32 +66,26 @@ class Contraction(Form):
         """Take the lengths of the result's labels."""
         return (self.record(shapes, params).shape,)
 
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Give the batch axis a label of its own."""
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
+        """Give the batch axis a label of its own, or let NumPy multiply stacks of matrices."""
+        arrays = all(type(x) is np.ndarray for x in operands)
+        if arrays and self.stacked and all(batched) and all(x.ndim == 3 for x in operands):
+            return operands, [(primitive, params)]
         shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
-        if primitive.view:
-            return stepwise(operands[0], self.lifted(primitive, size, shapes[0], params))
         try:
             labels = self.record(shapes, params).lifted(size, batched)
         except ValueError:
             avals = [Aval(shape, aval_of(x).dtype) for shape, x in zip(shapes, operands, strict=True)]
             self.results(primitive, avals, params)  # which says what does not fit
             raise
-        if all(type(x) is np.ndarray for x in operands):  # dispatching takes 1 us
-            found = labels.evaluate(*operands)
-        else:
-            found = apply(PRIMITIVES["contract"], *operands, labels=labels)
+        if primitive.view:
+            return operands, [(primitive, {**params, "subscripts": (*labels.operands, labels.result)})]
         dtype = params.get("dtype")
-        return found if dtype is None else found.astype(dtype)
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Let NumPy multiply stacks of matrices."""
-        return params if self.stacked and all(batched) and {x.ndim for x in operands} == {3} else None
-
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-        """Give the batch axis of the only operand a label of its own."""
-        labels = self.record([shape], params).lifted(size, (True,))
-        return [(primitive, {**params, "subscripts": (*labels.operands, labels.result)})]
+        if dtype is None:
+            return operands, [(PRIMITIVES["contract"], {"labels": labels})]
+        return [at_once(PRIMITIVES["contract"], *operands, labels=labels).astype(dtype)], []
 
     def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
         """Return the cotangent of operand i: it and the result change places."""

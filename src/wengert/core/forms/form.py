@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import aligned, each_lane, lead, shift
+from wengert.core.forms.batching import aligned, lead, shift
 from wengert.core.forms.shape_probes import (
     Results,
     dummy,
@@ -32,18 +32,19 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import misdeclared
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
 from wengert.core.values.broadcast import misfit
-from wengert.core.values.dispatch import apply
+from wengert.core.values.dispatch import at_once
 from wengert.core.values.python_numbers import calculated
 from wengert.errors import GraphError
 from wengert.support.records import FieldRecord
 
 Inputs = Sequence[Any]
-Arrays = Sequence[np.ndarray[Any, Any]]
 Flags = Sequence[bool]
 Params = Mapping[str, Any]
 Names = tuple[str, ...]
 Shape = tuple[int, ...]
-Steps = list[tuple[Primitive, dict[str, Any]]]
+Steps = Sequence[tuple[Primitive, Params]]
+Lanes = tuple[Sequence[Any], Steps]
+"""Operands, and operations that are applied one after the other, the first to these; without any the result alone."""
 
 
 class Form(FieldRecord):
@@ -79,39 +80,19 @@ class Form(FieldRecord):
         """
         return None
 
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Return the result with its batch axis in front; NotImplemented where lanes are computed one by one.
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
+        """Return what gives the result of all lanes, batch axis in front; None where lanes are computed one by one.
 
         Args:
             primitive: the operation.
             size: the number of lanes.
-            operands: its operands, those that are marked in `batched` with their batch axes in front.
-            batched: which they are.
-            params: its parameters.
-        """
-        return NotImplemented
-
-    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Return the parameters with which NumPy evaluates all lanes as it does one; None if it takes more than these.
-
-        Args:
-            primitive: the operation.
             operands: its operands, those that are marked in `batched` with their batch axes in front.
             batched: which they are.
             params: its parameters.
         """
         return None
-
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-        """Return the views that are, one after the other, this one in every lane of an array: writes go through them.
-
-        Args:
-            primitive: the view.
-            size: the number of lanes.
-            shape: the shape of one lane of the array.
-            params: the view's parameters.
-        """
-        raise misdeclared(primitive.name, "no form was declared", "View(...) is needed to write through it in lanes")
 
     def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Return the views that are, one after the other, `before` and this one, in fewer steps or in the usual order.
@@ -178,29 +159,16 @@ class Pointwise(Form):
         """Broadcast."""
         return (np.broadcast_shapes(*shapes),)
 
-    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+    def batch(
+        self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Align the ranks."""
-        return apply(primitive, *aligned(operands, batched), **params)
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Change nothing."""
-        return params if are_aligned(operands, batched) else None
+        return aligned(operands, batched), [(primitive, params)]
 
 
 def one_of(aval: Aval) -> Any:
     """Return an element of an aval; in an array if it is a truth of one, since NumPy squares these otherwise."""
     return dummy(aval._replace(shape=(1,) if aval.shape and aval.dtype.kind == "b" else ()))
-
-
-def are_aligned(operands: Arrays, batched: Flags, cores: Sequence[int] | None = None) -> bool:
-    """Tell whether operands broadcast with their batch axes first as they are, up to their last axes, the cores."""
-    if len(operands) == 1:
-        return True
-    ranks = [x.ndim for x in operands]
-    if cores is not None:
-        ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
-    most = max(ranks)
-    return all(rank == most if flag else rank < most for rank, flag in zip(ranks, batched, strict=True))
 
 
 def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
@@ -225,6 +193,7 @@ class Reduction(Form):
             "initial", a starting value.
 
     >>> from wengert.core.primitives.declare import constant
+    >>> from wengert.core.values.dispatch import apply
     >>> import wengert as wg
     >>> def evaluate_range(x, axis, keepdims):
     ...     return np.ptp(x, axis=axis, keepdims=keepdims)
@@ -251,22 +220,16 @@ class Reduction(Form):
             return None
         return (tuple([1 if i in axis else n for i, n in enumerate(shapes[0]) if params["keepdims"] or i not in axis]),)
 
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Reduce the same axes behind the batch axis."""
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
+        """Reduce the same axes behind the batch axis; of starting values NumPy wants one for all lanes."""
         names = params.get("extras", self.operands)
-        if "initial" in names and batched[1 + names.index("initial")]:  # NumPy wants one for all lanes
-            return np.stack(each_lane(primitive, size, operands, batched, params))
+        if "initial" in names and batched[1 + names.index("initial")]:
+            return None
         first = lead(operands[0], batched[0], size)
         moved = aligned([first, *operands[1:]], [True, *batched[1:]])
-        return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Reduce the same axes behind the batch axis."""
-        if not batched[0] or (len(operands) > 1 and "initial" in params.get("extras", self.operands)):
-            return None
-        if not are_aligned(operands, batched):
-            return None
-        return {**params, "axis": shift(params["axis"])}
+        return moved, [(primitive, {**params, "axis": shift(params["axis"])})]
 
 
 class Scan(Form):
@@ -276,6 +239,7 @@ class Scan(Form):
         combine: the ufunc that accumulates, or the parameter that holds it.
 
     >>> from wengert.core.primitives.declare import constant
+    >>> from wengert.core.values.dispatch import apply
     >>> import wengert as wg
     >>> highest = constant("example.highest", lambda x, axis: np.maximum.accumulate(x, axis), form=Scan(np.maximum))
     >>> wg.vmap(lambda x: apply(highest, x, axis=0))(np.array([[1.0, 4.0, 3.0], [2.0, 0.0, 5.0]]))
@@ -293,13 +257,11 @@ class Scan(Form):
         """Keep the shape."""
         return (shapes[0],)
 
-    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+    def batch(
+        self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params
+    ) -> Lanes | None:
         """Run along the same axis behind the batch axis."""
-        return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
-
-    def alike(self, _primitive: Primitive, _operands: Arrays, _batched: Flags, params: Params) -> Params | None:
-        """Run along the same axis behind the batch axis."""
-        return {**params, "axis": shift(params["axis"])}
+        return operands, [(primitive, {**params, "axis": shift(params["axis"])})]
 
 
 SIZE = "size"
@@ -333,26 +295,16 @@ class View(Form):
             return number_result(primitive, inputs)
         return super().results(primitive, list(map(unfilled, inputs)), params)
 
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-        """Leave the batch axis in front of all others."""
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
+        """Take the same view of every lane: the batch axis stays in front of all others."""
         changed = dict(params)
         for name in self.axes:
             changed[name] = shift(changed[name])
         for name, entry in self.front:
             changed[name] = (size if entry is SIZE else entry, *changed[name])
-        return [(primitive, changed)]
-
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
-        """Take the same view of every lane."""
-        return stepwise(operands[0], self.lifted(primitive, size, operands[0].shape[1:], params))
-
-    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Do the same behind the batch axis, if that is one step."""
-        if not all(batched):
-            return None
-        size, *shape = operands[0].shape
-        (_, changed), *more = self.lifted(primitive, size, tuple(shape), params)
-        return None if more else changed
+        return operands, [(primitive, changed)]
 
 
 class Place(View):
@@ -369,17 +321,19 @@ class Place(View):
            [2., 0.]])
     """
 
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Fill the same parts in every lane."""
-        ((_, changed),) = self.lifted(primitive, size, (), params)
-        return apply(primitive, *[lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)], **changed)
+        moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+        return super().batch(primitive, size, moved, batched, params)
 
 
-def stepwise(value: Any, steps: Steps) -> Any:
-    """Return a value after some steps."""
+def stepwise(operands: Sequence[Any], steps: Steps) -> Any:
+    """Return what some operations give, one after the other, the first of these operands."""
     for primitive, params in steps:
-        value = apply(primitive, value, **params)
-    return value
+        operands = (at_once(primitive, *operands, **params),)
+    return operands[0]
 
 
 class Selection(Form):
@@ -392,6 +346,7 @@ class Selection(Form):
         unless: tells from the parameters whether the shape does not depend on elements after all.
 
     >>> from wengert.core.primitives.declare import constant
+    >>> from wengert.core.values.dispatch import apply
     >>> import wengert as wg
     >>> kept = constant("example.kept", lambda x: x[x > 0], form=Selection("Use numpy.where"))
     >>> wg.jit(lambda x: apply(kept, x))(np.ones(2))
@@ -427,7 +382,7 @@ class Like(Form):
             whatever its elements. What it is given has the shapes and dtypes of the operands, but may be made up.
 
     >>> from scipy.linalg import cho_factor, cho_solve
-    >>> from wengert.extend import opaque
+    >>> from wengert.extend import apply, opaque
     >>> import wengert as wg
     >>> def evaluate_solve(a, b):
     ...     return cho_solve(cho_factor(a), b)

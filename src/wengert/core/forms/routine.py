@@ -9,23 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import aligned, each_lane, lead, shift
-from wengert.core.forms.form import (
-    Arrays,
-    Flags,
-    Form,
-    Inputs,
-    Names,
-    Params,
-    Shape,
-    are_aligned,
-)
+from wengert.core.forms.batching import aligned, lead, shift
+from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Names, Params, Shape
 from wengert.core.forms.shape_probes import Results, dummy, grown_order, strong_aval, tried
 from wengert.core.memory.memory_layout import strides_of, strides_of_copy
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import misdeclared
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
-from wengert.core.values.dispatch import apply
 
 CORE = r"\((?:\w+\??(?:,\w+\??)*)?\)"
 SIGNATURE = re.compile(f"{CORE}(?:,{CORE})*->{CORE}(?:,{CORE})*")
@@ -42,6 +32,7 @@ class Routine(Form):
         stacked: whether the evaluation takes stacks of operands with core axes.
 
     >>> from wengert.core.primitives.declare import constant
+    >>> from wengert.core.values.dispatch import apply
     >>> import wengert as wg
     >>> rank = constant("example.rank", np.linalg.matrix_rank, form=Routine("(m,n)->()"))
     >>> wg.vmap(lambda x: apply(rank, x))(np.stack([np.eye(2), np.ones((2, 2))]))
@@ -119,31 +110,21 @@ class Routine(Form):
             found.append(tuple(whole))
         return found
 
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+    def batch(
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Let the batch axis be one more axis of the stacks."""
         cores = core_ranks(self.signature, len(operands))
         if not self.stacked:
-            if any(flag and core for flag, core in zip(batched, cores, strict=True)):
-                return np.stack(each_lane(primitive, size, operands, batched, params))
-            return apply(primitive, *operands, **params)
+            cored = any(flag and core for flag, core in zip(batched, cores, strict=True))
+            return None if cored else (operands, [(primitive, params)])
         if self.axis:
-            params = self.shifted(params)
+            names = (self.axis,) if isinstance(self.axis, str) else self.axis
+            params = {**params, **{name: shift(params[name]) for name in names}}
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
-                return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
-        return apply(primitive, *aligned(operands, batched, cores), **params)
-
-    def shifted(self, params: Params) -> Params:
-        """Return the parameters with the core axes behind the batch axis."""
-        names = (self.axis,) if isinstance(self.axis, str) else self.axis
-        return {**params, **{name: shift(params[name]) for name in names}}
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Let the batch axis be one more axis of the stacks, if these need not be aligned."""
-        if not self.stacked:
-            return None
-        cores = core_ranks(self.signature, len(operands))
-        fits = all(batched) if self.axis and any(cores) else are_aligned(operands, batched, cores)
-        return self.shifted(params) if fits else None
+                moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+                return moved, [(primitive, params)]
+        return aligned(operands, batched, cores), [(primitive, params)]
 
 
 def without_elements(value: Any) -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Form, form_of
+from wengert.core.forms.form import Flags, Form, Lanes, Params, form_of
 from wengert.core.forms.shape_probes import Results, example_of, unfilled
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.rule import misdeclared
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.indexing.index_layout import (
@@ -49,12 +50,6 @@ class Index(Form):
             raise unknown_mask_error(array)
         return super().results(primitive, list(map(unfilled, inputs)), params)
 
-    def lifted(
-        self, primitive: Primitive, size: int, shape: tuple[int, ...], params: Mapping[str, Any]
-    ) -> list[tuple[Primitive, dict[str, Any]]]:
-        """Read the same basic index behind the batch axis."""
-        return [(primitive, {"index": (slice(None), *params["index"])})]
-
     def composed(
         self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
     ) -> list[tuple[Primitive, dict[str, Any]]] | None:
@@ -73,21 +68,18 @@ class Index(Form):
         return None if found is None else [(primitive, {"index": found})]
 
     def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Read in every lane; lanes of the array, of the index or of both are one more axis of the index."""
         x, *arrays = operands
         if not arrays:
-            return apply(primitive, x, index=(slice(None), *params["index"]))
+            return operands, [(primitive, {"index": (slice(None), *params["index"])})]
         rank = len(shape_of(x)) - batched[0]
         found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
+        if not found.source:
+            return (x, *found.arrays), [(primitive, {"index": found.entries})]
         part = apply(primitive, x, *found.arrays, index=found.entries)
-        return np.moveaxis(part, found.source, found.target) if found.source else part
+        return [np.moveaxis(part, found.source, found.target)], []
 
 
 def require_writable_window(base: Any, path: Sequence[Step]) -> None:
@@ -134,19 +126,6 @@ class Update(Form):
         strides = None if full else strides_of_copy(inputs[0]) if x.shape else strides_of(inputs[0])
         return (x,), None if strides is None else (strides,)
 
-    def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
-        """Assign in every lane of a copy."""
-        base = lead(operands[0], batched[0], size)
-        moved, changed = self.in_lanes(size, [base, *operands[1:]], batched, params)
-        return apply(primitive, *moved, **changed)
-
     def require_fit_of_lane(self, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> None:
         """Raise what NumPy raises where a value does not fit the part of one lane, the base having its lanes."""
         base, value, *arrays = operands
@@ -154,22 +133,24 @@ class Update(Form):
         if not any(map(unknown_mask, lanes)):
             require_fit(base.shape[1:], params["path"], params["index"], lanes, shape_of(value)[batched[1] :])
 
-    def in_lanes(
-        self, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
-        base, value, *arrays = operands
+    def batch(self, update: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Lanes:
+        """Assign in every lane of a base with its batch axis in front."""
+        base, value, *arrays = lead(operands[0], batched[0], size), *operands[1:]
         path: list[Step] = []
         shape = base.shape[1:]
         for primitive, step in params["path"]:
-            lifted = form_of(primitive).lifted(primitive, size, shape, dict(step))
-            path += [(p, tuple(q.items())) for p, q in lifted]
+            lanes = np.broadcast_to(np.empty(()), (size, *shape))
+            views = form_of(primitive).batch(primitive, size, [lanes], [True], dict(step))
+            if views is None:
+                needed = "View(...) is needed to write through it in lanes"
+                raise misdeclared(primitive.name, "no form was declared", needed)
+            path += [(p, tuple(q.items())) for p, q in views[1]]
             shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
         found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
         lane = shape_of(value)[batched[1] :]
         excess = max(0, len(lane) - found.rank)
         if excess:
-            self.require_fit_of_lane(operands, batched, params)
+            self.require_fit_of_lane((base, *operands[1:]), batched, params)
         if batched[1]:
             value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[excess:]))
         elif excess or (found.source and lane):
@@ -177,4 +158,4 @@ class Update(Form):
         if found.source and shape_of(value):
             value = np.moveaxis(value, found.target, found.source)
         changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
-        return [base, value, *found.arrays], changed
+        return [base, value, *found.arrays], [(update, changed)]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.forms.form import Form
+from wengert.core.forms.form import Flags, Form, Lanes, Params, stepwise
 from wengert.core.forms.shape_probes import Results
 from wengert.core.primitives.cotangent import FEW, sum_over
 from wengert.core.primitives.declare import multilinear, opaque
@@ -177,36 +177,30 @@ class Sliding(Form):
         return (Aval(shape, np.result_type(*[aval.dtype for aval in avals])),), None
 
     def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
+        self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
+    ) -> Lanes | None:
         """Let lanes of both be one more stack, those of images more images, and those of kernels more kernels."""
         if len(operands) == 3:
             x, w, bias = operands
+            pair: Any = (x, w), [(correlation, params)]
             if any(batched[:2]):
-                found = self.batch(correlation, size, (x, w), batched[:2], params)
-            else:
-                found = apply(correlation, x, w, **params)
-            return found + bias[OF_CHANNELS[len(params["stride"])]]
+                pair = self.batch(correlation, size, (x, w), batched[:2], params)
+            return [stepwise(*pair) + bias[OF_CHANNELS[len(params["stride"])]]], []
         x, w = operands
         grouped = max(x.ndim - batched[0], w.ndim - batched[1]) - len(params["stride"]) - 2
         if all(batched):
             if not grouped:
-                return apply(primitive, x, w, **params)
+                return operands, [(primitive, params)]
             parts = (z.reshape(z.shape[0] * z.shape[1], *z.shape[2:]) for z in (x, w))
             found = apply(primitive, *parts, **params)
-            return found.reshape(size, x.shape[1], *found.shape[1:])
+            return [found.reshape(size, x.shape[1], *found.shape[1:])], []
         place = grouped if batched[0] else grouped + 1
         many = np.moveaxis(operands[0 if batched[0] else 1], 0, grouped)
         count = many.shape[grouped + 1]  # said, since -1 for it says nothing where there are no elements
         many = many.reshape(*many.shape[:grouped], size * count, *many.shape[grouped + 2 :])
         found = apply(primitive, many, w, **params) if batched[0] else apply(primitive, x, many, **params)
         shape = found.shape
-        return np.moveaxis(found.reshape(*shape[:place], size, count, *shape[place + 1 :]), place, 0)
+        return [np.moveaxis(found.reshape(*shape[:place], size, count, *shape[place + 1 :]), place, 0)], []
 
 
 # Cotangents
