@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wengert.native import engine, jobs
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, program, template
 from wengert.native.functions import Function, Table, external, native
 from wengert.native.loader import machine_code
-from wengert.native.program import program, template
 from wengert.native.structs import (
     BOOL,
     F64,

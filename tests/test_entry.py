@@ -27,7 +27,7 @@ from wengert.kernel.tiling import scheduled
 from wengert.lowering.partition import segmented
 from wengert.native import entry as entries
 from wengert.native import native_entry
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, program
 from wengert.native.callee import LARGE, Callee, room
 from wengert.native.engine import emit_object, host, linked
 from wengert.native.entry import PythonEntry, PythonVariant
@@ -46,7 +46,6 @@ from wengert.native.kinds import (
 )
 from wengert.native.loader import loaded, machine_code
 from wengert.native.native_entry import NativeEntry, NativeVariant
-from wengert.native.program import program
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
 from wengert.native.team import team_of

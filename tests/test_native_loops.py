@@ -233,7 +233,7 @@ def test_chains_give_what_their_parts_do(case: str) -> None:
     for _ in range(2):
         made = [np.full_like(as_array(v, np.zeros(v.shape, v.dtype)), 7) for v in without_numbers(inner.outputs)]
         failed = np.zeros(1, np.uint8)
-        callee.call_apart([x.ctypes.data for x in (*given, *made, failed)])
+        callee.call([x.ctypes.data for x in (*given, *made, failed)])
         assert not failed
         found = map(as_value, without_numbers(inner.outputs), made)
         want = [x for v, x in zip(inner.outputs, compiled(args), strict=True) if type(v) is Variable]

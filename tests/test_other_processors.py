@@ -21,8 +21,8 @@ from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Program
 from wengert.kernel.opcodes import OPCODES
+from wengert.native.builder import program
 from wengert.native.engine import Target, emit_assembly, emit_object
-from wengert.native.program import program
 
 ARM = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
 COMPILER, EMULATOR = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64-static")

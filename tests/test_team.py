@@ -30,10 +30,9 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
 from wengert.errors import UsageError
 from wengert.native import elementwise, inner_loops, jobs, loader, processor, team
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, program
 from wengert.native.elementwise import LARGE, Sharing, shared
 from wengert.native.functions import native
-from wengert.native.program import program
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
 from wengert.native.values import Value

@@ -33,13 +33,7 @@ def padded(size: int) -> int:
 
 
 def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Callable[[Buffer], int]) -> Arena:
-    """Lay out what no caller gives.
-
-    Args:
-        uses: the buffers that each kernel uses, in order.
-        buffers: by name.
-        size: gives the bytes of a buffer.
-    """
+    """Lay out what no caller gives."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for n, names in enumerate(uses):

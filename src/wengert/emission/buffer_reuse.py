@@ -29,10 +29,6 @@ def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kern
     A cell of both is then read, for the last time, and written, for the first time, at one point of one stage; so
     whatever the order of points is, each reads what it read before. What lies in memory that rows share is left alone
     where there are rows, which bring it into the caches ahead.
-
-    Args:
-        kernels: of a program, in order.
-        buffers: of the program, by name.
     """
     found = list(kernels)
     lives = lives_of(found)

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from wengert.emission.external_functions import declared
+from wengert.emission.matrix_routines import MATRICES
 from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Run, Step
 from wengert.native.builder import Builder
+from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.functions import Function, external
 from wengert.native.interrupts import LOOK, LOOK_UP, OFTEN, give_back, looking
-from wengert.native.matrices import MATRICES
 from wengert.native.processor import LINE
-from wengert.native.program import program as written
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -38,12 +38,7 @@ move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
 
 
 def emitted(program: Program, target: Target) -> Emitted:
-    """Return a program in LLVM's language.
-
-    Args:
-        program: what has passed the checker, scheduled.
-        target: the processor.
-    """
+    """Return a program in LLVM's language."""
     if not program.is_nested:
         return Emission(program, target).emitted()
     routine = program.steps[0]
@@ -83,9 +78,6 @@ def rounds_of(loop: Loop) -> int:
 
 class Assembly:
     """Hold the programs of one module.
-
-    Args:
-        target: the processor.
 
     Attributes:
         outside: the names of the functions that the code calls and does not have.
@@ -196,13 +188,7 @@ class Kernels:
 
 
 class Driver:
-    """Write the function that runs the steps of a program, none of which is a kernel.
-
-    Args:
-        module: that it is a part of.
-        program: the program.
-        prefix: what the names of its functions begin with.
-    """
+    """Write the function that runs the steps of a program, none of which is a kernel."""
 
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.module, self.program, self.prefix = module, program, prefix
@@ -348,10 +334,6 @@ def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:
 
 class Repeating:
     """Write a loop.
-
-    Args:
-        driver: of the program that it is a step of.
-        loop: the loop.
 
     Attributes:
         slots: the places in its table of what the body reads and writes, then of values that are known.

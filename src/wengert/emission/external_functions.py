@@ -14,15 +14,14 @@ import numpy as np
 from wengert.emission.instructions import Case, in_memory, instructions_of, registered
 from wengert.emission.large_arrays import LOOP, inner_loop
 from wengert.emission.mathematics import Specialisation, is_rare, rare_of
+from wengert.emission.matrix_routines import SMALL, small
 from wengert.emission.stages import added_exactly, corrected
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
 from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.loader import kept_function, loaded
-from wengert.native.matrices import SMALL, small
-from wengert.native.program import program
 from wengert.native.repeating import REPEAT, repeat
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, Type, vector_of
 from wengert.native.values import Value
@@ -35,12 +34,7 @@ def declared(name: str, target: Target) -> Function:
 
 
 def address_of(name: str, target: Target) -> int:
-    """Return the address of a function, which is compiled once, or taken from the cache.
-
-    Args:
-        name: of the function.
-        target: the processor; the code must be for this one if it is to be called.
-    """
+    """Return the address of a function, which is compiled once, or taken from the cache."""
     return kept_function(name, text_of) if target == host() else address_for(name, target)
 
 

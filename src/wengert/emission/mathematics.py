@@ -16,10 +16,9 @@ from wengert.emission.instructions import Case, in_register, instructions_of, li
 from wengert.kernel.functions import FUNCTIONS, Expression, Features, Rare, expression_of_results
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, template
 from wengert.native.engine import Target
 from wengert.native.functions import Function, Table, Template
-from wengert.native.program import template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, element, like, vector_of
 from wengert.native.values import Value
 

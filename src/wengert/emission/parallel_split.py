@@ -102,12 +102,7 @@ def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffe
 
 
 class Sharing:
-    """Cut kernels into parts.
-
-    Args:
-        program: the program.
-        target: the processor.
-    """
+    """Cut kernels into parts."""
 
     def __init__(self, program: Program, target: Target) -> None:
         self.buffers = {buffer.name: buffer for buffer in program.buffers}

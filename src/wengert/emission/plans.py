@@ -75,12 +75,6 @@ class Blocks(NamedTuple):
 class Plan:
     """What is decided about a stage before it is written.
 
-    Args:
-        stage: the stage.
-        buffers: of the program, by name.
-        target: the processor.
-        tile: how many rows are carried out together.
-
     Attributes:
         nest: the dimensions but for the rows, from the outermost loop to the innermost.
         depends: for each operation the dimensions that its value depends on.

@@ -14,11 +14,11 @@ from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job,
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native.builder import Builder
+from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.executable import Image
 from wengert.native.functions import Function
 from wengert.native.jobs import SHARED
-from wengert.native.program import program as written
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
 from wengert.support.cached import cached
@@ -51,15 +51,7 @@ Constants = tuple[tuple[int, bytes], ...]
 
 
 def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Iterable[str]) -> Image:
-    """Return all that is needed to call a program, but for its code.
-
-    Args:
-        program: the program.
-        size: bytes of its arena.
-        constants: what the arena holds at first.
-        cycles: about how long a call takes.
-        outside: the functions that it calls and does not have.
-    """
+    """Return all that is needed to call a program, but for its code."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
     inputs, outputs = (
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
@@ -183,13 +175,7 @@ class Emission:
 
 
 class Places:
-    """Write what gives the addresses of buffers in one function.
-
-    Args:
-        emission: the program.
-        addresses: where those of inputs and outputs stand.
-        memory: the arena.
-    """
+    """Write what gives the addresses of buffers in one function."""
 
     def __init__(self, emission: Emission, addresses: Value, memory: Value) -> None:
         self.emission, self.addresses, self.memory = emission, addresses, memory

@@ -27,14 +27,7 @@ Found = Callable[[Builder, Value], Sequence[Value]]
 
 
 def kernel_function(name: str, step: Step, module: Module, order: tuple[str, ...]) -> Function:
-    """Return the function of a kernel, which takes the addresses of its buffers.
-
-    Args:
-        name: of the function.
-        step: the kernel, of one part.
-        module: what the program's kernels share.
-        order: the names of its buffers.
-    """
+    """Return the function of a kernel, which takes the addresses of its buffers."""
     kinds = kinds_of(module, order)
 
     def body(b: Builder, *addresses: Value) -> None:
@@ -50,15 +43,7 @@ def write_kernel(b: Builder, step: Step, module: Module, order: tuple[str, ...],
 
 
 def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
-    """Return the job that does one part of a kernel: of its rows, or of the outermost loop of its only stage.
-
-    Args:
-        name: of the function.
-        step: the kernel, and how it is cut into parts.
-        module: what the program's kernels share.
-        order: the names of its buffers.
-        found: writes what finds their addresses in the table that the job is given.
-    """
+    """Return the job that does one part of a kernel: of its rows, or of the outermost loop of its only stage."""
     apart = [module.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order]
 
     def body(b: Builder, table: Value, part: Value, _next: Value) -> None:

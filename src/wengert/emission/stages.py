@@ -15,9 +15,8 @@ from wengert.emission.plans import Plan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, template
 from wengert.native.functions import Template
-from wengert.native.program import template
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 from wengert.native.values import Value
 

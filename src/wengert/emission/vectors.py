@@ -69,14 +69,7 @@ class Frame:
 
 
 class Values:
-    """Write the operations of a stage.
-
-    Args:
-        frame: of the kernel.
-        stage: the stage.
-        rows: the numbers of the tile's rows.
-        ahead: what it brings into the caches ahead.
-    """
+    """Write the operations of a stage."""
 
     def __init__(self, frame: Frame, stage: Stage, rows: list[Index], ahead: Sequence[Ahead]) -> None:
         self.frame, self.stage, self.rows, self.ahead = frame, stage, rows, ahead

@@ -79,12 +79,6 @@ def evaluate(
 ) -> tuple[Array, ...]:
     """Return the values of a program's outputs.
 
-    Args:
-        program: the program.
-        inputs: an array for each input, in the order of the program.
-        seed: of the order of rows, and of the garbage in memory.
-        routines: what computes those that are called by name.
-
     Raises:
         GraphError: a cell is read before it was written, or written twice.
         IndexError: an index is out of bounds.
@@ -107,14 +101,7 @@ def evaluate(
 
 
 class Steps:
-    """Carry out the steps of a program.
-
-    Args:
-        program: the program.
-        memory: its buffers, but for those of rows.
-        random: what chooses the order of rows, and garbage.
-        routines: what computes those that are called by name.
-    """
+    """Carry out the steps of a program."""
 
     def __init__(
         self, program: Program, memory: dict[str, Memory], random: np.random.Generator, routines: Routines

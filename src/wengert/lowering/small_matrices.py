@@ -14,11 +14,11 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.backend import kept_address
+from wengert.emission.matrix_routines import MATRICES, SCALARS, SMALL
 from wengert.lowering.layouts import array_kind, as_array, as_value
 from wengert.native.callee import Callee
 from wengert.native.executable import OfArrays
 from wengert.native.kinds import ArrayKind
-from wengert.native.matrices import MATRICES, SCALARS, SMALL
 from wengert.native.processor import LINE
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels

@@ -25,7 +25,7 @@ import numpy as np
 
 from wengert.support import config
 from wengert.support.digests import DIGEST, digest_of
-from wengert.support.records import Record
+from wengert.support.records import FieldRecord
 
 MAGIC = b"Wengert object 1\n"
 SUFFIX = ".object"
@@ -41,11 +41,11 @@ MOST_LINKS = 40
 """Links on the way to a folder, as many as Linux follows."""
 
 
-class Usage(Record):
+class Usage(FieldRecord):
     """What a cache holds: how many entries, and how many bytes."""
 
-    def __init__(self, entries: int, size: int) -> None:
-        self.entries, self.size = entries, size
+    entries: int
+    size: int
 
 
 class ObjectCache:

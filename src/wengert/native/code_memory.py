@@ -14,7 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from wengert.support.records import Record
+from wengert.support.records import FieldRecord
 
 MAGIC = b"Wengert code\n"
 ADDRESS = struct.Struct("<Q")
@@ -23,7 +23,7 @@ PRIVATE, ANONYMOUS = 2, 0x20
 NOWHERE = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
 
 
-class Linked(Record):
+class Linked(FieldRecord):
     """Code that can lie anywhere in memory.
 
     Attributes:
@@ -33,27 +33,20 @@ class Linked(Record):
         functions: the names and places of what can be called from outside.
     """
 
-    def __init__(
-        self,
-        content: bytes,
-        inside: tuple[tuple[int, int], ...],
-        outside: tuple[tuple[int, str], ...],
-        functions: tuple[tuple[str, int], ...],
-    ) -> None:
-        self.content, self.inside, self.outside, self.functions = content, inside, outside, functions
+    content: bytes
+    inside: tuple[tuple[int, int], ...]
+    outside: tuple[tuple[int, str], ...]
+    functions: tuple[tuple[str, int], ...]
 
     def packed(self) -> bytes:
         """Return it as bytes, to be kept where damage is noticed."""
-        return MAGIC + marshal.dumps(tuple(vars(self).values()))
+        return MAGIC + marshal.dumps(self.values())
 
 
 class Memory:
     """Memory for code, given back when nobody refers to it any more.
 
     It is asked of Linux itself, because Python's module for that takes as long to load as all of this.
-
-    Args:
-        size: how many bytes.
 
     Attributes:
         address: where it begins.
@@ -108,10 +101,6 @@ def is_linked(image: bytes) -> bool:
 
 def load(packed: bytes, external: Callable[[str], int]) -> Code:
     """Map code into this process.
-
-    Args:
-        packed: what `Linked.packed` gave.
-        external: gives the address of what the code does not define.
 
     Raises:
         OSError: there is no memory, or none may be executed.

@@ -36,9 +36,6 @@ UNKNOWN = (None, 0)
 class Sharing:
     """Hand NumPy's loops to a team, which is made in the background when there were some large operations.
 
-    Args:
-        threads: how many threads share the work, the dispatching one included.
-
     Attributes:
         place: where the address of the team's memory stands; none while there is no team. Kernels look here when they
             run, so it follows changes.

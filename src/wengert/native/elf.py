@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from wengert.errors import FileFormatError, describe
 from wengert.native.code_memory import Linked
-from wengert.support.records import Record
 
 MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")
@@ -43,24 +42,31 @@ class UnknownRelocationError(ObjectCodeError):
     """Say that this is for want of a relocation: LLVM's own loader may know it."""
 
 
-class Section(Record):
+class Section(NamedTuple):
     """A section of an object, with the numbers that ELF has of it."""
 
-    def __init__(
-        self, _name: int, kind: int, flags: int, _address: int, offset: int, size: int, link: int, info: int, align: int
-    ) -> None:
-        self.kind, self.flags, self.offset, self.size = kind, flags, offset, size
-        self.link, self.info, self.align = link, info, align
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    each: int
 
 
-class Symbol(Record):
+class Symbol(NamedTuple):
     """A name of an object: in which section it is defined, if in any, and where."""
 
-    def __init__(self, name: str, section: int, value: int, is_global: bool) -> None:
-        self.name, self.section, self.value, self.is_global = name, section, value, is_global
+    name: str
+    section: int
+    value: int
+    is_global: bool
 
 
-class Format(Record):
+class Format(NamedTuple):
     """What differs between processors: ELF's number, the jump of a slot, how relocations are written.
 
     Attributes:
@@ -71,19 +77,15 @@ class Format(Record):
         through_slots: relocations to the address in a symbol's slot.
     """
 
-    def __init__(
-        self, machine: int, jump: bytes, absolute: int, direct: dict[int, Write], through_slots: dict[int, Write]
-    ) -> None:
-        self.machine, self.jump, self.absolute = machine, jump, absolute
-        self.direct, self.through_slots = direct, through_slots
+    machine: int
+    jump: bytes
+    absolute: int
+    direct: dict[int, Write]
+    through_slots: dict[int, Write]
 
 
 def linked(image: bytes, machine: str) -> Linked:
     """Return object code linked.
-
-    Args:
-        image: an ELF object without data that is written to.
-        machine: the processor, a key of FORMATS.
 
     Raises:
         ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
@@ -117,7 +119,7 @@ class Image:
         require(machine == form.machine, f"code of another processor ({machine})")
         require(count == 0 or entry_size == SECTION.size, f"sections of {entry_size} bytes")
         require(table + count * SECTION.size <= len(image), "sections outside of the image")
-        self.sections = [Section(*SECTION.unpack_from(image, table + i * SECTION.size)[:-1]) for i in range(count)]
+        self.sections = [Section(*SECTION.unpack_from(image, table + i * SECTION.size)) for i in range(count)]
         self.symbols = self.read_symbols()
         self.relocations = list(self.read_relocations())
         self.places, end = self.places_of_sections()

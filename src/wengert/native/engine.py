@@ -88,10 +88,6 @@ def is_long(text: str) -> bool:
 def emit_object(text: str, target: Target) -> bytes:
     """Return a module in LLVM's language as object code.
 
-    Args:
-        text: the module, for which no pass is run: it is as good as it was written.
-        target: what it is for.
-
     Raises:
         ImportError, RuntimeError: there is no LLVM, or it refuses the text.
     """
@@ -114,9 +110,6 @@ def emit_assembly(text: str, target: Target) -> str:
 
 def linked(image: bytes) -> bytes:
     """Return object code as it is kept: where its format is known, only what needs to be known when it is loaded.
-
-    Args:
-        image: what `emit_object` gave for this machine.
 
     Returns:
         It linked; as it is where only LLVM knows how to do that.

@@ -89,12 +89,7 @@ def argument(number: int) -> str:
 
 
 def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
-    """Make a native function of a Python function that writes it.
-
-    Args:
-        returns: the type of its result.
-        parameters: the types of its arguments, which follow the builder in those of the Python function.
-    """
+    """Make a native function of a Python function that writes it."""
     return lambda body: Function(body.__name__, Signature(returns, parameters), body)
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from wengert.native import jobs
-from wengert.native.builder import Builder
+from wengert.native.builder import Builder, program
 from wengert.native.functions import native
 from wengert.native.loader import kept_function, machine_code
 from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS, HEAD
-from wengert.native.program import program
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 from wengert.native.values import Value
 

@@ -13,11 +13,6 @@ from wengert.support.fork_safety import UNSTOPPED
 def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
     """Bring object code for this machine into memory.
 
-    Args:
-        image: what `linked` gave, now or in another process.
-        external: addresses of functions that it calls, by name.
-        others: gives those of others, Python's and the C library's by default.
-
     Raises:
         AttributeError: the system lacks a function that the code calls.
         ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
@@ -32,10 +27,6 @@ def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Call
 
 def kept_object(key: str, write: Callable[[], str]) -> bytes:
     """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
-
-    Args:
-        key: what the text depends on, beside Wengert's own sources.
-        write: returns the text of the module.
 
     Raises:
         ImportError, RuntimeError: there is no LLVM, or it refuses the text.
@@ -58,10 +49,6 @@ FUNCTIONS: dict[str, int] = {}
 def kept_function(name: str, write: Callable[[str], str]) -> int:
     """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
 
-    Args:
-        name: of the function.
-        write: gives the text of a module that has the function of a name.
-
     Raises:
         AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
     """
@@ -77,10 +64,6 @@ def kept_function(name: str, write: Callable[[str], str]) -> int:
 @functools.cache
 def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
     """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
-
-    Args:
-        text: a module.
-        functions: the functions wanted.
 
     Returns:
         Their addresses.

@@ -157,9 +157,6 @@ class NativeEntry(EntryBase, LikeFunction):  # type: ignore[misc]  # its base is
     def add(self, variant: NativeVariant) -> None:
         """Try a variant from now on, before the others; one that was not used for long may be forgotten.
 
-        Args:
-            variant: one that no entry has yet.
-
         Raises:
             AttributeError, ImportError, OSError, RuntimeError: native code cannot be had here.
         """
@@ -212,8 +209,8 @@ native_code = functools.cache(NativeCode)
 def written() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
+        from wengert.native.builder import program
         from wengert.native.calling import call, insert
-        from wengert.native.program import program
 
     return program(call, insert)
 

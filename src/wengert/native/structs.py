@@ -41,13 +41,15 @@ class Named(Record):
     def __hash__(self) -> int:
         return hash(self.text)
 
+    def __repr__(self) -> str:
+        return self.text
+
 
 class Integer(Named):
     """A whole number of so many bits; signed, and in one bit a condition.
 
     Attributes:
         bits: how many.
-        text: its name in LLVM's language, which is written often.
     """
 
     def __init__(self, bits: int) -> None:
@@ -59,9 +61,6 @@ class Integer(Named):
         """What ctypes calls it."""
         return INTEGERS[self.bits]
 
-    def __repr__(self) -> str:
-        return self.text
-
     def holds(self, number: int) -> bool:
         """Whether a number can be represented."""
         return 0 <= number <= 1 if self.bits == 1 else -(1 << self.bits - 1) <= number < 1 << self.bits - 1
@@ -72,7 +71,6 @@ class Float(Named):
 
     Attributes:
         bits: how many.
-        text: its name in LLVM's language.
     """
 
     def __init__(self, bits: int) -> None:
@@ -84,9 +82,6 @@ class Float(Named):
         """What ctypes calls it."""
         return ctypes.c_float if self.bits == 32 else ctypes.c_double
 
-    def __repr__(self) -> str:
-        return self.text
-
 
 class Vector(Named):
     """So many numbers of a type, which one instruction treats alike.
@@ -94,7 +89,6 @@ class Vector(Named):
     Attributes:
         element: the type.
         count: how many.
-        text: its name in LLVM's language.
     """
 
     def __init__(self, element: Integer | Float | Pointer, count: int) -> None:
@@ -105,9 +99,6 @@ class Vector(Named):
     def ctype(self) -> Any:
         """What ctypes calls it."""
         return self.element.ctype * self.count
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 @functools.cache

@@ -12,18 +12,15 @@ import os
 import time
 
 from wengert.native import jobs
+from wengert.native.builder import program
 from wengert.native.loader import machine_code
 from wengert.native.processor import LINE, MACHINE, MACHINES
-from wengert.native.program import program
 
 PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long as OpenMP's do
 
 
 class Team:
     """Be the workers of this process, who share jobs with the thread that dispatches them; the first job makes them.
-
-    Args:
-        threads: how many share the work, the dispatching one included.
 
     Raises:
         AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.

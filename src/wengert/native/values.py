@@ -249,11 +249,7 @@ Operand = Value | Function | float | None
 
 
 class Instructions:
-    """Write instructions that give values, one after the other.
-
-    Args:
-        mark: what names begin with: that of a template, or nothing.
-    """
+    """Write instructions that give values, one after the other."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark

@@ -48,7 +48,7 @@ class RoutineCall(NamedTuple):
     Attributes:
         routine: what the kernel computes, one of `wengert.emission.small_matrices`.
         turned: the places of operands and results of which it takes rows as columns.
-        fields: further ones of `wengert.native.matrices.MATRICES`.
+        fields: further ones of `wengert.emission.matrix_routines.MATRICES`.
     """
 
     routine: str

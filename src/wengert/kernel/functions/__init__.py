@@ -33,13 +33,7 @@ FUNCTIONS: dict[str, Function] = {row.name: row.function for row in OPCODES.valu
 
 
 def expression_of_results(name: str, dtype: np.dtype[np.generic], features: Features) -> Expression:
-    """Return the expression of a function with all results of its body: sine and cosine of one argument are one.
-
-    Args:
-        name: of a function.
-        dtype: of its arguments and results: float64 or float32.
-        features: what the processor can do.
-    """
+    """Return the expression of a function with all results of its body: sine and cosine of one argument are one."""
     function = FUNCTIONS[name]
     return expression_of_body(BODIES[function.body], OPCODES[name].arity, dtype, features)
 
@@ -51,13 +45,7 @@ def expression_of_body(body: Body, arity: int, dtype: np.dtype[np.generic], feat
 
 
 def expression_of(name: str, dtype: np.dtype[np.generic], features: Features) -> Expression:
-    """Return the expression of one function, with its result alone.
-
-    Args:
-        name: of a function.
-        dtype: of its arguments and result: float64 or float32.
-        features: what the processor can do.
-    """
+    """Return the expression of one function, with its result alone."""
     return with_result(expression_of_results(name, dtype, features), FUNCTIONS[name].result)
 
 

@@ -386,13 +386,7 @@ class Builder:
 
 
 def written(body: Body, arguments: Sequence[Float], features: Features) -> Expression:
-    """Return the expression that a function writes.
-
-    Args:
-        body: what is called with a builder and the arguments.
-        arguments: their dtypes.
-        features: what the processor can do.
-    """
+    """Return the expression that a function writes."""
     b = Builder(features)
     terms = [b.append("argument", dtype, buffer=f"x{k}") for k, dtype in enumerate(arguments)]
     found = body(b, *terms)
@@ -424,12 +418,7 @@ def needed_alone(expression: Expression) -> Expression:
 
 
 def evaluated(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
-    """Return the results of an expression, evaluated in NumPy.
-
-    Args:
-        expression: any.
-        arguments: arrays of one shape, of the dtypes of its arguments.
-    """
+    """Return the results of an expression, evaluated in NumPy."""
     with np.errstate(all="ignore"):
         values: list[Array] = []
         for operation in expression.operations:

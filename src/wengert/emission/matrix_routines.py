@@ -8,6 +8,7 @@ largest element of a column as pivot, and by substitution (G. Golub and C. Van L
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from wengert.native.builder import Builder
@@ -216,45 +217,36 @@ def substitute(p: Problem, triangle: Matrix, x: Matrix, columns: Value, backward
 # Solvers
 
 
-def solved_beside(p: Problem, a: Matrix, columns: Value, put: Callable[[Matrix], None]) -> Matrix:
-    """Return the solutions of a system whose right sides are put beside the matrix."""
+def put_right_sides(p: Problem, place: Matrix, conditioned: bool) -> Matrix:
+    """Put down the right sides, and where they are none, or the condition is wanted, beside them those of the inverse.
+
+    Return where that is to be. Where the condition is wanted, operands must be finite.
+    """
+    operands = p.matrices[:-1]
+    if conditioned:
+        for matrix, columns in zip(operands, (p.size, p.columns), strict=False):
+            require_finite(p, matrix, columns)
+    for right in operands[1:]:
+        copy(p, place, right, p.columns)
+    inverse = place.after(p.columns) if operands[1:] else place
+    if conditioned or not operands[1:]:
+        put_identity(p, inverse)
+    return inverse
+
+
+def solve(p: Problem, conditioned: bool = False) -> None:
+    """Solve A X = B, or A X = I where there is no B; with the condition, for an A that is not nearly singular."""
+    a, *right, x = p.matrices
+    columns = p.columns + p.size if right and conditioned else p.columns
     width = p.size + columns
     work = p.work(width)
-    right = work.after(p.size)
+    found = work.after(p.size)
     copy(p, work, a, p.size)
-    put(right)
+    inverse = put_right_sides(p, found, conditioned)
     eliminate(p, work, width)
-    substitute(p, work, right, columns, p.yes, p.no)
-    return right
-
-
-def solve(p: Problem) -> None:
-    """Solve A X = B."""
-    a, right, x = p.matrices
-    found = solved_beside(p, a, p.columns, lambda place: copy(p, place, right, p.columns))
-    copy(p, x, found, p.columns)
-
-
-def invert(p: Problem) -> None:
-    """Solve A X = I."""
-    a, x = p.matrices
-    copy(p, x, solved_beside(p, a, p.columns, lambda place: put_identity(p, place)), p.columns)
-
-
-def put_beside(p: Problem, place: Matrix) -> None:
-    """Put down the right sides, which must be finite, and beside them those whose solution is the inverse."""
-    a, right, _ = p.matrices
-    require_finite(p, a, p.size)
-    require_finite(p, right, p.columns)
-    copy(p, place, right, p.columns)
-    put_identity(p, place.after(p.columns))
-
-
-def solve_conditioned(p: Problem) -> None:
-    """Solve A X = B for an A that is not nearly singular."""
-    a, _, x = p.matrices
-    found = solved_beside(p, a, p.columns + p.size, lambda place: put_beside(p, place))
-    require_conditioned(p, a.at, found.after(p.columns))
+    substitute(p, work, found, columns, p.yes, p.no)
+    if conditioned:
+        require_conditioned(p, a.at, inverse)
     copy(p, x, found, p.columns)
 
 
@@ -264,7 +256,7 @@ def solve_positive(p: Problem) -> None:
     columns = p.columns + p.size
     work = p.work(p.size + columns)
     found = work.after(p.size)
-    put_beside(p, found)
+    inverse = put_right_sides(p, found, conditioned=True)
     factorise(p, a, work)
     substitute(p, work, found, columns, p.no, p.no)
     substitute(p, work.transposed(), found, columns, p.yes, p.no)
@@ -273,16 +265,7 @@ def solve_positive(p: Problem) -> None:
         is_below = j < i
         return a.at(p.b.select(is_below, i, j), p.b.select(is_below, j, i))
 
-    require_conditioned(p, at, found.after(p.columns))
-    copy(p, x, found, p.columns)
-
-
-def invert_conditioned(p: Problem) -> None:
-    """Solve A X = I for an A that is not nearly singular."""
-    a, x = p.matrices
-    require_finite(p, a, p.size)
-    found = solved_beside(p, a, p.columns, lambda place: put_identity(p, place))
-    require_conditioned(p, a.at, found)
+    require_conditioned(p, at, inverse)
     copy(p, x, found, p.columns)
 
 
@@ -363,14 +346,14 @@ def factorise(p: Problem, a: Matrix, factor: Matrix) -> None:
 
 SOLVERS: dict[str, tuple[Solver, int]] = {
     "solve": (solve, 3),
-    "solve_conditioned": (solve_conditioned, 3),
+    "solve_conditioned": (partial(solve, conditioned=True), 3),
     "solve_positive": (solve_positive, 3),
-    "inv": (invert, 2),
-    "inv_conditioned": (invert_conditioned, 2),
+    "inv": (solve, 2),
+    "inv_conditioned": (partial(solve, conditioned=True), 2),
     "det": (determinant, 2),
     "slogdet": (logarithm, 3),
-    "solve_triangular": (lambda p: substituted(p, 1), 3),
-    "cho_solve": (lambda p: substituted(p, 2), 3),
+    "solve_triangular": (partial(substituted, times=1), 3),
+    "cho_solve": (partial(substituted, times=2), 3),
     "cholesky": (factor, 2),
 }
 """What computes each routine, and how many operands and results it has."""
