@@ -84,11 +84,11 @@ def stub(module: str) -> str:
     namespace = importlib.import_module(module)
     lines = [declared(module, name, getattr(namespace, name)) for name in namespace.__all__]
     imports = [line for line in lines if line.startswith("from ")]
-    others = [line for line in lines if not line.startswith("from ")]
+    others = sorted((line for line in lines if not line.startswith("from ")), key=lambda line: line.startswith("def "))
     if module == "wengert.numpy":
         imports += [f"from numpy import {name} as {name}" for name in NUMPYS_OWN]
         others = [UFUNC, *others, *PROVIDED]
-    return "\n".join([HEAD.format(module=module), *imports, *others, f"__all__ = {namespace.__all__!r}\n"])
+    return "\n".join([HEAD.format(module=module), *imports, *others, ""])  # a stub exports all that it names
 
 
 def declared(module: str, name: str, thing: Any) -> str:

@@ -358,17 +358,13 @@ def check_pair(kind: type[Any], take_apart: Callable[[Any], Any]) -> Callable[[A
     def parts(instance: Any) -> tuple[list[Any], Any]:
         found = take_apart(instance)
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Iterable)):
-            given = f"take_apart of {kind.__name__} returned {describe_result(found)}"
+            what = f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
+            given = f"take_apart of {kind.__name__} returned {what}"
             needed = "a pair of children and static data is needed"
             raise UsageError("tree", given, needed, "Return ((child, ...), static), with None for no data")
         return list(found[0]), found[1]
 
     return parts
-
-
-def describe_result(found: Any) -> str:
-    """Return the words for a wrong result of a user's function."""
-    return f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
 
 
 def static(value: bool = True, **options: Any) -> Any:

@@ -218,7 +218,7 @@ def function_names() -> tuple[str, ...]:
     """Return the names of the functions that formulas may call: those that mean something for Tensors."""
     return tuple(
         name
-        for name in wnp.__all__
+        for name in dir(wnp)
         if callable(function := getattr(np, name, None))
         and not isinstance(function, type)
         and function in FUNCTIONS

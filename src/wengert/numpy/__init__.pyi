@@ -104,13 +104,63 @@ class _Ufunc(Protocol):
     def reduce(self, array: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., **options: Any) -> Any: ...
     def reduceat(self, array: Any, indices: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any: ...
 
+add: _Ufunc
+arctan2: _Ufunc
+atan2: _Ufunc
+bitwise_and: _Ufunc
+bitwise_left_shift: _Ufunc
+bitwise_or: _Ufunc
+bitwise_right_shift: _Ufunc
+bitwise_xor: _Ufunc
+broadcast: Any
+c_: Any
+complex256: Any
+copysign: _Ufunc
+divide: _Ufunc
+equal: _Ufunc
+float128: Any
+float_power: _Ufunc
+floor_divide: _Ufunc
+fmax: _Ufunc
+fmin: _Ufunc
+fmod: _Ufunc
+gcd: _Ufunc
+greater: _Ufunc
+greater_equal: _Ufunc
+heaviside: _Ufunc
+hypot: _Ufunc
+lcm: _Ufunc
+ldexp: _Ufunc
+left_shift: _Ufunc
+less: _Ufunc
+less_equal: _Ufunc
+logaddexp: _Ufunc
+logaddexp2: _Ufunc
+logical_and: _Ufunc
+logical_or: _Ufunc
+logical_xor: _Ufunc
+maximum: _Ufunc
+mgrid: Any
+minimum: _Ufunc
+mod: _Ufunc
+multiply: _Ufunc
+ndarray: Any
+nextafter: _Ufunc
+not_equal: _Ufunc
+ogrid: Any
+pow: _Ufunc
+power: _Ufunc
+r_: Any
+remainder: _Ufunc
+right_shift: _Ufunc
+subtract: _Ufunc
+true_divide: _Ufunc
+vectorize: Any
+
 def abs(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def absolute(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def acos(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def acosh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-add: _Ufunc
-
 def all(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...) -> Any: ...
 def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any: ...
 def amax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any: ...
@@ -128,9 +178,6 @@ def arccosh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) ->
 def arcsin(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def arcsinh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def arctan(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-arctan2: _Ufunc
-
 def arctanh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def argmax(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any: ...
 def argmin(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any: ...
@@ -185,9 +232,6 @@ def asin(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> An
 def asinh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def astype(x: Any, dtype: Any, /, *, copy: Any = ..., device: Any = ...) -> Any: ...
 def atan(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-atan2: _Ufunc
-
 def atanh(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def atleast_1d(*arys: Any) -> Any: ...
 def atleast_2d(*arys: Any) -> Any: ...
@@ -195,30 +239,13 @@ def atleast_3d(*arys: Any) -> Any: ...
 def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., *, keepdims: Any = ...) -> Any: ...
 def bartlett(M: Any) -> Any: ...
 def bincount(x: Any, /, weights: Any = ..., minlength: Any = ...) -> Any: ...
-
-bitwise_and: _Ufunc
-
 def bitwise_count(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def bitwise_invert(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-bitwise_left_shift: _Ufunc
-
 def bitwise_not(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-bitwise_or: _Ufunc
-bitwise_right_shift: _Ufunc
-bitwise_xor: _Ufunc
-
 def blackman(M: Any) -> Any: ...
 def block(arrays: Any) -> Any: ...
-
-broadcast: Any
-
 def broadcast_arrays(*args: Any, subok: Any = ...) -> Any: ...
 def broadcast_to(array: Any, shape: Any, subok: Any = ...) -> Any: ...
-
-c_: Any
-
 def can_cast(from_: Any, to: Any) -> Any: ...
 def cbrt(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def ceil(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
@@ -228,9 +255,6 @@ def clip(
 ) -> Any: ...
 def column_stack(tup: Any) -> Any: ...
 def common_type(*arrays: Any) -> Any: ...
-
-complex256: Any
-
 def compress(condition: Any, a: Any, axis: Any = ..., out: Any = ...) -> Any: ...
 def concat(arrays: Any, /, axis: Any = ..., out: Any = ..., *, dtype: Any = ...) -> Any: ...
 def concatenate(arrays: Any, /, axis: Any = ..., out: Any = ..., *, dtype: Any = ...) -> Any: ...
@@ -238,9 +262,6 @@ def conj(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> An
 def conjugate(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def convolve(a: Any, v: Any, mode: Any = ...) -> Any: ...
 def copy(a: Any, order: Any = ..., subok: Any = ...) -> Any: ...
-
-copysign: _Ufunc
-
 def copyto(dst: Any, src: Any, where: Any = ...) -> Any: ...
 def corrcoef(x: Any, y: Any = ..., rowvar: Any = ..., *, dtype: Any = ...) -> Any: ...
 def correlate(a: Any, v: Any, mode: Any = ...) -> Any: ...
@@ -277,9 +298,6 @@ def diagflat(v: Any, k: Any = ...) -> Any: ...
 def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ...) -> Any: ...
 def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any: ...
 def digitize(x: Any, bins: Any, right: Any = ...) -> Any: ...
-
-divide: _Ufunc
-
 def divmod(x1: Any, x2: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def dot(a: Any, b: Any, out: Any = ...) -> Any: ...
 def dsplit(ary: Any, indices_or_sections: Any) -> Any: ...
@@ -291,9 +309,6 @@ def empty(shape: Any, dtype: Any = ..., order: Any = ..., *, device: Any = ..., 
 def empty_like(
     prototype: Any, /, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ..., *, device: Any = ...
 ) -> Any: ...
-
-equal: _Ufunc
-
 def exp(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def exp2(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def expand_dims(a: Any, axis: Any) -> Any: ...
@@ -309,17 +324,7 @@ def flatnonzero(a: Any) -> Any: ...
 def flip(m: Any, axis: Any = ...) -> Any: ...
 def fliplr(m: Any) -> Any: ...
 def flipud(m: Any) -> Any: ...
-
-float128: Any
-float_power: _Ufunc
-
 def floor(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-floor_divide: _Ufunc
-fmax: _Ufunc
-fmin: _Ufunc
-fmod: _Ufunc
-
 def frexp(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def from_dlpack(x: Any, /, *, device: Any = ..., copy: Any = ...) -> Any: ...
 def frombuffer(buffer: Any, dtype: Any = ..., count: Any = ..., offset: Any = ..., *, like: Any = ...) -> Any: ...
@@ -343,9 +348,6 @@ def full_like(
     *,
     device: Any = ...,
 ) -> Any: ...
-
-gcd: _Ufunc
-
 def genfromtxt(
     fname: Any,
     dtype: Any = ...,
@@ -376,24 +378,14 @@ def genfromtxt(
 ) -> Any: ...
 def geomspace(start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., dtype: Any = ..., axis: Any = ...) -> Any: ...
 def gradient(f: Any, *varargs: Any, axis: Any = ..., edge_order: Any = ...) -> Any: ...
-
-greater: _Ufunc
-greater_equal: _Ufunc
-
 def hamming(M: Any) -> Any: ...
 def hanning(M: Any) -> Any: ...
-
-heaviside: _Ufunc
-
 def histogram(a: Any, bins: Any = ..., range: Any = ..., density: Any = ..., weights: Any = ...) -> Any: ...
 def histogram2d(x: Any, y: Any, bins: Any = ..., range: Any = ..., density: Any = ..., weights: Any = ...) -> Any: ...
 def histogram_bin_edges(a: Any, bins: Any = ..., range: Any = ..., weights: Any = ...) -> Any: ...
 def histogramdd(sample: Any, bins: Any = ..., range: Any = ..., density: Any = ..., weights: Any = ...) -> Any: ...
 def hsplit(ary: Any, indices_or_sections: Any) -> Any: ...
 def hstack(tup: Any, *, dtype: Any = ...) -> Any: ...
-
-hypot: _Ufunc
-
 def i0(x: Any) -> Any: ...
 def identity(n: Any, dtype: Any = ..., *, like: Any = ...) -> Any: ...
 def imag(val: Any) -> Any: ...
@@ -418,13 +410,6 @@ def isrealobj(x: Any) -> Any: ...
 def ix_(*args: Any) -> Any: ...
 def kaiser(M: Any, beta: Any) -> Any: ...
 def kron(a: Any, b: Any) -> Any: ...
-
-lcm: _Ufunc
-ldexp: _Ufunc
-left_shift: _Ufunc
-less: _Ufunc
-less_equal: _Ufunc
-
 def lexsort(keys: Any, axis: Any = ...) -> Any: ...
 def linspace(
     start: Any,
@@ -466,16 +451,7 @@ def log(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any
 def log10(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def log1p(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def log2(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-logaddexp: _Ufunc
-logaddexp2: _Ufunc
-logical_and: _Ufunc
-
 def logical_not(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-logical_or: _Ufunc
-logical_xor: _Ufunc
-
 def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...
 ) -> Any: ...
@@ -488,29 +464,16 @@ def matvec(
     x1: Any, x2: Any, /, out: Any = ..., *, axes: Any = ..., axis: Any = ..., keepdims: Any = ..., dtype: Any = ...
 ) -> Any: ...
 def max(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any: ...
-
-maximum: _Ufunc
-
 def may_share_memory(a: Any, b: Any, /, max_work: Any = ...) -> Any: ...
 def mean(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...
 ) -> Any: ...
 def median(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any: ...
 def meshgrid(*xi: Any, copy: Any = ..., sparse: Any = ..., indexing: Any = ...) -> Any: ...
-
-mgrid: Any
-
 def min(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any: ...
 def min_scalar_type(a: Any, /) -> Any: ...
-
-minimum: _Ufunc
-mod: _Ufunc
-
 def modf(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def moveaxis(a: Any, source: Any, destination: Any) -> Any: ...
-
-multiply: _Ufunc
-
 def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> Any: ...
 def nanargmax(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any: ...
 def nanargmin(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any: ...
@@ -578,20 +541,10 @@ def nanvar(
     mean: Any = ...,
     correction: Any = ...,
 ) -> Any: ...
-
-ndarray: Any
-
 def ndenumerate(arr: Any) -> Any: ...
 def ndim(a: Any) -> Any: ...
 def negative(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-nextafter: _Ufunc
-
 def nonzero(a: Any) -> Any: ...
-
-not_equal: _Ufunc
-ogrid: Any
-
 def ones(shape: Any, dtype: Any = ..., order: Any = ..., *, device: Any = ..., like: Any = ...) -> Any: ...
 def ones_like(
     a: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ..., *, device: Any = ...
@@ -624,10 +577,6 @@ def polymul(a1: Any, a2: Any) -> Any: ...
 def polysub(a1: Any, a2: Any) -> Any: ...
 def polyval(p: Any, x: Any) -> Any: ...
 def positive(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-pow: _Ufunc
-power: _Ufunc
-
 def prod(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...
 ) -> Any: ...
@@ -646,9 +595,6 @@ def quantile(
     *,
     weights: Any = ...,
 ) -> Any: ...
-
-r_: Any
-
 def rad2deg(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def radians(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def ravel(a: Any, order: Any = ...) -> Any: ...
@@ -656,17 +602,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = ..., order: Any =
 def real(val: Any) -> Any: ...
 def real_if_close(a: Any, tol: Any = ...) -> Any: ...
 def reciprocal(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
-
-remainder: _Ufunc
-
 def repeat(a: Any, repeats: Any, axis: Any = ...) -> Any: ...
 def require(a: Any, dtype: Any = ..., requirements: Any = ..., *, like: Any = ...) -> Any: ...
 def reshape(a: Any, /, shape: Any, order: Any = ..., *, copy: Any = ...) -> Any: ...
 def resize(a: Any, new_shape: Any) -> Any: ...
 def result_type(*arrays_and_dtypes: Any) -> Any: ...
-
-right_shift: _Ufunc
-
 def rint(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def roll(a: Any, shift: Any, axis: Any = ...) -> Any: ...
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any: ...
@@ -721,9 +661,6 @@ def std(
     mean: Any = ...,
     correction: Any = ...,
 ) -> Any: ...
-
-subtract: _Ufunc
-
 def sum(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...
 ) -> Any: ...
@@ -745,9 +682,6 @@ def trim_zeros(filt: Any, trim: Any = ..., axis: Any = ...) -> Any: ...
 def triu(m: Any, k: Any = ...) -> Any: ...
 def triu_indices(n: Any, k: Any = ..., m: Any = ...) -> Any: ...
 def triu_indices_from(arr: Any, k: Any = ...) -> Any: ...
-
-true_divide: _Ufunc
-
 def trunc(x: Any, /, out: Any = ..., *, where: Any = ..., dtype: Any = ...) -> Any: ...
 def union1d(ar1: Any, ar2: Any) -> Any: ...
 def unique(
@@ -788,9 +722,6 @@ def vecdot(
 def vecmat(
     x1: Any, x2: Any, /, out: Any = ..., *, axes: Any = ..., axis: Any = ..., keepdims: Any = ..., dtype: Any = ...
 ) -> Any: ...
-
-vectorize: Any
-
 def vsplit(ary: Any, indices_or_sections: Any) -> Any: ...
 def vstack(tup: Any, *, dtype: Any = ...) -> Any: ...
 def where(condition: Any, x: Any = ..., y: Any = ..., /) -> Any: ...
@@ -801,455 +732,3 @@ def zeros_like(
 
 __array_api_version__: str
 __array_namespace_info__: Any
-__all__ = [
-    "False_",
-    "ScalarType",
-    "True_",
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "all",
-    "allclose",
-    "amax",
-    "amin",
-    "angle",
-    "any",
-    "append",
-    "apply_along_axis",
-    "apply_over_axes",
-    "arange",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "around",
-    "array",
-    "array2string",
-    "array_equal",
-    "array_equiv",
-    "array_repr",
-    "array_split",
-    "array_str",
-    "asanyarray",
-    "asarray",
-    "asarray_chkfinite",
-    "ascontiguousarray",
-    "asfortranarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "average",
-    "bartlett",
-    "base_repr",
-    "binary_repr",
-    "bincount",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "blackman",
-    "block",
-    "bool",
-    "bool_",
-    "broadcast",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "byte",
-    "c_",
-    "can_cast",
-    "cbrt",
-    "cdouble",
-    "ceil",
-    "choose",
-    "clip",
-    "clongdouble",
-    "column_stack",
-    "common_type",
-    "complex64",
-    "complex128",
-    "complex256",
-    "complexfloating",
-    "compress",
-    "concat",
-    "concatenate",
-    "conj",
-    "conjugate",
-    "convolve",
-    "copy",
-    "copysign",
-    "copyto",
-    "corrcoef",
-    "correlate",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cov",
-    "cross",
-    "csingle",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "deg2rad",
-    "degrees",
-    "delete",
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "diagonal",
-    "diff",
-    "digitize",
-    "divide",
-    "divmod",
-    "dot",
-    "double",
-    "dsplit",
-    "dstack",
-    "dtype",
-    "e",
-    "ediff1d",
-    "einsum",
-    "einsum_path",
-    "empty",
-    "empty_like",
-    "equal",
-    "errstate",
-    "euler_gamma",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "expm1",
-    "extract",
-    "eye",
-    "fabs",
-    "fft",
-    "fill_diagonal",
-    "finfo",
-    "fix",
-    "flatnonzero",
-    "flip",
-    "fliplr",
-    "flipud",
-    "float16",
-    "float32",
-    "float64",
-    "float128",
-    "float_power",
-    "floating",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "format_float_positional",
-    "format_float_scientific",
-    "frexp",
-    "from_dlpack",
-    "frombuffer",
-    "fromfile",
-    "fromfunction",
-    "fromiter",
-    "fromregex",
-    "fromstring",
-    "full",
-    "full_like",
-    "gcd",
-    "generic",
-    "genfromtxt",
-    "geomspace",
-    "get_printoptions",
-    "getbufsize",
-    "geterr",
-    "geterrcall",
-    "gradient",
-    "greater",
-    "greater_equal",
-    "half",
-    "hamming",
-    "hanning",
-    "heaviside",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "hsplit",
-    "hstack",
-    "hypot",
-    "i0",
-    "identity",
-    "iinfo",
-    "imag",
-    "index_exp",
-    "indices",
-    "inexact",
-    "inf",
-    "inner",
-    "insert",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "intc",
-    "integer",
-    "interp",
-    "intersect1d",
-    "intp",
-    "invert",
-    "isclose",
-    "iscomplex",
-    "iscomplexobj",
-    "isdtype",
-    "isfinite",
-    "isfortran",
-    "isin",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "isscalar",
-    "issubdtype",
-    "iterable",
-    "ix_",
-    "kaiser",
-    "kron",
-    "lcm",
-    "ldexp",
-    "left_shift",
-    "less",
-    "less_equal",
-    "lexsort",
-    "lib",
-    "linalg",
-    "linspace",
-    "little_endian",
-    "load",
-    "loadtxt",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logspace",
-    "long",
-    "longdouble",
-    "longlong",
-    "mask_indices",
-    "matmul",
-    "matrix_transpose",
-    "matvec",
-    "max",
-    "maximum",
-    "may_share_memory",
-    "mean",
-    "median",
-    "meshgrid",
-    "mgrid",
-    "min",
-    "min_scalar_type",
-    "minimum",
-    "mintypecode",
-    "mod",
-    "modf",
-    "moveaxis",
-    "multiply",
-    "nan",
-    "nan_to_num",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "ndarray",
-    "ndenumerate",
-    "ndim",
-    "ndindex",
-    "negative",
-    "newaxis",
-    "nextafter",
-    "nonzero",
-    "not_equal",
-    "number",
-    "ogrid",
-    "ones",
-    "ones_like",
-    "outer",
-    "packbits",
-    "pad",
-    "partition",
-    "percentile",
-    "permute_dims",
-    "pi",
-    "piecewise",
-    "place",
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "positive",
-    "pow",
-    "power",
-    "printoptions",
-    "prod",
-    "promote_types",
-    "ptp",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "quantile",
-    "r_",
-    "rad2deg",
-    "radians",
-    "ravel",
-    "ravel_multi_index",
-    "real",
-    "real_if_close",
-    "reciprocal",
-    "remainder",
-    "repeat",
-    "require",
-    "reshape",
-    "resize",
-    "result_type",
-    "right_shift",
-    "rint",
-    "roll",
-    "rollaxis",
-    "roots",
-    "rot90",
-    "round",
-    "s_",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-    "sctypeDict",
-    "searchsorted",
-    "select",
-    "set_printoptions",
-    "setbufsize",
-    "setdiff1d",
-    "seterr",
-    "seterrcall",
-    "setxor1d",
-    "shape",
-    "shares_memory",
-    "short",
-    "sign",
-    "signbit",
-    "signedinteger",
-    "sin",
-    "sinc",
-    "single",
-    "sinh",
-    "size",
-    "sort",
-    "sort_complex",
-    "spacing",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "subtract",
-    "sum",
-    "swapaxes",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensordot",
-    "tile",
-    "trace",
-    "transpose",
-    "trapezoid",
-    "tri",
-    "tril",
-    "tril_indices",
-    "tril_indices_from",
-    "trim_zeros",
-    "triu",
-    "triu_indices",
-    "triu_indices_from",
-    "true_divide",
-    "trunc",
-    "typecodes",
-    "typename",
-    "ubyte",
-    "uint",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uintc",
-    "uintp",
-    "ulong",
-    "ulonglong",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unpackbits",
-    "unravel_index",
-    "unsignedinteger",
-    "unstack",
-    "unwrap",
-    "ushort",
-    "vander",
-    "var",
-    "vdot",
-    "vecdot",
-    "vecmat",
-    "vectorize",
-    "vsplit",
-    "vstack",
-    "where",
-    "zeros",
-    "zeros_like",
-]

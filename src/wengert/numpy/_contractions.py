@@ -105,12 +105,6 @@ def move_core_axes(x: Any, axes: Any) -> Any:
     return np.moveaxis(x, axes, range(-len(axes), 0))
 
 
-def restore_core_axes(x: Any, axes: Any) -> Any:
-    """Return a result with its core axes, which are at the end, where `axes` names."""
-    axes = (axes,) if isinstance(axes, int) else tuple(axes)
-    return np.moveaxis(x, range(-len(axes), 0), axes) if axes else x
-
-
 def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
     """Return an operand in the dtype of a ufunc's loop; one that would lose more than digits is refused."""
     kind = as_dtype(name, dtype)
@@ -137,7 +131,8 @@ def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
             x, y = move_core_axes(x, axes[0]), move_core_axes(y, axes[1])
         result = multiply((x, y), {})
         if axes is not None and len(axes) > 2:
-            result = restore_core_axes(result, axes[2])
+            places = (axes[2],) if isinstance(axes[2], int) else tuple(axes[2])
+            result = np.moveaxis(result, range(-len(places), 0), places) if places else result
         return with_out(name, result, out)
 
     pair = eager_pair(primitive, getattr(np, name), function)
@@ -389,7 +384,9 @@ def mode_name(mode: str) -> str:
 @implements(np.interp, by="x xp fp left right period")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the values at x of the polygon through the points (xp, fp); see `numpy.interp`."""
-    x, xp, fp = (whole_as_float(array("interp", z)) for z in (x, xp, fp))
+    x, xp, fp = (array("interp", z) for z in (x, xp, fp))
+    # differences of whole numbers wrap round
+    x, xp, fp = (z.astype(float) if z.dtype.kind in "bui" else z for z in (x, xp, fp))
     if period is not None:
         x, xp, fp = wrap_period(x, xp, fp, period)
         left = right = None
@@ -403,11 +400,6 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if right is not None:
         result = np.where(x > xp[-1], right, result)
     return result
-
-
-def whole_as_float(x: Any) -> Any:
-    """Return whole numbers and truth values as floats, whose differences do not wrap round, and others as they are."""
-    return x.astype(float) if x.dtype.kind in "bui" else x
 
 
 def require_real(given: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ from wengert.core.values.plain_functions import computed
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import with_out
-from wengert.numpy._selection import bring_into_range, flatten
+from wengert.numpy._selection import bring_into_range
+from wengert.numpy._shapes import flat_or_axis, flatten, row_and_axis
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
 from wengert.primitives.indexing.elements import extremes_at
@@ -48,12 +49,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         found = computed(np.ndarray.take, a, indices, axis)
         if found is not None:
             return found
-    x = as_tensor(a)
-    if axis is None:
-        x, axis = flatten(x), 0
-    if x.ndim == 0:
-        x = x.reshape(1)  # whose only axis NumPy means
-    axis = normalize_axis_index(axis, x.ndim)
+    x, axis = row_and_axis(a, axis)
     chosen = as_indices("take", indices)
     if mode != "raise":
         chosen = bring_into_range("take", chosen, x.shape[axis], mode)
@@ -85,10 +81,9 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     x = as_tensor(arr)
     if isinstance(indices, Tensor | np.ndarray) and indices.dtype.kind == "b":
         raise IndexError(describe("take_along_axis", "truth values", "indices are needed", "Write numpy.where"))
-    if axis is None:
-        x, axis = flatten(x), 0
-    axis = normalize_axis_index(axis, x.ndim)
-    return x[index_along_axis("take_along_axis", x.shape, as_indices("take_along_axis", indices), axis)]
+    x, axis = flat_or_axis(x, axis)
+    elements: Tensor = x[index_along_axis("take_along_axis", x.shape, as_indices("take_along_axis", indices), axis)]
+    return elements
 
 
 # Writing in place

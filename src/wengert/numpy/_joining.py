@@ -17,7 +17,7 @@ from wengert.core.values.plain_functions import computed, joined
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
-from wengert.numpy._shapes import array_operand, as_shape, ravel
+from wengert.numpy._shapes import array_operand, as_shape, flat_or_axis, ravel, slice_axis
 from wengert.primitives import shapes
 from wengert.traces.eager_functions import eager_several, eager_single
 from wengert.traces.eager_operators import operand
@@ -152,13 +152,13 @@ def block(arrays: Any) -> Any:
     depth = nesting_depth(arrays)
     ndim = max(depth, *(leaf.ndim for leaf in block_leaves(arrays)))
 
-    def joined(item: Any, left: int) -> Any:
+    def join(item: Any, left: int) -> Any:
         if left:
-            return concatenate([joined(part, left - 1) for part in item], -left)
+            return concatenate([join(part, left - 1) for part in item], -left)
         x = array_operand("block", item)
         return np.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
 
-    result = joined(arrays, depth)
+    result = join(arrays, depth)
     return result if depth else result.copy()
 
 
@@ -191,7 +191,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
         return found
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)
-    x, along = flat_or_axis("repeat", x, axis)
+    x, along = flat_or_axis(x, axis)
     if type(repeats) is int:
         return apply_repeat(x, {"repeats": repeats, "axis": along})
     if isinstance(repeats, Tensor | np.ndarray):
@@ -278,27 +278,26 @@ def pick(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
 
     Slices are joined where a few will do: their cotangents are added without going through every index.
     """
-    before = (slice(None),) * axis
     found = find_runs(indices, 16)
     if found is None:
-        return x[(*before, indices)]
+        return x[(*(slice(None),) * axis, indices)]
     if not found:
-        return np.copy(x[(*before, slice(0, 0))])
-    parts = []
+        return np.copy(slice_axis(x, axis, 0, 0))
+    parts: list[Any] = []
     for first, step, length in found:
         if step:
             end = first + step * length
-            parts.append(x[(*before, slice(first, end if end >= 0 else None, step))])
+            parts.append(slice_axis(x, axis, first, end if end >= 0 else None, step))
         else:
             shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
-            parts.append(np.broadcast_to(x[(*before, slice(first, first + 1))], shape))
+            parts.append(np.broadcast_to(slice_axis(x, axis, first, first + 1), shape))
     return concatenate(parts, axis)
 
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Return an array without some of its parts along an axis; see `numpy.delete`."""
-    x, along = flat_or_axis("delete", arr, axis)
+    x, along = flat_or_axis(array_operand("delete", arr), axis)
     if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
         length = x.shape[along]
         place: Any = constant_tensor(np.arange(length))[obj]  # which raises if there is none
@@ -312,16 +311,10 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return lay_like(kept, x[(*(slice(None),) * along, [0] * x.shape[along])])
 
 
-def flat_or_axis(name: str, array: Any, axis: Any) -> tuple[Any, int]:
-    """Return an array and the axis to work along; without one, the flat array and its only axis."""
-    x = array_operand(name, array)
-    return (x if x.ndim == 1 else ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
-
-
 @implements(np.insert, by="arr values")
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """Return an array with values inserted along an axis; see `numpy.insert`."""
-    x, along = flat_or_axis("insert", arr, axis)
+    x, along = flat_or_axis(array_operand("insert", arr), axis)
     new: Any = operand("insert", values)
     is_tensor = type(new) is Tensor
     new = with_dtype(new, x.dtype) if is_tensor else np.asarray(new, x.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
+from wengert.numpy._namespace import document_as
 from wengert.numpy._results import with_out
 from wengert.primitives.linear_algebra import (
     eigenvalues,
@@ -58,8 +60,6 @@ def known_square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -
     return x
 
 
-apply_inv = eager_single(inverses.inv)
-apply_det = eager_single(inverses.det)
 apply_solve = eager_several(inverses.solve)
 apply_cholesky = eager_single(triangular.cholesky)
 
@@ -73,7 +73,6 @@ EigResult: Any = type(np.linalg.eig(ONE))
 SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
 
-logarithm_of_determinant = eager_results(inverses.slogdet, SlogdetResult)
 hermitian_vectors = eager_results(eigenvalues.eigh, EighResult)
 singular_vectors = eager_results(singular_values.svd, SVDResult)
 orthogonal_and_triangular = eager_results(orthogonal.qr, QRResult)
@@ -82,28 +81,31 @@ orthogonal_and_triangular = eager_results(orthogonal.qr, QRResult)
 # Inverses and determinants
 
 
-@implements(np.linalg.inv)
-def inv(a: Any) -> Any:
-    """Return the inverse; see `numpy.linalg.inv`."""
-    return apply_inv(square_matrices("inv", a), {})
+def enter_square(numpys: Callable[..., Any], operation: Callable[..., Any], summary: str) -> Callable[[Any], Any]:
+    """Enter and return a function of square matrices and nothing else."""
+    name = numpys.__name__
+
+    @implements(numpys)
+    @document_as(name, summary, "numpy.linalg")
+    def compute(a: Any) -> Any:
+        return operation(square_matrices(name, a), {})
+
+    return compute
+
+
+inv = enter_square(np.linalg.inv, eager_single(inverses.inv), "Return the inverse")
+det = enter_square(np.linalg.det, eager_single(inverses.det), "Return the determinant")
+slogdet = enter_square(
+    np.linalg.slogdet,
+    eager_results(inverses.slogdet, SlogdetResult),
+    "Return the sign and the logarithm of the absolute value of the determinant",
+)
 
 
 @implements(np.linalg.solve, by="a b")
 def solve(a: Any, b: Any) -> Any:
     """Return the solution x of a x = b; see `numpy.linalg.solve`."""
     return apply_solve((square_matrices("solve", a), array("solve", b)), {})
-
-
-@implements(np.linalg.det)
-def det(a: Any) -> Any:
-    """Return the determinant; see `numpy.linalg.det`."""
-    return apply_det(square_matrices("det", a), {})
-
-
-@implements(np.linalg.slogdet)
-def slogdet(a: Any) -> Any:
-    """Return the sign and the logarithm of the absolute value of the determinant; see `numpy.linalg.slogdet`."""
-    return logarithm_of_determinant(square_matrices("slogdet", a), {})
 
 
 # Decompositions

@@ -22,7 +22,6 @@ from wengert.numpy import (
     _conversion,
     _indexing,
     _joining,
-    _queries,
     _reductions,
     _results,
     _selection,
@@ -152,7 +151,7 @@ class ArrayMethods:
         _conversion.imag(self)[...] = value
 
     def __round__(self: Any, ndigits: Any = None) -> Any:
-        return _queries.round_scalar(self, ndigits)
+        return _conversion.round_scalar(self, ndigits)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version not in (None, *STANDARDS):

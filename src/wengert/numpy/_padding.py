@@ -12,7 +12,7 @@ from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._results import lay_like
-from wengert.numpy._shapes import array_operand
+from wengert.numpy._shapes import array_operand, slice_axis
 from wengert.primitives import shapes
 from wengert.traces.eager_functions import eager_single
 
@@ -190,17 +190,16 @@ def pad_odd(x: Any, axis: int, widths: Pair, mode: str) -> Any:
         return pad_gathered(x, axis, widths, "edge")
     left, right = widths
     shared = 0 if mode == "symmetric" else 1  # whether the edge is an element of both sides, or repeated
-    before = (slice(None),) * axis
     while left or right:
         length = x.shape[axis]
         most = (length - shared) // (period - shared) * (period - shared)
         first, last = min(most, left), min(most, right)
-        head = x[(*before, slice(shared, shared + first))]
-        tail = x[(*before, slice(length - shared - last, length - shared))]
+        head = slice_axis(x, axis, shared, shared + first)
+        tail = slice_axis(x, axis, length - shared - last, length - shared)
         parts = [
-            2 * x[(*before, slice(0, 1))] - np.flip(head, axis),
+            2 * slice_axis(x, axis, 0, 1) - np.flip(head, axis),
             x,
-            2 * x[(*before, slice(length - 1, length))] - np.flip(tail, axis),
+            2 * slice_axis(x, axis, length - 1, length) - np.flip(tail, axis),
         ]
         x = concatenate(parts, axis, dtype=x.dtype, casting="unsafe")
         left, right = left - first, right - last
@@ -221,9 +220,8 @@ def pad_statistic(x: Any, axis: int, widths: Pair, lengths: Pair, mode: str) -> 
     """Extend along an axis by a statistic of the elements near each edge."""
     length = x.shape[axis]
     first, last = (length if n is None else min(n, length) for n in lengths)
-    before = (slice(None),) * axis
-    left = statistic(x[(*before, slice(0, first))], axis, mode)
-    right = left if first == last == length else statistic(x[(*before, slice(length - last, length))], axis, mode)
+    left = statistic(slice_axis(x, axis, 0, first), axis, mode)
+    right = left if first == last == length else statistic(slice_axis(x, axis, length - last, length), axis, mode)
     return pad_filled(x, axis, widths, (left, right))
 
 

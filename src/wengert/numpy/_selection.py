@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.masked_selection import MANY, either
@@ -19,6 +18,7 @@ from wengert.core.values.interop import undispatched
 from wengert.core.values.tensor import WATCHES, Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
+from wengert.numpy._shapes import flat_or_axis, flatten
 from wengert.primitives import arithmetic, kinks, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing.parts import full_of_zeros
@@ -235,11 +235,6 @@ def argwhere(a: Any) -> Any:
     return apply(selection.argwhere, as_tensor(a))
 
 
-def flatten(x: Tensor) -> Any:
-    """Return the elements along one axis."""
-    return x if x.ndim == 1 else x.reshape(-1)
-
-
 @implements(np.extract, by="arr")
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
@@ -252,8 +247,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     condition = as_tensor(condition)
     if condition.ndim != 1:
         raise ShapeError("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
-    x = flatten(as_tensor(a)) if axis is None else as_tensor(a)
-    along = normalize_axis_index(axis or 0, x.ndim)
+    x, along = flat_or_axis(as_tensor(a), axis)
     if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
         return np.take(x, flatnonzero(condition), axis=along, out=out)
     mask = condition if condition.dtype.kind == "b" else condition != 0

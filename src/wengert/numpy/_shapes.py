@@ -23,6 +23,7 @@ from wengert.core.values.dispatch import applied, apply, as_tensor, implements, 
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, constant_tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.eager_functions import eager_single, recorded_view
@@ -60,6 +61,27 @@ def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
     if x.ndim < ndim:
         raise ShapeError(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
     return x
+
+
+def slice_axis(x: Tensor, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Tensor:
+    """Return a slice along one axis, counted from 0."""
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
+def flatten(x: Tensor) -> Any:
+    """Return the elements along one axis."""
+    return x if x.ndim == 1 else x.reshape(-1)
+
+
+def flat_or_axis(x: Any, axis: Any) -> tuple[Any, int]:
+    """Return an array and the axis to work along, counted from 0; None means the elements along one."""
+    return (flatten(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+
+
+def row_and_axis(a: Any, axis: Any) -> tuple[Any, int]:
+    """Return a Tensor with at least one axis, and the axis to work along."""
+    x = as_tensor(a)
+    return flat_or_axis(x if x.ndim else x.reshape(1), axis)
 
 
 # Other shapes
@@ -271,22 +293,17 @@ def add_axes_up_to(name: str, arrays: Sequence[Any], ndim: int) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@implements(np.atleast_1d)
-def atleast_1d(*arys: Any) -> Any:
-    """Return arrays with at least one axis; see `numpy.atleast_1d`."""
-    return add_axes_up_to("atleast_1d", arys, 1)
+def enter_up_to(numpys: Callable[..., Any], ndim: int, axes: str) -> None:
+    """Enter a function that gives arrays as many axes at least."""
+
+    @enter_as(numpys, f"Return arrays with at least {axes}")
+    def add_axes_to(*arys: Any) -> Any:
+        return add_axes_up_to(numpys.__name__, arys, ndim)
 
 
-@implements(np.atleast_2d)
-def atleast_2d(*arys: Any) -> Any:
-    """Return arrays with at least two axes; see `numpy.atleast_2d`."""
-    return add_axes_up_to("atleast_2d", arys, 2)
-
-
-@implements(np.atleast_3d)
-def atleast_3d(*arys: Any) -> Any:
-    """Return arrays with at least three axes; see `numpy.atleast_3d`."""
-    return add_axes_up_to("atleast_3d", arys, 3)
+enter_up_to(np.atleast_1d, 1, "one axis")
+enter_up_to(np.atleast_2d, 2, "two axes")
+enter_up_to(np.atleast_3d, 3, "three axes")
 
 
 # Windows
@@ -330,8 +347,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
                 given, needed = f"{shown(indices_or_sections)} as sections", "a number, or a list of indices, is needed"
                 raise UsageError("array_split", given, needed, "Pass a whole number") from None
             points = division_points(int(indices_or_sections), length)
-    before = (slice(None),) * along
-    return [x[(*before, slice(start, end))] for start, end in pairwise(points)]
+    return [slice_axis(x, along, start, end) for start, end in pairwise(points)]
 
 
 @implements(np.split)

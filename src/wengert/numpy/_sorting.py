@@ -16,22 +16,9 @@ from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import with_out
+from wengert.numpy._shapes import flat_or_axis, row_and_axis
 from wengert.primitives import sorting
 from wengert.traces.eager_functions import eager_single
-
-
-def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return a Tensor and the axis to work along, counted from 0; None means the flattened elements."""
-    x = as_tensor(a)
-    if axis is None:
-        return (x, 0) if x.ndim == 1 else (x.reshape(-1), 0)
-    return x, normalize_axis_index(axis, x.ndim)
-
-
-def row_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return a Tensor with at least one axis, and the axis to work along, for functions that return indices."""
-    x = as_tensor(a)
-    return operand_and_axis(x if x.ndim else x.reshape(1), axis)
 
 
 def refuse_fields(name: str, order: Any) -> None:
@@ -42,11 +29,6 @@ def refuse_fields(name: str, order: Any) -> None:
 
 apply_sort = eager_single(sorting.sort)
 apply_argsort = eager_single(sorting.argsort)
-
-
-def negate_order(x: Tensor) -> Any:
-    """Return numbers that are sorted as these are from the largest to the smallest, NaN staying last."""
-    return np.invert(x) if x.dtype.kind in "biu" else np.negative(x)
 
 
 def evaluate_sort(x: Any, axis: int | None) -> Any:
@@ -68,7 +50,7 @@ def sort(
 ) -> Tensor:
     """Return the elements sorted along an axis; see `numpy.sort`."""
     if descending:
-        x, axis = operand_and_axis(a, axis)
+        x, axis = flat_or_axis(as_tensor(a), axis)
         return cast(
             Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
         )
@@ -76,7 +58,7 @@ def sort(
     if plain and (found := computed(evaluate_sort, a, axis)) is not None:
         return found
     refuse_fields("sort", order)
-    x, axis = operand_and_axis(a, axis)
+    x, axis = flat_or_axis(as_tensor(a), axis)
     return apply_sort(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
@@ -94,7 +76,8 @@ def argsort(
     if descending:
         refuse_fields("argsort", order)
         x, axis = row_and_axis(a, axis)
-        return apply_argsort(negate_order(x), {"axis": axis, "kind": "stable", "stable": None})
+        negated: Any = np.invert(x) if x.dtype.kind in "biu" else np.negative(x)  # NaN stays last
+        return apply_argsort(negated, {"axis": axis, "kind": "stable", "stable": None})
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
     if plain and (found := computed(np.ndarray.argsort, a, axis)) is not None:
         return found
@@ -107,7 +90,7 @@ def argsort(
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """Return the elements partly sorted along an axis; see `numpy.partition`."""
     refuse_fields("partition", order)
-    x, axis = operand_and_axis(a, axis)
+    x, axis = flat_or_axis(as_tensor(a), axis)
     return apply(sorting.partition, x, kth=np.asarray(kth), axis=axis, kind=kind)
 
 
@@ -148,7 +131,7 @@ def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Te
 
     @enter_as(function, "Return the index of an extreme element", "")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
-        x, line = operand_and_axis(a, axis)
+        x, line = flat_or_axis(as_tensor(a), axis)
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
         if keepdims and axis is None:
             result = result.reshape((1,) * as_tensor(a).ndim)

@@ -328,11 +328,6 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     return squeeze(found) if 1 in found.shape else found
 
 
-def clip_parts(x: Tensor) -> Tensor:
-    """Limit the real and imaginary parts to between -1 and 1."""
-    return x.real.clip(-1, 1) + 1j * x.imag.clip(-1, 1) if x.dtype.kind == "c" else x.clip(-1, 1)
-
-
 @implements(np.corrcoef, by="x y")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
@@ -345,4 +340,5 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         return found / found
     variance = diagonal(found)
     deviation: Any = np.sqrt(variance.real if variance.dtype.kind == "c" else variance)
-    return clip_parts(found / deviation[:, None] / deviation[None, :])
+    share: Tensor = found / deviation[:, None] / deviation[None, :]
+    return share.real.clip(-1, 1) + 1j * share.imag.clip(-1, 1) if share.dtype.kind == "c" else share.clip(-1, 1)

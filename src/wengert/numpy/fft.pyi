@@ -20,24 +20,3 @@ def rfft(a: Any, n: Any = ..., axis: Any = ..., norm: Any = ..., out: Any = ...)
 def rfft2(a: Any, s: Any = ..., axes: Any = ..., norm: Any = ..., out: Any = ...) -> Any: ...
 def rfftfreq(n: Any, d: Any = ..., device: Any = ...) -> Any: ...
 def rfftn(a: Any, s: Any = ..., axes: Any = ..., norm: Any = ..., out: Any = ...) -> Any: ...
-
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]

@@ -35,38 +35,3 @@ def tensorsolve(a: Any, b: Any, axes: Any = ...) -> Any: ...
 def trace(x: Any, /, *, offset: Any = ..., dtype: Any = ...) -> Any: ...
 def vecdot(x1: Any, x2: Any, /, *, axis: Any = ...) -> Any: ...
 def vector_norm(x: Any, /, *, axis: Any = ..., keepdims: Any = ..., ord: Any = ...) -> Any: ...
-
-__all__ = [
-    "LinAlgError",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]

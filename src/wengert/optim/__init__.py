@@ -25,8 +25,23 @@ from typing import TYPE_CHECKING
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
-from wengert.optim.rules import Rule, adagrad, adam, adamw, clipped, lion, momentum, norm, rmsprop, sgd
-from wengert.optim.schedules import cosine, exponential, linear, piecewise, warmed_up
+from wengert.optim.rules import (
+    Rule,
+    adagrad,
+    adam,
+    adamw,
+    clipped,
+    cosine,
+    exponential,
+    linear,
+    lion,
+    momentum,
+    norm,
+    piecewise,
+    rmsprop,
+    sgd,
+    warmed_up,
+)
 from wengert.support.hints import names_on_demand
 
 __all__ = [

@@ -102,13 +102,8 @@ def encode_layout(skeleton: Any) -> Any:
         return {"dict": [[key, encode_layout(value)] for key, value in skeleton.items()]}
     if isinstance(skeleton, list):
         return {"list": [encode_layout(item) for item in skeleton]}
-    parts = list(skeleton.values() if isinstance(skeleton, dict) else container_children(skeleton))
+    parts = list(skeleton.values() if isinstance(skeleton, dict) else flatten(skeleton, lambda x: x is not skeleton)[0])
     return {"tuple": [encode_layout(part) for part in parts]}
-
-
-def container_children(container: Any) -> list[Any]:
-    """Return the children of a container."""
-    return flatten(container, lambda x: x is not container)[0]
 
 
 def saving_error(given: str) -> DtypeError:

@@ -21,7 +21,8 @@ from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._differences import slice_axis, trapezoid
+from wengert.numpy._accumulations import trapezoid
+from wengert.numpy._shapes import slice_axis
 from wengert.support.hints import names_on_demand
 
 __all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.linalg
 
 from wengert.numpy._namespace import exported_functions
-from wengert.scipy import _decompositions, _matrix_functions  # noqa: F401 - they enter their functions
+from wengert.scipy import _linear_algebra  # noqa: F401 - they enter their functions
 from wengert.support.hints import names_on_demand
 
 _EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported_functions(
