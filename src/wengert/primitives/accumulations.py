@@ -256,11 +256,6 @@ constant_accumulate = constant(
 # Sums of segments
 
 
-def segment_sums(x: Any, starts: Any, *, axis: int, dtype: Any = None) -> Any:
-    """Evaluate `add.reduceat`."""
-    return np.add.reduceat(x, starts, axis, dtype)
-
-
 def transpose_segments(ct: Any, aval: Aval, starts: Any, *, axis: int, dtype: Any = None) -> Any:
     """Give each element the cotangents of the segments that it lies in; one that does not end later is one long."""
     length = aval.shape[axis]
@@ -284,7 +279,12 @@ def batch_segments(
     return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
 
 
-reduceat = linear("reduceat", segment_sums, transpose=transpose_segments, batch=batch_segments)
+reduceat = linear(
+    "reduceat",
+    lambda x, starts, *, axis, dtype=None: np.add.reduceat(x, starts, axis, dtype),
+    transpose=transpose_segments,
+    batch=batch_segments,
+)
 
 
 # Linear filters with feedback

@@ -30,12 +30,7 @@ Shape = tuple[int, ...]
 remembered = lru_cache(maxsize=MOST_KNOWN)
 
 
-def evaluate_contract(*xs: Any, labels: Labels) -> Any:
-    """Evaluate `contract`."""
-    return labels.evaluate(*xs)
-
-
-contract = multilinear("contract", evaluate_contract, form=Contraction())
+contract = multilinear("contract", lambda *xs, labels: labels.evaluate(*xs), form=Contraction())
 
 
 def conj(x: Any) -> Any:
@@ -150,16 +145,6 @@ def tensordot_labels(x: Shape, y: Shape, axes: tuple[Axes, Axes]) -> Labels:
     return labelled((x, y), (left, right), [n for n in left if n not in right] + [n for n in right if n not in left])
 
 
-def dot_labels(x: Shape, y: Shape) -> Labels:
-    """Contract the last axis with the one before the last."""
-    return tensordot_labels(x, y, ((len(x) - 1,), (max(len(y) - 2, 0),)) if x and y else ((), ()))
-
-
-def inner_labels(x: Shape, y: Shape) -> Labels:
-    """Contract the last axes."""
-    return tensordot_labels(x, y, ((len(x) - 1,), (len(y) - 1,)) if x and y else ((), ()))
-
-
 def flat_labels(x: Shape, y: Shape, left: str, right: str, result: str, conjugated: bool) -> Labels:
     """Label all elements of each operand, as if they stood in one row."""
     shapes = (math.prod(x),), (math.prod(y),)
@@ -180,11 +165,16 @@ def kron_labels(x: Shape, y: Shape) -> Labels:
 dot = product(
     "dot",
     np.dot,
-    dot_labels,
+    lambda x, y: tensordot_labels(x, y, ((len(x) - 1,), (max(len(y) - 2, 0),)) if x and y else ((), ())),
     "a last axis on the left as long as the second to last (or only) axis on the right is needed",
     matrices=True,
 )
-inner = product("inner", np.inner, inner_labels, "last axes of equal length are needed")
+inner = product(
+    "inner",
+    np.inner,
+    lambda x, y: tensordot_labels(x, y, ((len(x) - 1,), (len(y) - 1,)) if x and y else ((), ())),
+    "last axes of equal length are needed",
+)
 tensordot = product("tensordot", np.tensordot, tensordot_labels, "axes of equal lengths are needed")
 vdot = product(
     "vdot",

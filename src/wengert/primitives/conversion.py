@@ -37,11 +37,6 @@ def duplicate_as(x: Any, pattern: Any, *, order: str) -> Any:
     return made
 
 
-def to_room(x: Any, *, dtype: Any) -> Any:
-    """Evaluate the conversion of a Python number to whole ones of a dtype: what has no room there is refused."""
-    return np.asarray(x, dtype)[()]
-
-
 def to_whole(x: Any) -> Any:
     """Evaluate `int` of scalars: what has no room in 64 bits is refused, where Python's integers have any size."""
     found = np.trunc(x)
@@ -126,9 +121,9 @@ def rounded_at(x: Any, *, decimals: int) -> Any:
     return np.rint(x) if decimals == 0 else None
 
 
-# what has no room is refused whether or not it is used
+# what has no room, in 64 bits or the dtype, is refused whether or not it is used
 whole = constant("whole", to_whole, form=Pointwise(), scalar="copy", must_run=True)
-fitted = constant("fitted", to_room, form=Pointwise(), firm=False, must_run=True)
+fitted = constant("fitted", lambda x, *, dtype: np.asarray(x, dtype)[()], form=Pointwise(), firm=False, must_run=True)
 round_ = constant("round", np.round, form=Pointwise(), scalar=rounded_at)
 
 

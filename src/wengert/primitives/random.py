@@ -55,13 +55,11 @@ def evaluate_units(x: Any, *, dtype: Any) -> Any:
     return (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def evaluate_normals(x: Any) -> Any:
-    """Evaluate `normals`: the quantile of the middle of one of 2**52 intervals, so that none is infinite."""
-    return ndtri(((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
-
-
 units = constant("random_units", evaluate_units, form=Pointwise())
-normals = constant("random_normals", evaluate_normals, form=Pointwise())
+# the quantile of the middle of one of 2**52 intervals, so that none is infinite
+normals = constant(
+    "random_normals", lambda x: ndtri(((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52), form=Pointwise()
+)
 
 
 def evaluate_drawn(key: Array, x: Array, *, method: str) -> Array:
@@ -77,11 +75,10 @@ def evaluate_drawn(key: Array, x: Array, *, method: str) -> Array:
 drawn = constant("random_draws", evaluate_drawn, form=Routine("(k),(n)->(n)"))
 
 
-def evaluate_gamma_path(a: Array, x: Array) -> Any:
-    """Evaluate `gamma_path`: the draws themselves."""
-    return np.array(np.broadcast_to(x, np.broadcast_shapes(np.shape(a), np.shape(x))))[()]
-
-
 # Gamma draws as functions of their shape: each moves so that the distribution function keeps its value (Figurnov,
 # Mohamed and Mnih, *Implicit reparameterization gradients*, 2018)
-gamma_path = elementwise("gamma_path", evaluate_gamma_path, d=(lambda t, out, a, _x: t * moved_by_shape(a, out), None))
+gamma_path = elementwise(
+    "gamma_path",
+    lambda a, x: np.array(np.broadcast_to(x, np.broadcast_shapes(np.shape(a), np.shape(x))))[()],
+    d=(lambda t, out, a, _x: t * moved_by_shape(a, out), None),
+)

@@ -114,15 +114,10 @@ def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bo
     return ADD(x, axis, dtype, None, keepdims, initial, where)
 
 
-def transpose_initial(ct: Any, aval: Aval, *_mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
-    """Sum the cotangent: the starting value enters every element of the result."""
-    return unbroadcast(ct, aval.shape)
-
-
 sum_from = linear(
     "sum_from",
     evaluate_sum_from,
-    transpose=(transpose_sum, transpose_initial),
+    transpose=(transpose_sum, lambda ct, aval, *_mask, **_options: unbroadcast(ct, aval.shape)),
     form=Reduction(np.add, ("initial", "where")),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,11 +56,6 @@ def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = Fa
     return np.where(is_nan(r) & (t == 0), 0, x)
 
 
-def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any, **kept: bool) -> Any:
-    """Guard the cotangent: the operation chooses elements of its first operand."""
-    return guard(ct, r, t, **kept)
-
-
 def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **kept: bool) -> Any:
     """Guard the tangent; behind a mask also where r is a number but its slope is not, although t stays 0."""
     moved, slope, step = tangents
@@ -75,7 +70,7 @@ def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **
 guarded = linear(
     "guarded",
     evaluate_guarded,
-    transpose=transpose_guarded,
+    transpose=lambda ct, _aval, r, t, **kept: guard(ct, r, t, **kept),
     form=Pointwise(),
     fresh=True,
     jvp=move_guarded,
@@ -140,25 +135,16 @@ argwhere = constant("argwhere", np.argwhere, form=Selection(CHOOSE_INSTEAD))
 # Positions of flattened arrays
 
 
-def unravelled(x: Any, *, shape: tuple[int, ...], order: str) -> Any:
-    """Evaluate `unravel_index` as one array, one row for each axis."""
-    return np.stack(np.unravel_index(x, shape, order))  # type: ignore[call-overload]  # the stub wants literals
-
-
-def ravelled(*parts: Any, dims: tuple[int, ...], mode: Any, order: str) -> Any:
-    """Evaluate `ravel_multi_index`."""
-    return np.ravel_multi_index(parts, dims, mode, order)  # type: ignore[call-overload]  # the stub wants literals
-
-
-def batch_unravelled(
-    primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Put the batch axis in front of the rows."""
-    return np.moveaxis(apply(primitive, *operands, **params), 1, 0)
-
-
-unravel_index = constant("unravel_index", unravelled, batch=batch_unravelled)
-ravel_multi_index = constant("ravel_multi_index", ravelled, form=Pointwise())
+unravel_index = constant(
+    "unravel_index",
+    lambda x, *, shape, order: np.stack(np.unravel_index(x, shape, order)),
+    batch=lambda primitive, _size, operands, _batched, params: np.moveaxis(apply(primitive, *operands, **params), 1, 0),
+)
+ravel_multi_index = constant(
+    "ravel_multi_index",
+    lambda *parts, dims, mode, order: np.ravel_multi_index(parts, dims, mode, order),
+    form=Pointwise(),
+)
 
 
 # Counting: constant in the data, linear in the weights
@@ -167,16 +153,6 @@ ravel_multi_index = constant("ravel_multi_index", ravelled, form=Pointwise())
 def looked_up(ct: Any, places: Any) -> Any:
     """Return the elements of a cotangent at places, which may have lanes where it has none and is an ndarray."""
     return as_tensor(ct)[places] if type(places) is Tensor else ct[places]
-
-
-def gather_counts(ct: Any, aval: Aval, x: Any, *, minlength: int) -> Any:
-    """Give each weight the cotangent of the count that it was added to."""
-    return match_dtype(looked_up(ct, x), aval.dtype)
-
-
-def histogram_sums(weights: Any, x: Any, *, bins: Any, range: Any) -> Any:
-    """Evaluate a histogram of weights, without its edges."""
-    return np.histogram(x, bins, range, weights=weights)[0]
 
 
 def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
@@ -189,16 +165,6 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
 
 
 COUNT_INSTEAD = "Pass minlength, greater than each number, so that the length is known"
-
-
-def sums(weights: Any, x: Any, *, minlength: int) -> Any:
-    """Evaluate `bincount` with weights."""
-    return np.bincount(x, weights, minlength)
-
-
-def occurrence_counts(x: Any, *, minlength: int) -> Any:
-    """Evaluate `bincount` without weights."""
-    return np.bincount(x, None, minlength)
 
 
 class Counting(Selection):
@@ -223,25 +189,36 @@ class Counting(Selection):
         return [found.reshape((size, length))], []
 
 
-bincount = linear("bincount", sums, transpose=gather_counts, form=Counting(COUNT_INSTEAD, decides=1))
-occurrences = constant("occurrences", occurrence_counts, form=Counting(COUNT_INSTEAD, function="bincount"))
-
-
-def occupied(x: Any, *, bins: Any, range: Any) -> Any:
-    """Evaluate a histogram, without its edges."""
-    return np.histogram(x, bins, range)[0]
-
-
-def fixed_bins(params: Mapping[str, Any]) -> bool:
-    """Tell whether the number of bins is known: a named rule makes as many as the data want."""
-    return not isinstance(params["bins"], str)
+bincount = linear(
+    "bincount",
+    lambda weights, x, *, minlength: np.bincount(x, weights, minlength),
+    transpose=lambda ct, aval, x, *, minlength: match_dtype(looked_up(ct, x), aval.dtype),
+    form=Counting(COUNT_INSTEAD, decides=1),
+)
+occurrences = constant(
+    "occurrences",
+    lambda x, *, minlength: np.bincount(x, None, minlength),
+    form=Counting(COUNT_INSTEAD, function="bincount"),
+)
 
 
 def binned(data: int = 0) -> Selection:
     """Return the form of a histogram of the operand `data`."""
-    return Selection("Pass the number of bins, or their edges", data, "histogram", unless=fixed_bins)
+    return Selection(
+        "Pass the number of bins, or their edges",
+        data,
+        "histogram",
+        unless=lambda params: not isinstance(params["bins"], str),
+    )
 
 
-histogram = linear("histogram", histogram_sums, transpose=gather_bins, form=binned(data=1))
-histogram_counts = constant("histogram_counts", occupied, form=binned())
+histogram = linear(
+    "histogram",
+    lambda weights, x, *, bins, range: np.histogram(x, bins, range, weights=weights)[0],
+    transpose=gather_bins,
+    form=binned(data=1),
+)
+histogram_counts = constant(
+    "histogram_counts", lambda x, *, bins, range: np.histogram(x, bins, range)[0], form=binned()
+)
 histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges, form=binned())

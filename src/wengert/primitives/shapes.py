@@ -26,19 +26,9 @@ Axes = tuple[int, ...]
 BROADCAST = undispatched(np.broadcast_to)
 
 
-def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
-    """Return the cotangent in the operand's shape."""
-    return ct.reshape(aval.shape) if order == "C" else ct.reshape(aval.shape, order=order)
-
-
 def broadcast(x: Any, *, shape: Shape) -> Any:
     """Evaluate `broadcast_to`."""
     return BROADCAST(x, shape)
-
-
-def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
-    """Permute the axes back."""
-    return ct.transpose(inverse(axes))
 
 
 @functools.lru_cache(maxsize=256)
@@ -100,7 +90,9 @@ class Broadcast(View):
 reshape = linear(
     "reshape",
     lambda x, shape, order: x.reshape(shape) if order == "C" else x.reshape(shape, order=order),
-    transpose=transpose_reshape,
+    transpose=lambda ct, aval, *, shape, order: (
+        ct.reshape(aval.shape) if order == "C" else ct.reshape(aval.shape, order=order)
+    ),
     view=True,
     form=Reshape(),
     rewrites=(rewrites.merge_reshapes,),
@@ -116,7 +108,7 @@ broadcast_to = linear(
 transpose = linear(
     "transpose",
     lambda x, axes: x.transpose(axes),
-    transpose=transpose_permutation,
+    transpose=lambda ct, _aval, *, axes: ct.transpose(inverse(axes)),
     view=True,
     form=Permutation(("axes",), (("axes", 0),)),
     rewrites=(rewrites.merge_transposes,),

@@ -29,6 +29,9 @@ from wengert.primitives.reductions import (
     restored_shape,
 )
 
+Tangents = Sequence[Any]
+
+
 # NaN left out
 
 
@@ -90,52 +93,13 @@ def freedom(count: Any, ddof: float) -> Any:
     return np.where(count > ddof, count - ddof, 1)
 
 
-def dispersion_vjp(
-    ct: Any,
-    x: Any,
-    rest: tuple[Any, ...],
-    skipna: bool,
-    *,
-    axis: Axes,
-    keepdims: bool,
-    ddof: float,
-    extras: Names = (),
-    dtype: Any = None,
-) -> Any:
-    """Return the cotangents of var for a cotangent, and of std for one divided by 2 std."""
+def weighted_deviations(
+    x: Any, rest: Sequence[Any], skipna: bool, axis: Axes, ddof: float, extras: Names
+) -> tuple[Any, Any]:
+    """Return the deviations, conjugates of complex ones, and the degrees of freedom: var is sum |x|^2 / freedom."""
     options = options_of(extras, rest)
     deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
-    if x.dtype.kind == "c":
-        deviation = np.conjugate(deviation)
-    ct_x = match_dtype(2 * restore_axes(ct, x.shape, axis, keepdims) / freedom(count, ddof), ct.dtype) * deviation
-    cts = {"mean": unbroadcast(-ct_x, options["mean"].shape)} if "mean" in options else {}
-    return (ct_x, *(cts.get(name) for name in extras))
-
-
-def dispersion_jvp(
-    tangents: Sequence[Any],
-    x: Any,
-    rest: tuple[Any, ...],
-    skipna: bool,
-    *,
-    axis: Axes,
-    keepdims: bool,
-    ddof: float,
-    extras: Names = (),
-    dtype: Any = None,
-) -> Any:
-    """Return the tangent of var, with the reduced axes kept; that of std is this one divided by 2 std."""
-    options = options_of(extras, rest)
-    deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
-    if x.dtype.kind == "c":
-        deviation = np.conjugate(deviation)
-    moved: Any = 0.0
-    if tangents[0] is not None:
-        moved = np.sum(deviation * tangents[0], axis=axis, keepdims=True)
-    center = options_of(extras, tangents[1:]).get("mean")
-    if center is not None:
-        moved = moved - np.sum(deviation * center, axis=axis, keepdims=True)
-    return 2 * moved.real / freedom(count, ddof)
+    return np.conjugate(deviation) if x.dtype.kind == "c" else deviation, freedom(count, ddof)
 
 
 def by_twice(t: Any, out: Any) -> Any:
@@ -171,14 +135,32 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
             return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
         return evaluate(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
 
+    def by_elements(
+        ct: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
+    ) -> Any:
+        deviation, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        ct_x = match_dtype(2 * restore_axes(ct, x.shape, axis, keepdims) / free, ct.dtype) * deviation
+        mean = options_of(extras, rest).get("mean")
+        cts = {} if mean is None else {"mean": unbroadcast(-ct_x, mean.shape)}
+        return (ct_x, *(cts.get(name) for name in extras))
+
     def of_variance(ct: Any, _out: Any, x: Any, *rest: Any, **params: Any) -> Any:
-        return dispersion_vjp(ct, x, rest, skipna, **params)
+        return by_elements(ct, x, *rest, **params)
 
     def of_deviation(ct: Any, out: Any, x: Any, *rest: Any, **params: Any) -> Any:
-        return dispersion_vjp(by_twice(ct, out), x, rest, skipna, **params)
+        return by_elements(by_twice(ct, out), x, *rest, **params)
 
-    def jvp(tangents: Sequence[Any], out: Any, x: Any, *rest: Any, **params: Any) -> Any:
-        moved = dispersion_jvp(tangents, x, rest, skipna, **params).reshape(out.shape)
+    def jvp(
+        tangents: Tangents, out: Any, x: Any, *rest: Any, axis: Axes, ddof: float, extras: Names = (), **_options: Any
+    ) -> Any:
+        deviation, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        moved: Any = 0.0
+        if tangents[0] is not None:
+            moved = np.sum(deviation * tangents[0], axis=axis, keepdims=True)
+        center = options_of(extras, tangents[1:]).get("mean")
+        if center is not None:
+            moved = moved - np.sum(deviation * center, axis=axis, keepdims=True)
+        moved = (2 * moved.real / free).reshape(out.shape)
         return by_twice(moved, out) if root else moved
 
     vjp = of_deviation if root else of_variance

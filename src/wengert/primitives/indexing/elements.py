@@ -62,16 +62,6 @@ AT_POINTS = Routine("(),(n),(n)->()", stacked=False)
 slopes = constant("interp_slopes", evaluate_slopes, form=AT_POINTS)
 
 
-def vjp_interp_at(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> Any:
-    """Differentiate by x alone, where the points are constants."""
-    return ct * apply(slopes, x, xp, fp)
-
-
-def jvp_interp_at(tangents: Any, _out: Any, x: Any, xp: Any, fp: Any) -> Any:
-    """Differentiate by x alone."""
-    return tangents[0] * apply(slopes, x, xp, fp)
-
-
 def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, Any]:
     """Differentiate f + (x - a) s on the segment [a, b) of x, where s = (g - f) / (b - a); constant outside.
 
@@ -105,7 +95,13 @@ def dealt(values: Any, weight: Any, j: Any, like: Any) -> Any:
 
 
 interp = opaque("interp", np.interp, vjp=vjp_interp, form=AT_POINTS)
-interp_at = opaque("interp_at", np.interp, vjp=vjp_interp_at, jvp=jvp_interp_at, form=AT_POINTS)
+interp_at = opaque(
+    "interp_at",
+    np.interp,
+    vjp=lambda ct, _out, x, xp, fp: ct * apply(slopes, x, xp, fp),
+    jvp=lambda tangents, _out, x, xp, fp: tangents[0] * apply(slopes, x, xp, fp),
+    form=AT_POINTS,
+)
 
 
 class Among(Pointwise):
@@ -126,17 +122,15 @@ def evaluate_within(x: Any, low: Any, high: Any, *, name: str) -> Any:
     return np.array(np.broadcast_to(x, shape), order="C")
 
 
-def vjp_within(ct: Any, _out: Any, x: Any, _low: Any, _high: Any, **_name: Any) -> tuple[Any, None, None]:
-    """Return the cotangent, summed over the axes along which the operand was broadcast."""
-    return unbroadcast(ct, np.shape(x)), None, None
-
-
-def jvp_within(tangents: Any, out: Any, _x: Any, _low: Any, _high: Any, **_name: Any) -> Any:
-    """Pass on the tangent of the places."""
-    return np.broadcast_to(0.0 if tangents[0] is None else tangents[0], np.shape(out))
-
-
-within = opaque("within", evaluate_within, vjp=vjp_within, jvp=jvp_within, form=Among())
+within = opaque(
+    "within",
+    evaluate_within,
+    vjp=lambda ct, _out, x, _low, _high, **_name: (unbroadcast(ct, np.shape(x)), None, None),
+    jvp=lambda tangents, out, _x, _low, _high, **_name: np.broadcast_to(
+        0.0 if tangents[0] is None else tangents[0], np.shape(out)
+    ),
+    form=Among(),
+)
 
 
 # The extremes of elements of a vector and of values at places that may repeat: `maximum.at` and `minimum.at`

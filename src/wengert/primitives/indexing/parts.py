@@ -48,11 +48,6 @@ from wengert.primitives.masked import (
 from wengert.primitives.shapes import reshape
 
 
-def take_part(x: Any, *arrays: Any, index: Entries) -> Any:
-    """Evaluate `x[index]`."""
-    return x[join_index(index, arrays)]
-
-
 def full_of_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return read-only zeros, one in memory: as a literal of a graph, or for what copies them before it writes."""
     return np.ndarray(shape, dtype, bytes(dtype.itemsize), 0, (0,) * len(shape))  # broadcast_to takes ten times as long
@@ -84,7 +79,7 @@ def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Entries) -> None:
 
 getitem = linear(
     "getitem",
-    take_part,
+    lambda x, *arrays, index: x[join_index(index, arrays)],
     transpose=transpose_part,
     view=True,
     fresh=True,

@@ -415,8 +415,8 @@ def vjp_settled_vectors(ct: Any, _out: Any, v: Any, w: Any) -> tuple[Any, None]:
     return unbroadcast(ct + np.sum(turned, axis=(-2, -1), keepdims=True), v.shape), None
 
 
-def jvp_settled_vectors(tangents: Tangents, out: Any, _v: Any, _w: Any) -> Any:
-    """Pass the tangent on."""
+def pass_tangent(tangents: Tangents, out: Any, *_operands: Any) -> Any:
+    """Pass the tangent on: with the vectors a cluster does not turn, which `over_gaps` looks after."""
     return np.zeros_like(out) if tangents[0] is None else tangents[0]
 
 
@@ -424,7 +424,7 @@ settled_vectors = opaque(
     "settled_vectors",
     lambda v, w: np.copy(v) * np.ones_like(w)[..., None, :],
     vjp=vjp_settled_vectors,
-    jvp=jvp_settled_vectors,
+    jvp=pass_tangent,
     form=Routine("(m,n),(n)->(m,n)"),
 )
 
@@ -491,16 +491,11 @@ def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any)
     return unbroadcast(ct + apply(alone, ct, x, g, w), inner.shape), None, None, None
 
 
-def jvp_settled_gradient(tangents: Tangents, out: Any, *_operands: Any) -> Any:
-    """Pass the tangent on: with the vectors a cluster does not turn, which `over_gaps` looks after."""
-    return np.zeros_like(out) if tangents[0] is None else tangents[0]
-
-
 settled_gradient = opaque(
     "settled_gradient",
     lambda inner, x, g, w: inner + np.zeros_like(x) + 0 * (g + w)[..., None],
     vjp=vjp_settled_gradient,
-    jvp=jvp_settled_gradient,
+    jvp=pass_tangent,
     form=Routine("(n,n),(n,n),(n),(n)->(n,n)"),
 )
 

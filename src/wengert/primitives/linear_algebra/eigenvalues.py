@@ -317,22 +317,21 @@ def evaluate_share_of_pairs(h: Any, dg: Any, w: Any, sensitivities: Any) -> Any:
     return np.where(one, h * changes, 0) / np.where(one, apart, 1)
 
 
-def refused_cotangent(ct: Any, out: Any, h: Any, _dg: Any, w: Any, sensitivities: Any) -> Any:
-    """Refuse cotangents of what pairs share."""
-    return unbroadcast(apply(one_by_one, ct, out, w, sensitivities, where=THIRD), h.shape), None, None, None
-
-
-def refused_tangent(_tangents: Tangents, out: Any, _h: Any, _dg: Any, w: Any, sensitivities: Any) -> Any:
-    """Refuse tangents of what pairs share."""
-    return apply(one_by_one, out, np.ones_like(out), w, sensitivities, where=THIRD)
-
-
 THIRD = "a third derivative"
 share_of_pairs = opaque(
     "share_of_pairs",
     evaluate_share_of_pairs,
-    vjp=refused_cotangent,
-    jvp=refused_tangent,
+    vjp=[
+        lambda ct, aval, out, _h, _dg, w, sizes: unbroadcast(
+            apply(one_by_one, ct, out, w, sizes, where=THIRD), aval.shape
+        ),
+        None,
+        None,
+        None,
+    ],
+    jvp=lambda _tangents, out, _h, _dg, w, sensitivities: apply(
+        one_by_one, out, np.ones_like(out), w, sensitivities, where=THIRD
+    ),
     form=Routine("(n,n),(n),(n),(n)->(n,n)"),
 )
 
@@ -450,11 +449,6 @@ by_square_eigenvalues: Primitive = opaque(
 )
 
 
-def vjp_eigvals(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
-    """Return V^-H diag(g) V^H (Giles 2008)."""
-    return apply(by_square_eigenvalues, ct, a, alone=True)
-
-
 def evaluate_along_square(t: Any, a: Any) -> Any:
     """Evaluate `along_square`: the diagonal of V^-1 T V."""
     w, v = evaluate_eig(a)
@@ -493,12 +487,14 @@ along_square: Primitive = opaque(
 )
 
 
-def jvp_eigvals(tangents: Tangents, _out: Any, a: Any, **_options: Any) -> Any:
-    """Return the diagonal of V^-1 dA V."""
-    return apply(along_square, tangents[0], a)
-
-
-eigvals = opaque("eigvals", evaluate_eigvals, vjp=vjp_eigvals, jvp=jvp_eigvals, form=Routine("(n,n)->(n)"))
+# the gradient is V^-H diag(g) V^H, the tangent the diagonal of V^-1 dA V (Giles 2008)
+eigvals = opaque(
+    "eigvals",
+    evaluate_eigvals,
+    vjp=lambda ct, _out, a, **_options: apply(by_square_eigenvalues, ct, a, alone=True),
+    jvp=lambda tangents, _out, a, **_options: apply(along_square, tangents[0], a),
+    form=Routine("(n,n)->(n)"),
+)
 
 
 def complex_vectors(linalg: Any, a: Any, **check: Any) -> Any:

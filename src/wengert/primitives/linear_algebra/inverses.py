@@ -155,11 +155,6 @@ def vjp_solve(ct: Any, out: Any, a: Any, b: Any, **_options: Any) -> tuple[Any, 
     return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
 
 
-def jvp_inv(tangents: Sequence[Any], out: Any, _a: Any, **_options: Any) -> Any:
-    """Return -B dA B for the inverse B."""
-    return -(out @ tangents[0] @ out)
-
-
 def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any) -> Any:
     """Solve with the same matrix: for A x = b, A dx = db - dA x."""
     da, db = tangents
@@ -169,7 +164,14 @@ def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any
     return found[..., 0] if b.ndim == 1 else found
 
 
-inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, jvp=jvp_inv, form=Routine("(n,n)->(n,n)"), routine=plain_routine("inv"))
+inv = opaque(
+    "inv",
+    np.linalg.inv,
+    vjp=vjp_inv,
+    jvp=lambda tangents, out, _a, **_options: -(out @ tangents[0] @ out),
+    form=Routine("(n,n)->(n,n)"),
+    routine=plain_routine("inv"),
+)
 
 
 def evaluate_solve(a: Any, b: Any) -> Any:
@@ -308,12 +310,13 @@ def vjp_cofactors(ct: Any, _out: Any, a: Any, *directions: Any) -> tuple[Any, ..
 cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, form=Routine("(n,n)->(n,n)"))
 
 
-def vjp_det(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
-    """Return the matrix of cofactors."""
-    return ct[..., None, None] * apply(cofactors, a)
-
-
-det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"), routine=plain_routine("det"))
+det = opaque(
+    "det",
+    np.linalg.det,
+    vjp=lambda ct, _out, a, **_options: ct[..., None, None] * apply(cofactors, a),
+    form=Routine("(n,n)->()"),
+    routine=plain_routine("det"),
+)
 
 
 def evaluate_scipy_det(a: Any, *, check_finite: bool) -> Any:

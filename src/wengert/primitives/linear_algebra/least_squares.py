@@ -23,11 +23,6 @@ Tangents = Sequence[Any]
 # The generalised inverse
 
 
-def evaluate_pinv(a: Any, *, rcond: Any, hermitian: bool) -> Any:
-    """Evaluate `numpy.linalg.pinv`."""
-    return np.linalg.pinv(a, rcond, hermitian)
-
-
 def vjp_pinv(ct: Any, out: Any, a: Any, *, hermitian: bool = False, **_options: Any) -> Any:
     """Transpose dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P, which holds where the rank is constant.
 
@@ -50,7 +45,13 @@ def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, *
     return -(out @ t @ out) + out @ rows + (columns - out @ (a @ columns))
 
 
-pinv: Opaque = opaque("pinv", evaluate_pinv, vjp=vjp_pinv, jvp=jvp_pinv, form=Routine("(m,n)->(n,m)"))
+pinv: Opaque = opaque(
+    "pinv",
+    lambda a, *, rcond, hermitian: np.linalg.pinv(a, rcond, hermitian),
+    vjp=vjp_pinv,
+    jvp=jvp_pinv,
+    form=Routine("(m,n)->(n,m)"),
+)
 scipy_pinv = variant(pinv, "scipy_pinv", of_scipy(lambda linalg, a, **options: linalg.pinv(a, **options), 2))
 
 
@@ -187,9 +188,8 @@ def evaluate_in_support(a: Any, points: Any) -> Any:
 in_support = constant("in_support", evaluate_in_support, form=Routine("(n,n),(p,n)->(p)"))
 
 
-def evaluate_matrix_rank(a: Any, *, tol: Any, hermitian: bool, rtol: Any) -> Any:
-    """Evaluate `numpy.linalg.matrix_rank`."""
-    return np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol)
-
-
-matrix_rank = constant("matrix_rank", evaluate_matrix_rank, form=Routine("(m,n)->()"))
+matrix_rank = constant(
+    "matrix_rank",
+    lambda a, *, tol, hermitian, rtol: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
+    form=Routine("(m,n)->()"),
+)

@@ -163,20 +163,11 @@ fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate
 # Square roots
 
 
-def vjp_sqrtm(ct: Any, out: Any, _a: Any) -> Any:
-    """Solve X^T Y + Y X^T = ct: the transpose of X dX + dX X = dA (Higham 2008, section 6.1)."""
-    return apply(solve_sylvester, out.mT, out.mT, ct)
-
-
-def jvp_sqrtm(tangents: Tangents, out: Any, _a: Any) -> Any:
-    """Solve X dX + dX X = dA."""
-    return apply(solve_sylvester, out, out, tangents[0])
-
-
+# X dX + dX X = dA, and its transpose (Higham 2008, section 6.1)
 sqrtm = opaque(
     "sqrtm",
     of_scipy(lambda linalg, a: linalg.sqrtm(a), 2),
-    vjp=vjp_sqrtm,
-    jvp=jvp_sqrtm,
+    vjp=lambda ct, out, _a: apply(solve_sylvester, out.mT, out.mT, ct),
+    jvp=lambda tangents, out, _a: apply(solve_sylvester, out, out, tangents[0]),
     form=Routine("(n,n)->(n,n)"),
 )

@@ -223,18 +223,13 @@ qr: Opaque = opaque(
 )
 
 
-def vjp_qr_r(ct: Any, _out: Any, a: Any) -> Any:
-    """Return the gradient by way of both factors."""
-    return vjp_qr([None, ct], apply(qr, a, mode="reduced"), a)
-
-
-def jvp_qr_r(tangents: Tangents, _out: Any, a: Any) -> Any:
-    """Return the tangent by way of both factors."""
-    return jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1]
-
-
 qr_r = opaque(
-    "qr_r", lambda a: np.linalg.qr(a, "r"), vjp=vjp_qr_r, jvp=jvp_qr_r, form=Routine("(m,n)->(k,n)"), fresh=True
+    "qr_r",
+    lambda a: np.linalg.qr(a, "r"),
+    vjp=lambda ct, _out, a: vjp_qr([None, ct], apply(qr, a, mode="reduced"), a),
+    jvp=lambda tangents, _out, a: jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1],
+    form=Routine("(m,n)->(k,n)"),
+    fresh=True,
 )
 
 

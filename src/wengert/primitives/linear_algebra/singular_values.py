@@ -377,11 +377,6 @@ def evaluate_svdvals(a: Any, *, still: bool = False, shared: bool = False) -> An
     return np.linalg.svd(a, compute_uv=False)
 
 
-def vjp_svdvals(ct: Any, _out: Any, a: Any, *, shared: bool = False, **_options: Any) -> Any:
-    """Return U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated."""
-    return conj(apply(by_singular_values, ct, a, shared=shared))
-
-
 def jvp_svdvals(
     tangents: Tangents, out: Any, a: Any, *, still: bool = False, shared: bool = False, **_options: Any
 ) -> Any:
@@ -390,5 +385,13 @@ def jvp_svdvals(
     return mean_of_cluster(found, out) if shared else found
 
 
-svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"), fresh=True)
+# the gradient is U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated
+svdvals = opaque(
+    "svdvals",
+    evaluate_svdvals,
+    vjp=lambda ct, _out, a, *, shared=False, **_options: conj(apply(by_singular_values, ct, a, shared=shared)),
+    jvp=jvp_svdvals,
+    form=Routine("(m,n)->(k)"),
+    fresh=True,
+)
 scipy_svdvals = variant(svdvals, "scipy_svdvals", of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2))

@@ -151,11 +151,6 @@ def jvp_cholesky(tangents: Tangents, out: Any, _a: Any, *, upper: bool, **_optio
 SQUARE = Routine("(n,n)->(n,n)")
 
 
-def routine_of_cholesky(*, upper: bool, check_finite: bool = False) -> RoutineCall:
-    """Return how native code is called: the upper factor is the transpose of that of the transpose."""
-    return RoutineCall("cholesky", (0, 1) if upper else (), {"finite": int(check_finite)})
-
-
 cholesky = opaque(
     "cholesky",
     lambda a, *, upper: np.linalg.cholesky(a, upper=upper),
@@ -163,7 +158,9 @@ cholesky = opaque(
     jvp=jvp_cholesky,
     form=SQUARE,
     fresh=True,
-    routine=routine_of_cholesky,
+    routine=lambda *, upper, check_finite=False: RoutineCall(
+        "cholesky", (0, 1) if upper else (), {"finite": int(check_finite)}
+    ),
 )
 
 
@@ -202,16 +199,13 @@ def jvp_cho_solve(tangents: Tangents, out: Any, c: Any, _b: Any, *, upper: bool,
     return cholesky_solution(c, total(db, -((product + adjoint(product)) @ out)), upper)
 
 
-def routine_of_cho_solve(*, upper: bool, check_finite: bool = False) -> RoutineCall:
-    """Return how native code is called, with the lower factor."""
-    return RoutineCall("cho_solve", (0,) if upper else (), {"finite": int(check_finite)})
-
-
 cho_solve: Primitive = opaque(
     "cho_solve",
     of_scipy(lambda linalg, c, b, upper, **check: linalg.cho_solve((c, not upper), b, **check), 2, 2),
     vjp=vjp_cho_solve,
     jvp=jvp_cho_solve,
     form=Routine("(n,n),(n,m)->(n,m)"),
-    routine=routine_of_cho_solve,
+    routine=lambda *, upper, check_finite=False: RoutineCall(
+        "cho_solve", (0,) if upper else (), {"finite": int(check_finite)}
+    ),
 )
