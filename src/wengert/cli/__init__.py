@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from wengert.cli.commands import errors_begin_with
 from wengert.errors import UsageError, WengertError
 
 USER_ERROR = 2
@@ -83,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # so that no text fails in a terminal that cannot show it
     try:
         options = make_parser().parse_args(formula_first(arguments))
-        status: int = options.run(options)
+        with errors_begin_with(options.command):
+            status: int = options.run(options)
         sys.stdout.flush()
     except WengertError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
@@ -116,13 +118,13 @@ def make_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"wengert {importlib.metadata.version('wengert')}")
-    parser.set_defaults(run=lambda _: print_help(parser))
+    parser.set_defaults(run=lambda _: print_help(parser), command="")
     commands = parser.add_subparsers(title="commands", metavar="command")
 
     def add(name: str, what: str, description: str, run: Callable[[Any], int]) -> argparse.ArgumentParser:
         """Return the parser of a command."""
         command = commands.add_parser(name, help=what, description=description, formatter_class=raw)
-        command.set_defaults(run=run)
+        command.set_defaults(run=run, command=name)
         return command
 
     grad = add("grad", "list how a formula and its gradient are computed", GRAD, run_grad)
@@ -215,12 +217,10 @@ def run_grad(options: Any) -> int:
 
 def run_compare(options: Any) -> int:
     """Compare the ways to a derivative."""
-    from wengert.cli.commands import errors_begin_with
     from wengert.cli.derivatives import compare_formula
     from wengert.cli.formula_parser import Formula
 
-    with errors_begin_with("compare"):
-        show(compare_formula(Formula(options.formula, options.variables)))
+    show(compare_formula(Formula(options.formula, options.variables)))
     return 0
 
 
@@ -236,25 +236,21 @@ def show(found: Any) -> None:
 
 def run_graph(options: Any) -> int:
     """Draw the graph of a function."""
-    from wengert.cli.commands import errors_begin_with
     from wengert.cli.graphs import graph_of, write
 
-    with errors_begin_with("graph"):
-        graph = graph_of(options.function, options.shapes, options.gradient)
-        path = options.output or f"{options.function.rpartition(':')[2]}.html"
-        title = f"gradient of {options.function}" if options.gradient else options.function
-        write("--output", path, graph.picture(title))
+    graph = graph_of(options.function, options.shapes, options.gradient)
+    path = options.output or f"{options.function.rpartition(':')[2]}.html"
+    title = f"gradient of {options.function}" if options.gradient else options.function
+    write("--output", path, graph.picture(title))
     print(f"{path}: {len(graph.equations)} equations")
     return 0
 
 
 def run_profile(options: Any) -> int:
     """Time the parts of a function."""
-    from wengert.cli.commands import errors_begin_with
     from wengert.cli.graphs import profile_of
 
-    with errors_begin_with("profile"):
-        print(profile_of(options.function, options.shapes, options.gradient, options.calls))
+    print(profile_of(options.function, options.shapes, options.gradient, options.calls))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,18 +41,27 @@ def arguments_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> LeafProblem:
     """Return a function of containers as a function of leaves, which returns its float and complex results only."""
+    problem = leaf_problem(f, arguments, range(len(flatten(arguments)[0])))
+    for label, leaf in zip(problem.labels, problem.point, strict=True):
+        check_leaf(label, leaf)
+    if not problem.point:
+        raise usage_error("no argument that holds an array", "something to differentiate is needed", "Pass one")
+    return problem
+
+
+def leaf_problem(f: Callable[..., Any], arguments: tuple[Any, ...], chosen: Sequence[int]) -> LeafProblem:
+    """Return a function of containers as one of the leaves in some places, with its float and complex results only."""
     leaves, structure = flatten(arguments)
     labels = [f"argument {label}" for label in names_of(structure)]
-    for label, leaf in zip(labels, leaves, strict=True):
-        check_leaf(label, leaf)
-    if not leaves:
-        raise usage_error("no argument that holds an array", "something to differentiate is needed", "Pass one")
 
     def function(values: Leaves) -> Leaves:
-        found, _ = flatten(f(*unflatten(structure, values)))
+        everything = list(leaves)
+        for i, value in zip(chosen, values, strict=True):
+            everything[i] = value
+        found, _ = flatten(f(*unflatten(structure, everything)))
         return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
 
-    return LeafProblem(function, leaves, labels)
+    return LeafProblem(function, [leaves[i] for i in chosen], [labels[i] for i in chosen])
 
 
 def names_of(structure: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.abstract_evaluation import abstract
 from wengert.core.primitives.primitive import Primitive
@@ -20,7 +20,7 @@ from wengert.errors import UsageError, describe
 from wengert.testing.difference_check import STEP, Check, pair_product, widen
 from wengert.testing.form_check import check_form
 from wengert.testing.gradient_check import pull_back, push_forward
-from wengert.testing.problem import LeafProblem, Leaves, arguments_of, default_tolerance, names_of, smooth_outputs
+from wengert.testing.problem import LeafProblem, Leaves, arguments_of, default_tolerance, leaf_problem, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
@@ -109,21 +109,12 @@ def rules_of(fun: Any, params: Mapping[str, Any]) -> dict[str, Callable[..., Any
 
 def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> LeafProblem:
     """Return a function as one of those leaves of its arguments that have derivatives, with results that have."""
-    leaves, structure = flatten(args)
-    labels = list(names_of(structure))
+    leaves, _ = flatten(args)
     chosen = [i for i, leaf in enumerate(leaves) if is_smooth(leaf)]
     if not chosen:
         given = "no float or complex argument"
         raise UsageError("check_rule", given, "something to differentiate is needed", "Pass one")
-
-    def narrow(values: Leaves) -> Leaves:
-        everything = list(leaves)
-        for i, value in zip(chosen, values, strict=True):
-            everything[i] = value
-        found, _ = flatten(function(*unflatten(structure, everything)))
-        return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
-
-    return LeafProblem(narrow, [leaves[i] for i in chosen], [f"argument {labels[i]}" for i in chosen])
+    return leaf_problem(function, args, chosen)
 
 
 def is_smooth(leaf: Any) -> bool:

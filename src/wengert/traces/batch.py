@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import ndarray, ufunc
 
-from wengert.core.diagnostics.source_positions import asker, caller, position_of
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
 from wengert.core.forms.form import Place, Reduction, Selection, form_of, stepwise
@@ -53,12 +53,12 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
     it tells lanes that are arrays without axes from scalars, and `TRUTH` truths of Python's, which count as 0 and 1.
     """
-    return make_tensor(value, trace, asker(3))
+    return make_tensor(value, trace, caller(3, False))
 
 
 def make_arrays(value: Any, trace: Batch) -> Tensor:
     """Return a Tensor whose lanes are arrays without axes, not scalars."""
-    return make_tensor(value, trace, asker() + ARRAY)
+    return make_tensor(value, trace, caller(1, False) + ARRAY)
 
 
 class Batch(Transient):
@@ -109,7 +109,7 @@ class Batch(Transient):
         if type(strides) is not Joined:
             return make_batched(rearranged(value, strides), self)
         value = np.asfortranarray(value) if type(value) is ndarray else value
-        return make_tensor(value, self, asker(2) + mark_of(strides))
+        return make_tensor(value, self, caller(2, False) + mark_of(strides))
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -178,7 +178,7 @@ class Batch(Transient):
         if primitive.firm:
             values = list(map(strong, values))
         if primitive.gives_number and values[0].dtype == np.bool_:
-            return make_tensor(values[0], self, asker(2) + TRUTH)
+            return make_tensor(values[0], self, caller(2, False) + TRUTH)
         out = self.compute(primitive, values, batched, params)
         outs = tuple([array_below(item) for item in (out if isinstance(out, tuple) else (out,))])
         found = self.laid_out(primitive, outs, operands, params)
@@ -187,7 +187,7 @@ class Batch(Transient):
     def outcome(self, value: Any, aval: Aval, strides: Strides) -> Tensor:
         """Return the lanes of what graphs gave, as they have it."""
         if aval.weak and aval.dtype == np.bool_:
-            return make_tensor(value, self, asker(2) + TRUTH)
+            return make_tensor(value, self, caller(2, False) + TRUTH)
         return self.lying(value, strides) if type(strides) is Joined else make_batched(value, self)
 
     def of_arrays(
@@ -306,7 +306,7 @@ class Batch(Transient):
             raise
         gives_scalars = type(evaluate) is ufunc or primitive.operator is not None  # of what has no axes
         if type(out) is ndarray and (gives_scalars if rank == 1 else out.flags.c_contiguous):
-            return make_tensor(out, self, asker(4))
+            return make_tensor(out, self, caller(4, False))
         return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
 
     def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
@@ -318,7 +318,7 @@ class Batch(Transient):
         values = [self.value_below(x) for x in operands]
         out = array_below(apply(primitive, *aligned(values, batched), **params))
         if numbers and out.dtype == np.bool_:
-            return make_tensor(out, self, asker(3) + TRUTH)
+            return make_tensor(out, self, caller(3, False) + TRUTH)
         return self.laid_out(primitive, (out,), operands, params)[0]
 
     def compute(
@@ -369,7 +369,7 @@ class Batch(Transient):
             form.require_fit_of_lane(values, batched, params)
             raise
         handle._value = written
-        handle._trace, handle._node = self, asker() + mark_of(strides)
+        handle._trace, handle._node = self, caller(1, False) + mark_of(strides)
         handle._kept = False
         handle._mutated = True
 

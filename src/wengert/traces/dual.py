@@ -16,7 +16,7 @@ import numpy as np
 from numpy import complexfloating, ndarray
 
 from wengert.core.diagnostics.numpy_warnings import silence
-from wengert.core.diagnostics.source_positions import asker, caller
+from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import copy_alike, lend
 from wengert.core.memory.views import current
 from wengert.core.primitives.cotangent import has_finite_square, match_dtype
@@ -94,7 +94,7 @@ class Dual(Transient):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
-        return make_tensor(copy_alike(tensor._value), self, Moving(copy_alike(tensor._node.tangent), asker()))
+        return make_tensor(copy_alike(tensor._value), self, Moving(copy_alike(tensor._node.tangent), caller(1, False)))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""
@@ -299,7 +299,7 @@ class Dual(Transient):
             if type(found) is ndarray and out.shape == tangent.shape and out.dtype.kind in "fc":
                 if found.dtype is not out.dtype:
                     tangent = match_dtype(tangent, out.dtype)
-                return make_dual(out, tangent, self, asker(3))
+                return make_dual(out, tangent, self, caller(3, False))
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
@@ -309,16 +309,18 @@ class Dual(Transient):
             tangent = np.broadcast_to(tangent, out.shape)
         if tangent.dtype != out.dtype:
             tangent = match_dtype(tangent, out.dtype)
-        return make_dual(out, unwrapped(tangent), self, asker(3))
+        return make_dual(out, unwrapped(tangent), self, caller(3, False))
 
     def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
         """Return a Python number with its tangent, which is one too."""
         if type(out) is float and type(tangent) is np.float64:
-            return make_dual(out, tangent.item(), self, asker(3))
+            return make_dual(out, tangent.item(), self, caller(3, False))
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
             return wrapped_constant(out)
-        return make_dual(out, unwrapped(weakened(match_dtype(strong(unwrapped(tangent)), dtype))), self, asker(3))
+        return make_dual(
+            out, unwrapped(weakened(match_dtype(strong(unwrapped(tangent)), dtype))), self, caller(3, False)
+        )
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""
@@ -339,7 +341,7 @@ class Dual(Transient):
             if type(source) is Tensor and type(tangent) is not Tensor:
                 tangent = make_tensor(tangent, None, None)
                 tangent._kept = kept
-            handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params), asker())
+            handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params), caller(1, False))
             handle._trace = self
         handle._value = written
         handle._kept = False

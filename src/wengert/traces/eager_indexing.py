@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
-from wengert.core.diagnostics.source_positions import RECENT, asker, caller
+from wengert.core.diagnostics.source_positions import RECENT, caller
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.possible_aliases import SHARES
@@ -337,6 +337,6 @@ def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
         buffer[(WHOLE, *entries)] = value
     else:
         return False
-    target._node = asker(3)
+    target._node = caller(3, False)
     target._mutated = True
     return True

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.source_positions import asker, caller
+from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import own_memory
 from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.memory.views import current, share
@@ -221,7 +221,7 @@ class Jet(Transient):
                 results.append(wrapped_constant(out))
             else:
                 rest = map(unwrapped, coefficients)
-                results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out), place=asker())))
+                results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out), place=caller(1, False))))
         return tuple(results)
 
     def complete(self, primitive: Primitive, result: Any) -> None:
@@ -262,7 +262,7 @@ class Jet(Transient):
                 return unwrapped(weakened(found))
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
-        place = asker(4) if self.depth == 1 else (None, 0)
+        place = caller(4, False) if self.depth == 1 else (None, 0)
         return self.tensor(aval, Series([out], coefficient, place=place))
 
     def value_or_none(self, operand: Any) -> Any:
