@@ -29,8 +29,7 @@ from wengert.core.primitives.kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import FileFormatError, UsageError, WengertError
 from wengert.graph import check, gradient, load, save, trace
-from wengert.graph.bounds import count_claimed
-from wengert.graph.graph_files import decode, encode
+from wengert.graph.graph_files import count_claimed, decode, encode
 
 CONTENT = "wengert graph 3 sha256:"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.conversion.array_aliases import holders_outside
+from wengert.conversion.carried_values import holders_outside
 from wengert.core.memory.possible_aliases import (
     HOLDING,
     SHARES,

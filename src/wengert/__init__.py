@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from wengert.explanation import explain
     from wengert.transforms.checkpointing import checkpoint
     from wengert.transforms.custom_rule import custom_rule
-    from wengert.transforms.forward import jvp
+    from wengert.transforms.forward import jvp, taylor
     from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
     from wengert.transforms.jit import jit
     from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
-    from wengert.transforms.taylor import taylor
     from wengert.transforms.vmap import vmap
     from wengert.visualization import visualize
 
@@ -97,7 +96,7 @@ _ON_FIRST_USE = {
     "jit": "wengert.transforms.jit",
     "jvp": "wengert.transforms.forward",
     "scan": "wengert.control.scan",
-    "taylor": "wengert.transforms.taylor",
+    "taylor": "wengert.transforms.forward",
     "vmap": "wengert.transforms.vmap",
 }
 _MODULES = (

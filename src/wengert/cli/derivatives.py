@@ -23,7 +23,7 @@ from wengert.explanation import (
     stack_tangents,
     unit_vectors,
 )
-from wengert.explanation.render import ListRow, ListSection, as_rich, as_text
+from wengert.explanation.steps import ListRow, ListSection, as_rich, as_text
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd, jacrev
 from wengert.transforms.reverse import vjp

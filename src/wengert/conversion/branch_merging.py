@@ -27,7 +27,7 @@ from wengert.control.variable_places import (
     value_text,
 )
 from wengert.control.zero_sequence import zeros_like
-from wengert.conversion.traced_integers import (
+from wengert.conversion.traced_numbers import (
     IntegerAlternatives,
     alternatives_of,
     enter_alternatives,

@@ -19,9 +19,9 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
-from wengert.conversion.loop_iterators import ITERATORS, make_iterating
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import stays_unconverted
+from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
 from wengert.support.attributes import unwrap, with_closure

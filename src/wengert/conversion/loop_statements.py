@@ -10,8 +10,8 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
-from wengert.conversion.loop_iterators import LoopIterator, StagedRange
 from wengert.conversion.staged_loop import Counted, staged_loop
+from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth
 from wengert.core.diagnostics.source_positions import caller, position_of

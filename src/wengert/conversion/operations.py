@@ -21,9 +21,8 @@ from wengert.conversion import (
 )
 from wengert.conversion.branch_statements import and_, decide, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
-from wengert.conversion.loop_iterators import SIZED, StagedRange
 from wengert.conversion.loop_statements import decide_items
-from wengert.conversion.traced_integers import as_integer, raise_here
+from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
 from wengert.conversion.traced_regions import as_truth, is_array, one_element
 from wengert.conversion.user_attributes import MOST, change_target, item_of, read_attribute
 from wengert.conversion.user_operators import (

@@ -15,9 +15,8 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import UNBOUND, Holder, StatementSite
-from wengert.conversion.array_aliases import Aliases, CarriedLeaf
 from wengert.conversion.branch_statements import and_, choose
-from wengert.conversion.carried_values import CarriedPlace
+from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
 from wengert.conversion.traced_regions import (
     TracedRegion,
     as_truth,

@@ -13,7 +13,7 @@ import numpy as np
 from wengert.control.reachable_state import ReachableState
 from wengert.conversion.branch_statements import decide
 from wengert.conversion.called_functions import convert_method, find_in_class
-from wengert.conversion.traced_integers import has_index, raise_here
+from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong

@@ -17,7 +17,7 @@ from wengert.conversion import syntax_nodes
 from wengert.conversion.branch_statements import Thunk, and_, decide, not_, or_
 from wengert.conversion.called_functions import convert_method, find_in_class
 from wengert.conversion.syntax_nodes import COMPARISONS
-from wengert.conversion.traced_integers import alternatives_of, has_alternatives
+from wengert.conversion.traced_numbers import alternatives_of, has_alternatives
 from wengert.conversion.traced_regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor

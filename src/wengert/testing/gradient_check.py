@@ -11,12 +11,15 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.values.aval import aval_of
 from wengert.support.hints import hint_parameters
-from wengert.testing.difference_check import STEP, Array, Check, pair_product
-from wengert.testing.problem import (
+from wengert.testing.difference_check import (
+    STEP,
+    Array,
+    Check,
     LeafProblem,
     Leaves,
     arguments_of,
     default_tolerance,
+    pair_product,
     problem_of,
     smooth_outputs,
     usage_error,

@@ -17,10 +17,20 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
-from wengert.testing.difference_check import STEP, Check, pair_product, widen
+from wengert.testing.difference_check import (
+    STEP,
+    Check,
+    LeafProblem,
+    Leaves,
+    arguments_of,
+    default_tolerance,
+    leaf_problem,
+    pair_product,
+    smooth_outputs,
+    widen,
+)
 from wengert.testing.form_check import check_form
 from wengert.testing.gradient_check import pull_back, push_forward
-from wengert.testing.problem import LeafProblem, Leaves, arguments_of, default_tolerance, leaf_problem, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
