@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,7 +16,7 @@ from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.numpy_overrides import AT_ONCE, NOTHING
 from wengert.core.values.tensor import WATCHES, Tensor, concrete, constant_tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.numpy._namespace import document_as
+from wengert.numpy._namespace import document_as, enter_as
 from wengert.numpy._results import dtype_within, refuse_options, with_out
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions
@@ -61,7 +61,6 @@ def transpose(x: Any) -> Any:
     return np.transpose(x)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 RAW_TYPES = (Tensor, np.ndarray)
 
 
@@ -76,24 +75,12 @@ def array(name: str, value: Any) -> Any:
 # Recorders of products
 
 multiply_matrices = eager_several(contractions.matmul, np.matmul)
-multiply_dot = eager_several(contractions.dot, np.dot)
 multiply_inner = eager_several(contractions.inner, np.inner)
-multiply_outer = eager_several(contractions.outer, np.outer)
 multiply_axes = eager_several(contractions.tensordot, np.tensordot)
 multiply_cross = eager_several(contractions.cross)
 multiply_einsum = eager_several(sums.einsum)
 sum_einsum = eager_single(sums.einsum_one)
 multiply_sequences = eager_several(contractions.convolve, np.convolve)
-
-
-def give_pair_function(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a product of two operands the short way of `eager_pair`, which `wengert.numpy` takes."""
-
-    def give(function: F) -> F:
-        function.of_two = eager_pair(primitive, compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
-        return function
-
-    return give
 
 
 # Generalised ufuncs
@@ -189,33 +176,38 @@ def vecdot(
 # Contractions
 
 
-@implements(np.dot, by="a b")
-@give_pair_function(contractions.dot, np.dot)
-def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
-    result = multiply_dot((array("dot", a), array("dot", b)), {})
-    return result if out is None else with_out("dot", result, out)
+def enter_product(numpys: Callable[..., Any], primitive: Primitive, summary: str) -> Callable[..., Any]:
+    """Enter and return a product of two operands, with the short way of `eager_pair` that `wengert.numpy` takes."""
+    name, multiply = numpys.__name__, eager_several(primitive, numpys)
+
+    @enter_as(numpys, summary, "a b")
+    def compute(a: Any, b: Any, out: Any = None) -> Any:
+        result = multiply((array(name, a), array(name, b)), {})
+        return result if out is None else with_out(name, result, out)
+
+    compute.of_two = eager_pair(primitive, numpys, compute)  # type: ignore[attr-defined]  # as those of ufuncs have
+    return compute
+
+
+dot = enter_product(
+    np.dot, contractions.dot, "Return the sum of products over the last axis of a and the second to last of b"
+)
+outer = enter_product(np.outer, contractions.outer, "Return the products of every element of a with every one of b")
 
 
 @implements(np.inner, by="a b")
-@give_pair_function(contractions.inner, np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
     return multiply_inner((array("inner", a), array("inner", b)), {})
+
+
+inner.of_two = eager_pair(contractions.inner, np.inner, inner)  # type: ignore[attr-defined]  # as above
 
 
 @implements(np.vdot, by="a b")
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the scalar product of all elements, the first conjugated; see `numpy.vdot`."""
     return apply(contractions.vdot, array("vdot", a), array("vdot", b))
-
-
-@implements(np.outer, by="a b")
-@give_pair_function(contractions.outer, np.outer)
-def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Return the products of every element of a with every one of b; see `numpy.outer`."""
-    result = multiply_outer((array("outer", a), array("outer", b)), {})
-    return result if out is None else with_out("outer", result, out)
 
 
 @implements(np.kron, by="a b")

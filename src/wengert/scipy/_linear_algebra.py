@@ -17,6 +17,7 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy import _linalg
 from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
+from wengert.numpy._namespace import document_as
 from wengert.primitives.linear_algebra import (
     eigenvalues,
     inverses,
@@ -445,32 +446,36 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:  # noqa: N803 - SciPy's name
     return apply(matrix_functions.fractional_matrix_power, known_matrix, exponent=float(t))
 
 
-@implements(scipy.linalg.cosm)
-def cosm(A: Any) -> Any:  # noqa: N803 - SciPy's name
-    """Return the cosine of a matrix; see `scipy.linalg.cosm`."""
-    x = square_matrices("cosm", A)
-    return 0.5 * (expm(1j * x) + expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).real
+def enter_by_exponential(
+    scipys: Callable[..., Any], summary: str, formula: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """Enter and return a function of square matrices that is made of exponentials."""
+    name = scipys.__name__
+
+    @implements(scipys)
+    @document_as(name, summary, "scipy.linalg")
+    def compute(A: Any) -> Any:  # noqa: N803 - SciPy's name
+        return formula(square_matrices(name, A))
+
+    return compute
 
 
-@implements(scipy.linalg.sinm)
-def sinm(A: Any) -> Any:  # noqa: N803 - SciPy's name
-    """Return the sine of a matrix; see `scipy.linalg.sinm`."""
-    x = square_matrices("sinm", A)
-    return -0.5j * (expm(1j * x) - expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).imag
-
-
-@implements(scipy.linalg.coshm)
-def coshm(A: Any) -> Any:  # noqa: N803 - SciPy's name
-    """Return the hyperbolic cosine of a matrix; see `scipy.linalg.coshm`."""
-    x = square_matrices("coshm", A)
-    return 0.5 * (expm(x) + expm(-x))
-
-
-@implements(scipy.linalg.sinhm)
-def sinhm(A: Any) -> Any:  # noqa: N803 - SciPy's name
-    """Return the hyperbolic sine of a matrix; see `scipy.linalg.sinhm`."""
-    x = square_matrices("sinhm", A)
-    return 0.5 * (expm(x) - expm(-x))
+cosm = enter_by_exponential(
+    scipy.linalg.cosm,
+    "Return the cosine of a matrix",
+    lambda x: 0.5 * (expm(1j * x) + expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).real,
+)
+sinm = enter_by_exponential(
+    scipy.linalg.sinm,
+    "Return the sine of a matrix",
+    lambda x: -0.5j * (expm(1j * x) - expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).imag,
+)
+coshm = enter_by_exponential(
+    scipy.linalg.coshm, "Return the hyperbolic cosine of a matrix", lambda x: 0.5 * (expm(x) + expm(-x))
+)
+sinhm = enter_by_exponential(
+    scipy.linalg.sinhm, "Return the hyperbolic sine of a matrix", lambda x: 0.5 * (expm(x) - expm(-x))
+)
 
 
 @implements(scipy.linalg.tanm)

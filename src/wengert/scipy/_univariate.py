@@ -27,12 +27,6 @@ LOG_GAMMA = sp.zeta(np.arange(2.0, 22)) * (-1) ** np.arange(2.0, 22) / np.arange
 Value = Any
 
 
-def beta_entropy(a: Value, b: Value) -> Value:
-    """Return the entropy."""
-    mixed = (a + b - 2) * sp.digamma(a + b)
-    return sp.betaln(a, b) - (a - 1) * sp.digamma(a) - (b - 1) * sp.digamma(b) + mixed
-
-
 def chi2_entropy(df: Value) -> Value:
     """Return the entropy."""
     half = df / 2
@@ -131,11 +125,6 @@ def invgauss_entropy(mu: Value) -> Value:
     return 0.5 * (1 + LOG_TWO_PI + 3 * np.log(mu)) - 1.5 * scaled
 
 
-def laplace_cdf(x: Value) -> Value:
-    """Return the distribution function; at 0 each side has half of the derivative."""
-    return 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0)))
-
-
 def laplace_logcdf(x: Value) -> Value:
     """Return the logarithm of the distribution function."""
     lower = x < 0
@@ -146,11 +135,6 @@ def laplace_ppf(q: Value) -> Value:
     """Return the quantile."""
     upper = q > 0.5
     return either(upper, -np.log(2 * (1 - either(upper, q, 0.5))), np.log(2 * q))
-
-
-def logistic_logpdf(x: Value) -> Value:
-    """Return the logarithm of the density."""
-    return sp.log_expit(x) + sp.log_expit(-x)
 
 
 def loguniform_var(a: Value, b: Value) -> Value:
@@ -248,7 +232,9 @@ CONTINUOUS = {
             sf=lambda x, a, b: sp.betaincc(a, b, x),
             ppf=lambda q, a, b: sp.betaincinv(a, b, q),
             isf=lambda q, a, b: sp.betainccinv(a, b, q),
-            entropy=beta_entropy,
+            entropy=lambda a, b: (
+                sp.betaln(a, b) - (a - 1) * sp.digamma(a) - (b - 1) * sp.digamma(b) + (a + b - 2) * sp.digamma(a + b)
+            ),
             mean=lambda a, b: a / (a + b),
             var=lambda a, b: a * b / ((a + b) * (a + b) * (a + b + 1)),
         ),
@@ -428,7 +414,7 @@ CONTINUOUS = {
             "laplace",
             symmetric=True,
             logpdf=lambda x: -np.abs(x) - LOG_TWO,
-            cdf=laplace_cdf,
+            cdf=lambda x: 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0))),  # alike at 0
             logcdf=laplace_logcdf,
             ppf=laplace_ppf,
             entropy=lambda: LOG_TWO + 1,
@@ -438,7 +424,7 @@ CONTINUOUS = {
         Continuous(
             "logistic",
             symmetric=True,
-            logpdf=logistic_logpdf,
+            logpdf=lambda x: sp.log_expit(x) + sp.log_expit(-x),
             cdf=lambda x: sp.expit(x),
             logcdf=lambda x: sp.log_expit(x),
             ppf=lambda q: sp.logit(q),
@@ -603,18 +589,6 @@ CONTINUOUS = {
 }
 
 
-def binom_logpmf(k: Value, n: Value, p: Value) -> Value:
-    """Return the logarithm of the probability."""
-    combinations = sp.gammaln(n + 1) - (sp.gammaln(k + 1) + sp.gammaln(n - k + 1))
-    return combinations + sp.xlogy(k, p) + sp.xlog1py(n - k, -p)
-
-
-def nbinom_logpmf(k: Value, n: Value, p: Value) -> Value:
-    """Return the logarithm of the probability."""
-    combinations = sp.gammaln(n + k) - sp.gammaln(k + 1) - sp.gammaln(n)
-    return combinations + n * np.log(p) + sp.xlog1py(k, -p)
-
-
 DISCRETE = {
     found.name: found
     for found in (
@@ -638,7 +612,9 @@ DISCRETE = {
             lower=0.0,
             valid=lambda n, p: all_of(n >= 0, np.floor(n) == n, p >= 0, p <= 1),
             upper=lambda n, _p: n,
-            logpmf=binom_logpmf,
+            logpmf=lambda k, n, p: (
+                sp.gammaln(n + 1) - (sp.gammaln(k + 1) + sp.gammaln(n - k + 1)) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p)
+            ),
             pmf=lambda k, n, p: beta_density_at(k + 1, n - k + 1, p) / (n + 1),
             cdf=lambda k, n, p: sp.betaincc(k + 1, either(k < n, n - k, 1.0), p),
             sf=lambda k, n, p: sp.betainc(k + 1, either(k < n, n - k, 1.0), p),
@@ -663,7 +639,9 @@ DISCRETE = {
             sample=(1.0, 0.5),
             lower=0.0,
             valid=lambda n, p: all_of(n > 0, p > 0, p <= 1),
-            logpmf=nbinom_logpmf,
+            logpmf=lambda k, n, p: (
+                sp.gammaln(n + k) - sp.gammaln(k + 1) - sp.gammaln(n) + n * np.log(p) + sp.xlog1py(k, -p)
+            ),
             pmf=lambda k, n, p: beta_density_at(n, k + 1, p) * p / (n + k),
             cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
             sf=lambda k, n, p: sp.betaincc(n, k + 1, p),

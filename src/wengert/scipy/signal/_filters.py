@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,10 +134,14 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd"
     wanted = as_whole("filtfilt", "padlen", wanted, 0)
     ends, edge = extend_signal("filtfilt", x, axis, padtype, wanted)
     state = lfilter_zi(top, bottom)
+    return run_both_ways(lambda y, start: lfilter(top, bottom, y, zi=state * start)[0], ends, edge, axis)
+
+
+def run_both_ways(run: Callable[[Any, Any], Any], x: Any, edge: int, axis: int) -> Any:
+    """Return a signal, time along the last axis, after a filter runs forwards and backwards from its first element."""
     for _ in range(2):
-        filtered, _ = lfilter(top, bottom, ends, zi=state * ends[..., :1])
-        ends = np.flip(filtered, -1)
-    return np.moveaxis(ends[..., edge : ends.shape[-1] - edge], -1, axis)
+        x = np.flip(run(x, x[..., :1]), -1)
+    return np.moveaxis(x[..., edge : x.shape[-1] - edge], -1, axis)
 
 
 def extend_signal(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> tuple[Any, int]:
@@ -342,10 +347,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
     )
     state = sosfilt_zi(sections)
     state = state.reshape(len(state), *(1,) * (signal.ndim - 1), 2)
-    for _ in range(2):
-        filtered, _ = sosfilt(sections, signal, zi=state * signal[..., :1])
-        signal = np.flip(filtered, -1)
-    return np.moveaxis(signal[..., edge : signal.shape[-1] - edge], -1, axis)
+    return run_both_ways(lambda y, start: sosfilt(sections, y, zi=state * start)[0], signal, edge, axis)
 
 
 def savgol_coeffs(
