@@ -36,15 +36,6 @@ from wengert.nn.functional._activations import (
     softsign,
     tanh,
 )
-from wengert.nn.functional._attention import embedding, one_hot, scaled_dot_product_attention
-from wengert.nn.functional._convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
 from wengert.nn.functional._losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -57,9 +48,30 @@ from wengert.nn.functional._losses import (
     smooth_l1_loss,
 )
 from wengert.nn.functional._normalisation import batch_norm, dropout, group_norm, layer_norm, rms_norm
-from wengert.nn.functional._pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from wengert.nn.functional._sampling import grid_sample, interpolate, upsample
-from wengert.nn.functional._vectors import cosine_similarity, linear, normalize, pairwise_distance
+from wengert.nn.functional._vectors import (
+    cosine_similarity,
+    embedding,
+    linear,
+    normalize,
+    one_hot,
+    pairwise_distance,
+    scaled_dot_product_attention,
+)
+from wengert.nn.functional._windows import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from wengert.support.hints import names_on_demand
 
 __all__ = [

@@ -18,7 +18,7 @@ from wengert.nn.functional._arguments import (
     layer,
     require_setting,
 )
-from wengert.nn.functional._attention import refuse_negative_indices
+from wengert.nn.functional._vectors import refuse_negative_indices
 from wengert.scipy import special
 
 CERTAIN = -100.0

@@ -12,7 +12,17 @@ are evaluated. Values are SciPy's to rounding. Whether places increase is looked
 
 from typing import TYPE_CHECKING
 
-from wengert.scipy.interpolate._bsplines import BSpline, make_interp_spline, make_lsq_spline
+from wengert.scipy.interpolate._bsplines import (
+    BSpline,
+    InterpolatedUnivariateSpline,
+    make_interp_spline,
+    make_lsq_spline,
+    splantider,
+    splder,
+    splev,
+    splint,
+    splrep,
+)
 from wengert.scipy.interpolate._cubic import (
     Akima1DInterpolator,
     CubicHermiteSpline,
@@ -20,9 +30,7 @@ from wengert.scipy.interpolate._cubic import (
     PchipInterpolator,
     pchip_interpolate,
 )
-from wengert.scipy.interpolate._fitpack import InterpolatedUnivariateSpline, splantider, splder, splev, splint, splrep
-from wengert.scipy.interpolate._grids import RectBivariateSpline, RegularGridInterpolator, interpn
-from wengert.scipy.interpolate._lines import interp1d
+from wengert.scipy.interpolate._grids import RectBivariateSpline, RegularGridInterpolator, interp1d, interpn
 from wengert.scipy.interpolate._piecewise import PPoly
 from wengert.scipy.interpolate._polynomials import (
     BarycentricInterpolator,
