@@ -13,6 +13,7 @@ from tests.kernels import inputs_for, random_program
 from wengert.errors import FileFormatError, GraphError
 from wengert.kernel.checking import RULES, findings, require_sound
 from wengert.kernel.evaluation import evaluate
+from wengert.kernel.grammar import parsed, text
 from wengert.kernel.kernel import (
     Affine,
     Bound,
@@ -32,8 +33,6 @@ from wengert.kernel.kernel import (
     Store,
     Update,
 )
-from wengert.kernel.parsing import parsed
-from wengert.kernel.printing import text
 from wengert.kernel.schedule import Schedule, illegal
 
 DOUBLE, BOOL, LONG = np.dtype(float), np.dtype(bool), np.dtype(np.int64)

@@ -24,8 +24,8 @@ from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
+from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program, Stage
-from wengert.kernel.printing import text
 from wengert.kernel.schedule import illegal, schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.lowering import kernel_stages

@@ -12,8 +12,8 @@ from tests.cases import together
 from tests.kernels import inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
+from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
-from wengert.kernel.printing import text
 from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of
 from wengert.kernel.tiling import scheduled
 

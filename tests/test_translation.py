@@ -13,7 +13,7 @@ import pytest
 
 import wengert as wg
 from wengert.compile.profiling import Timed
-from wengert.kernel.parsing import parsed
+from wengert.kernel.grammar import parsed
 from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.support.logs import say

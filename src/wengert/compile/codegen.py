@@ -9,8 +9,8 @@ from typing import Any
 from wengert.compile.compilation_cache import Kind
 from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
+from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program
-from wengert.kernel.printing import text
 from wengert.kernel.tiling import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import segmented

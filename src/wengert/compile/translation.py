@@ -13,8 +13,8 @@ from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
+from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program
-from wengert.kernel.printing import text
 from wengert.kernel.tiling import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import segmented

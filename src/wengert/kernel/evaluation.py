@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.errors import GraphError
 from wengert.kernel.backend import Backend, Loaded
+from wengert.kernel.grammar import parsed, text
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -32,8 +33,6 @@ from wengert.kernel.kernel import (
     Store,
 )
 from wengert.kernel.opcodes import OPCODES
-from wengert.kernel.parsing import parsed
-from wengert.kernel.printing import text
 
 Array = np.ndarray[Any, Any]
 GROUPS = 3
