@@ -22,8 +22,7 @@ import pytest
 
 import wengert as wg
 from wengert.emission.backend import Processor
-from wengert.kernel.schedule import schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.native import entry as entries
 from wengert.native import native_entry

@@ -44,7 +44,7 @@ from wengert.emission import parallel_split
 from wengert.emission.backend import Processor
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import schedule_of as schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import scheduled
 from wengert.native.team import team_of
 from wengert.transforms.tracing import trace
 

@@ -26,8 +26,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program, Stage
-from wengert.kernel.schedule import illegal, schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import illegal, schedule_of, scheduled
 from wengert.lowering import kernel_stages
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules.lower import is_native, lower

@@ -14,8 +14,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
-from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of, scheduled
 
 DOUBLE = np.dtype(float)
 ROWS, TERMS, COLUMNS = 32, 3, 5

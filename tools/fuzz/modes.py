@@ -24,8 +24,7 @@ from wengert.graph import trace
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.kernel import Program as Kernels
-from wengert.kernel.schedule import schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.passes.pipeline import inlined
 from wengert.support import config

@@ -11,7 +11,7 @@ from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
 from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program
-from wengert.kernel.tiling import with_schedule
+from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import segmented
 from wengert.lowering.program_steps import whole_program

@@ -17,8 +17,7 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import Emission, Places
 from wengert.kernel.kernel import Buffer, Program
-from wengert.kernel.schedule import schedule_of
-from wengert.kernel.tiling import scheduled
+from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host

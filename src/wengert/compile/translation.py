@@ -15,7 +15,7 @@ from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program
-from wengert.kernel.tiling import with_schedule
+from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import segmented
 from wengert.lowering.program_steps import whole_program

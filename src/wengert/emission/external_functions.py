@@ -11,19 +11,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from wengert.emission.instructions import Case, in_memory, instructions_of, registered
-from wengert.emission.large_arrays import LOOP, inner_loop
-from wengert.emission.mathematics import Specialisation, is_rare, rare_of
+from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
+from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
 from wengert.emission.matrix_routines import SMALL, small
 from wengert.emission.stages import added_exactly, corrected
+from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
+from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
-from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.jobs import ALL, JOB, REFUSED, SHARED, clear_conditions, met_conditions, raise_conditions
 from wengert.native.loader import kept_function, loaded
+from wengert.native.processor import CONDITIONS
 from wengert.native.repeating import REPEAT, repeat
-from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, Type, vector_of
+from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Type, like, vector_of
 from wengert.native.values import Value
 
 
@@ -142,3 +144,59 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
             result.at(cells.index).store(parts.at(cells.index).load())
 
     return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
+
+
+# Our own functions on large arrays, outside of programs: in the form of NumPy's inner loops, which a team shares
+
+LOOP = "loop"
+REPORTED = CONDITIONS["invalid"] | CONDITIONS["divide"] | CONDITIONS["over"]
+"""The floating-point conditions that NumPy reports by default."""
+
+
+def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return one of our functions as an inner loop: of elements side by side, or of one number and such elements.
+
+    It raises conditions where NumPy might report one, and none else: where a result is no number of numbers, or
+    infinite of finite ones. NumPy then computes again, and knows which.
+    """
+    own, result = function_of_body(function)
+    width = target.vector_bytes // dtype.itemsize
+    scalar, kind = in_register(dtype), vector_of(in_register(dtype), width)
+    form = Specialisation(own, dtype, width, target)
+
+    def body(b: Builder, addresses: Value, sizes: Value, strides: Value, _data: Value) -> None:
+        count, before = sizes.load(), b.call(met_conditions, ALL)
+        places, steps = [], []
+        for n in range(OPCODES[function].arity):
+            place = addresses.at(n).load().to(scalar)
+            same = b.stack(Array(scalar, width))
+            same.to(kind).store(b.spread(place.load(), width))
+            step = strides.at(n).load() // dtype.itemsize
+            places.append(b.select(step.equals(0), same, place))
+            steps.append(step)
+        out = addresses.at(len(places)).load().to(scalar)
+        lanes = b.numbers(I32, range(width))
+        with b.loop(count, step=width, carry=[b.constant(vector_of(BOOL, width), 0)]) as loop:
+            left = b.convert("trunc", b.least(count - loop.index, width), I32)
+            there = b.compare("slt", lanes, b.spread(left, width))
+            pairs = zip(places, steps, strict=True)
+            xs = [place.at(loop.index * step).to(kind).load_where(there) for place, step in pairs]
+            found = b.paste(template_of(form), *xs)[result]
+            out.at(loop.index).to(kind).store_where(found, there)
+            loop.next(loop.values[0] | suspect(b, found, xs))
+        bad = b.intrinsic("vector.reduce.or", BOOL, loop.results[0], of=(loop.results[0].type,))
+        b.do(clear_conditions, ALL)
+        b.do(raise_conditions, b.select(bad, before | REPORTED, before))
+
+    return Function(name, INNER_LOOP, body)
+
+
+def suspect(b: Builder, found: Value, xs: list[Value]) -> Value:
+    """Return where a result is no number though all arguments are, or is not finite though they are."""
+    infinite, none = b.constant(found.type, np.inf), b.constant(like(found.type, BOOL), 0)
+    endless, nan = none, none  # where an argument is not finite, and where one is no number
+    for x in xs:
+        endless = endless | b.compare("uge", b.intrinsic("fabs", x.type, x), infinite)
+        nan = nan | b.compare("uno", x, x)
+    size = b.intrinsic("fabs", found.type, found)
+    return b.select(endless, none, b.compare("uge", size, infinite)) | b.select(nan, none, b.compare("uno", size, size))

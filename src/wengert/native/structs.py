@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from wengert.native.processor import LINE
 from wengert.support.records import Record
 
-INTEGERS: dict[int, Any] = {
-    1: ctypes.c_bool,
-    8: ctypes.c_int8,
-    16: ctypes.c_int16,
-    32: ctypes.c_int32,
-    64: ctypes.c_int64,
+CTYPES: dict[str, Any] = {
+    "i1": ctypes.c_bool,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
 }
+"""What ctypes calls numbers, by their names in LLVM's language."""
 
 
 class Void(Record):
@@ -37,6 +40,11 @@ class Named(Record):
     """
 
     text: str
+
+    @property
+    def ctype(self) -> Any:
+        """What ctypes calls it."""
+        return CTYPES[self.text]
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -56,11 +64,6 @@ class Integer(Named):
         self.bits = bits
         self.text = f"i{bits}"
 
-    @property
-    def ctype(self) -> Any:
-        """What ctypes calls it."""
-        return INTEGERS[self.bits]
-
     def holds(self, number: int) -> bool:
         """Whether a number can be represented."""
         return 0 <= number <= 1 if self.bits == 1 else -(1 << self.bits - 1) <= number < 1 << self.bits - 1
@@ -76,11 +79,6 @@ class Float(Named):
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self.text = "float" if bits == 32 else "double"
-
-    @property
-    def ctype(self) -> Any:
-        """What ctypes calls it."""
-        return ctypes.c_float if self.bits == 32 else ctypes.c_double
 
 
 class Vector(Named):
@@ -206,6 +204,7 @@ class Signature(Record):
         self.returns, self.parameters = returns, parameters
 
 
+T = TypeVar("T")
 Scalar = Integer | Float
 Type = Integer | Float | Vector | Pointer | Array | Struct
 VOID, BOOL, I8, I32, I64, POINTER = Void(), Integer(1), Integer(8), Integer(32), Integer(64), Pointer()
@@ -228,22 +227,23 @@ def padding(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def integer(kind: Type) -> Integer:
     """Return a type that must be one of integers."""
-    if not isinstance(kind, Integer):
-        raise TypeError(f"{kind!r} is no number")
-    return kind
+    return required(kind, Integer, "number")
 
 
 def numeric(kind: Type) -> Scalar:
     """Return a type that must be one of numbers."""
-    if not isinstance(kind, Scalar):
-        raise TypeError(f"{kind!r} is no number")
-    return kind
+    return kind if isinstance(kind, Float) else integer(kind)
 
 
 def vector(kind: Type) -> Vector:
     """Return a type that must be one of vectors."""
-    if not isinstance(kind, Vector):
-        raise TypeError(f"{kind!r} is no vector")
+    return required(kind, Vector, "vector")
+
+
+def required(kind: Type, sort: type[T], what: str) -> T:
+    """Return a type that must be one of a sort."""
+    if not isinstance(kind, sort):
+        raise TypeError(f"{kind!r} is no {what}")
     return kind
 
 

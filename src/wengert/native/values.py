@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from wengert.native.functions import BEGIN, Function, Table, intrinsic, listed
@@ -49,6 +49,24 @@ ORDERED = {"slt": "olt", "sle": "ole", "sgt": "ogt", "sge": "oge", "eq": "oeq", 
 """LLVM's names of operations on integers that floating-point numbers have as well."""
 
 
+def binary(operation: str) -> Callable[[Value, Operand], Value]:
+    """Return the method for an operation on two numbers."""
+
+    def method(x: Value, y: Operand) -> Value:
+        return x.b.binary(operation, x, y)
+
+    return method
+
+
+def comparison(how: str) -> Callable[[Value, Operand], Value]:
+    """Return the method for a relation of two numbers or addresses."""
+
+    def method(x: Value, y: Operand) -> Value:
+        return x.b.compare(how, x, y)
+
+    return method
+
+
 class Value:
     """Be something that native code computes, with its type; prints as LLVM's language has it."""
 
@@ -65,59 +83,21 @@ class Value:
     def __bool__(self) -> bool:
         raise TypeError("it is not known before the code runs; use `when`, `&` and `|`")
 
-    def __add__(self, other: Operand) -> Value:
-        return self.b.binary("add", self, other)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.b.binary("sub", self, other)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.b.binary("mul", self, other)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.b.binary("div", self, other)
-
     def __neg__(self) -> Value:
         if not isinstance(element(self.type), Float):
             return self.b.constant(self.type, 0) - self
         return self.b.new(self.type, f"fneg {self}")
 
-    def __floordiv__(self, other: Operand) -> Value:
-        return self.b.binary("udiv", self, other)
-
-    def __mod__(self, other: Operand) -> Value:
-        return self.b.binary("urem", self, other)
-
-    def __and__(self, other: Operand) -> Value:
-        return self.b.binary("and", self, other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self.b.binary("or", self, other)
-
-    __radd__, __rmul__, __rand__, __ror__ = __add__, __mul__, __and__, __or__
+    __add__ = __radd__ = binary("add")
+    __mul__ = __rmul__ = binary("mul")
+    __and__ = __rand__ = binary("and")
+    __or__ = __ror__ = binary("or")
+    __sub__, __truediv__, __floordiv__, __mod__ = map(binary, ("sub", "div", "udiv", "urem"))
+    __lt__, __le__, __gt__, __ge__ = map(comparison, ("slt", "sle", "sgt", "sge"))
+    equals, differs = map(comparison, ("eq", "ne"))  # of numbers and addresses
 
     def __rsub__(self, other: Operand) -> Value:
         return self.b.constant(self.type, other) - self
-
-    def __lt__(self, other: Operand) -> Value:
-        return self.b.compare("slt", self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self.b.compare("sle", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.b.compare("sgt", self, other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.b.compare("sge", self, other)
-
-    def equals(self, other: Operand) -> Value:
-        """Whether two numbers or addresses are the same."""
-        return self.b.compare("eq", self, other)
-
-    def differs(self, other: Operand) -> Value:
-        """Whether two numbers or addresses are not the same."""
-        return self.b.compare("ne", self, other)
 
     def widened(self, kind: Integer) -> Value:
         """Return the same number in more bits; it must not be negative."""

@@ -108,6 +108,34 @@ FORMATS = {
 }
 
 
+def unary(name: str) -> Callable[[Term], Term]:
+    """Return the method for an opcode of one operand."""
+
+    def method(x: Term) -> Term:
+        return x.b.append(name, x.dtype, x)
+
+    return method
+
+
+def binary(name: str, swapped: bool = False) -> Callable[[Term, Operand], Term]:
+    """Return the method for an opcode of two operands of one dtype, perhaps with the other operand first."""
+
+    def method(x: Term, y: Operand) -> Term:
+        first, second = (x.b.constant(y, x.dtype), x) if swapped else (x, y)
+        return x.b.binary(name, first, second)
+
+    return method
+
+
+def comparison(name: str) -> Callable[[Term, Operand], Term]:
+    """Return the method for a comparison."""
+
+    def method(x: Term, y: Operand) -> Term:
+        return x.b.append(name, BOOL, x, x.b.constant(y, x.dtype))
+
+    return method
+
+
 class Term:
     """A value of an expression."""
 
@@ -140,77 +168,28 @@ class Term:
     def __bool__(self) -> bool:
         raise TypeError("a term has no truth value while it is written; use `select`")
 
-    def __add__(self, other: Operand) -> Term:
-        return self.b.binary("add", self, other)
-
-    def __radd__(self, other: float) -> Term:
-        return self.b.binary("add", self, other)
-
-    def __sub__(self, other: Operand) -> Term:
-        return self.b.binary("subtract", self, other)
-
-    def __rsub__(self, other: float) -> Term:
-        return self.b.constant(other, self.dtype) - self
-
-    def __mul__(self, other: Operand) -> Term:
-        return self.b.binary("multiply", self, other)
-
-    def __rmul__(self, other: float) -> Term:
-        return self.b.binary("multiply", self, other)
-
-    def __truediv__(self, other: Operand) -> Term:
-        return self.b.binary("divide", self, other)
-
-    def __rtruediv__(self, other: float) -> Term:
-        return self.b.constant(other, self.dtype) / self
-
-    def __neg__(self) -> Term:
-        return self.b.append("negative", self.dtype, self)
-
-    def __abs__(self) -> Term:
-        return self.b.append("absolute", self.dtype, self)
-
-    def __lt__(self, other: Operand) -> Term:
-        return self.b.compare("less", self, other)
-
-    def __le__(self, other: Operand) -> Term:
-        return self.b.compare("less_equal", self, other)
-
-    def __gt__(self, other: Operand) -> Term:
-        return self.b.compare("greater", self, other)
-
-    def __ge__(self, other: Operand) -> Term:
-        return self.b.compare("greater_equal", self, other)
-
-    def equals(self, other: Operand) -> Term:
-        """Whether two numbers are equal."""
-        return self.b.compare("equal", self, other)
-
-    def differs(self, other: Operand) -> Term:
-        """Whether two numbers are not equal: NaN is not equal to itself."""
-        return self.b.compare("not_equal", self, other)
-
-    def __and__(self, other: Operand) -> Term:
-        return self.b.binary("and", self, other)
-
-    def __or__(self, other: Operand) -> Term:
-        return self.b.binary("or", self, other)
-
-    def __xor__(self, other: Operand) -> Term:
-        return self.b.binary("xor", self, other)
-
-    def __invert__(self) -> Term:
-        return self.b.append("not", self.dtype, self)
-
-    def __lshift__(self, count: int) -> Term:
-        return self.b.binary("shift_left", self, count)
-
-    def __rshift__(self, count: int) -> Term:
-        return self.b.binary("shift_right", self, count)
+    __add__ = __radd__ = binary("add")
+    __sub__, __rsub__ = binary("subtract"), binary("subtract", swapped=True)
+    __mul__ = __rmul__ = binary("multiply")
+    __truediv__, __rtruediv__ = binary("divide"), binary("divide", swapped=True)
+    __and__, __or__, __xor__ = binary("and"), binary("or"), binary("xor")
+    __lshift__, __rshift__ = binary("shift_left"), binary("shift_right")
+    __lt__, __le__, __gt__, __ge__ = map(comparison, ("less", "less_equal", "greater", "greater_equal"))
+    __neg__, __abs__, __invert__ = map(unary, ("negative", "absolute", "not"))
+    equals, differs = map(comparison, ("equal", "not_equal"))  # NaN is not equal to itself
 
 
 Operand = Term | float
 Body = Callable[..., Term | tuple[Term, ...]]
+
+
+def opcode(name: str) -> Callable[[Builder, Term], Term]:
+    """Return the method of a builder for an opcode of one operand."""
+
+    def method(b: Builder, x: Term) -> Term:
+        return b.append(name, x.dtype, x)
+
+    return method
 
 
 class Builder:
@@ -246,15 +225,15 @@ class Builder:
         """Return what an opcode makes of two values of one dtype."""
         return self.append(name, x.dtype, x, self.constant(y, x.dtype))
 
-    def compare(self, name: str, x: Term, y: Operand) -> Term:
-        """Return the truth of a comparison."""
-        return self.append(name, BOOL, x, self.constant(y, x.dtype))
-
     def rarely(self, condition: Term, body: Body, *operands: Term) -> None:
         """Replace the results, where a condition holds, by what another function gives for some operands."""
         self.rare.append((condition, operands, body))
 
-    # Opcodes that are not operators
+    # Opcodes that are not operators. Where the processor can, exponent gives floor(log2 |x|), and fraction the digits
+    # of x from 3/4 to 3/2, NaN of negative numbers.
+
+    sqrt, rint, floor = map(opcode, ("sqrt", "rint", "floor"))
+    exponent, fraction = map(opcode, ("exponent", "fraction"))
 
     def fma(self, x: Term, y: Operand, z: Operand) -> Term:
         """Return x y + z, rounded once where the processor can."""
@@ -265,18 +244,6 @@ class Builder:
         """Return x where a condition holds, y elsewhere."""
         dtype = x.dtype if isinstance(x, Term) else y.dtype if isinstance(y, Term) else DOUBLE
         return self.append("select", dtype, condition, self.constant(x, dtype), self.constant(y, dtype))
-
-    def sqrt(self, x: Term) -> Term:
-        """Return the square root."""
-        return self.append("sqrt", x.dtype, x)
-
-    def rint(self, x: Term) -> Term:
-        """Return the nearest whole number, the even one of two."""
-        return self.append("rint", x.dtype, x)
-
-    def floor(self, x: Term) -> Term:
-        """Return the whole number below."""
-        return self.append("floor", x.dtype, x)
 
     def copysign(self, x: Term, y: Term) -> Term:
         """Return |x| with the sign of y."""
@@ -297,14 +264,6 @@ class Builder:
     def entry(self, table: str, index: Term, dtype: Float) -> Term:
         """Return an entry of a table of constants."""
         return self.append("entry", dtype, index, buffer=table)
-
-    def exponent(self, x: Term) -> Term:
-        """Return floor(log2 |x|), where the processor can."""
-        return self.append("exponent", x.dtype, x)
-
-    def fraction(self, x: Term) -> Term:
-        """Return the digits of x from 3/4 to 3/2, NaN of negative numbers, where the processor can."""
-        return self.append("fraction", x.dtype, x)
 
     def scale(self, x: Term, n: Term) -> Term:
         """Return x 2**n for whole numbers n, where the processor can."""
