@@ -37,7 +37,7 @@ from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
 from wengert.native.values import Value
 from wengert.support import config
-from wengert.traces import eager_operators, sweep
+from wengert.traces import eager, sweep
 
 UFUNCS = sorted(
     {
@@ -356,7 +356,7 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
         return found
 
     small = results()
-    for module in (evaluation, eager_operators, sweep):
+    for module in (evaluation, eager, sweep):
         monkeypatch.setattr(module, "LARGE", 2)
     assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 

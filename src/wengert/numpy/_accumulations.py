@@ -22,11 +22,11 @@ from wengert.numpy._results import dtype_within, lay_like, with_out
 from wengert.numpy._shapes import row_and_axis, slice_axis
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations, reductions
-from wengert.traces.eager_functions import eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import eager
+from wengert.traces.operands import operand
 
-apply_cumsum = eager_single(accumulations.cumsum)
-apply_accumulate = eager_single(accumulations.accumulate)
+apply_cumsum = eager(accumulations.cumsum)
+apply_accumulate = eager(accumulations.accumulate)
 
 
 def accumulate_ufunc(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
@@ -220,7 +220,7 @@ def edge_values(value: Any, x: Tensor, axis: int) -> Tensor:
     return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
 
 
-apply_difference, apply_trapezoid = eager_single(accumulations.difference), eager_single(accumulations.trapezoid)
+apply_difference, apply_trapezoid = eager(accumulations.difference), eager(accumulations.trapezoid)
 
 
 def evaluate_steps(x: Any, axis: int) -> Any:

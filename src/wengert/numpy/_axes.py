@@ -18,9 +18,9 @@ from wengert.errors import ShapeError
 from wengert.numpy._results import with_out
 from wengert.numpy._shapes import array_operand, ravel, require_ndim
 from wengert.primitives import shapes
-from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager import eager
 
-permute_axes = eager_single(shapes.transpose)
+permute_axes = eager(shapes.transpose)
 REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 
 
@@ -140,7 +140,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 # Mirrored and turned
 
-apply_flip = eager_single(shapes.flip)
+apply_flip = eager(shapes.flip)
 
 
 @implements(np.flip)
@@ -181,9 +181,9 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return flip(x, plane if turns == 2 else ())
 
 
-apply_diagonal = eager_single(shapes.diagonal)
-apply_trace = eager_single(shapes.trace)
-apply_triangle = eager_single(shapes.triangle)
+apply_diagonal = eager(shapes.diagonal)
+apply_trace = eager(shapes.trace)
+apply_triangle = eager(shapes.triangle)
 
 
 @implements(np.diagonal)

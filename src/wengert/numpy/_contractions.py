@@ -10,11 +10,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import as_dtype, as_items, as_whole, shown
-from wengert.core.memory.views import is_window, window_on
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.numpy_overrides import AT_ONCE, NOTHING
-from wengert.core.values.tensor import WATCHES, Tensor, concrete, constant_tensor, raw
+from wengert.core.values.tensor import WATCHES, Tensor, concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._namespace import document_as, enter_as
 from wengert.numpy._results import dtype_within, refuse_options, with_out
@@ -23,8 +22,8 @@ from wengert.primitives import contractions
 from wengert.primitives import contractions as sums
 from wengert.primitives.contractions import sparse_product
 from wengert.primitives.indexing import elements
-from wengert.traces.eager_functions import REAL, eager_pair, eager_several, eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import REAL, SEVERAL, eager
+from wengert.traces.operands import operand
 
 Operator = Callable[[Tensor, Any], Any]
 
@@ -74,13 +73,25 @@ def array(name: str, value: Any) -> Any:
 
 # Recorders of products
 
-multiply_matrices = eager_several(contractions.matmul, np.matmul)
-multiply_inner = eager_several(contractions.inner, np.inner)
-multiply_axes = eager_several(contractions.tensordot, np.tensordot)
-multiply_cross = eager_several(contractions.cross)
-multiply_einsum = eager_several(sums.einsum)
-sum_einsum = eager_single(sums.einsum_one)
-multiply_sequences = eager_several(contractions.convolve, np.convolve)
+multiply_matrices = eager(contractions.matmul, SEVERAL, np.matmul)
+multiply_inner = eager(contractions.inner, SEVERAL, np.inner)
+multiply_axes = eager(contractions.tensordot, SEVERAL, np.tensordot)
+multiply_cross = eager(contractions.cross, SEVERAL)
+multiply_einsum = eager(sums.einsum, SEVERAL)
+sum_einsum = eager(sums.einsum_one)
+multiply_sequences = eager(contractions.convolve, SEVERAL, np.convolve)
+
+
+def product_of_two(primitive: Primitive, function: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+    """Return a product of a Tensor and anything beside it; `function` computes it of what is no array.
+
+    Reflected, the Tensor is the second operand.
+    """
+
+    def general(_door: Any, a: Any, b: Any, _error: Exception | None = None) -> Any:
+        return function(b, a) if reflected else function(a, b)
+
+    return eager(primitive, 2, getattr(np, primitive.name), general, reflected=reflected)
 
 
 # Generalised ufuncs
@@ -104,7 +115,7 @@ def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
 def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
     """Return a function with the signature of a generalised ufunc of two operands."""
     name = primitive.name
-    multiply = eager_several(primitive, getattr(np, name))
+    multiply = eager(primitive, SEVERAL, getattr(np, name))
 
     @document_as(name, "Apply the generalised ufunc to Tensors or arrays")
     def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
@@ -116,17 +127,19 @@ def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
             x, y = cast_operand(name, x, dtype), cast_operand(name, y, dtype)
         if axes is not None:
             x, y = move_core_axes(x, axes[0]), move_core_axes(y, axes[1])
-        result = multiply((x, y), {})
+        result: Any = multiply((x, y), {})
         if axes is not None and len(axes) > 2:
             places = (axes[2],) if isinstance(axes[2], int) else tuple(axes[2])
             result = np.moveaxis(result, range(-len(places), 0), places) if places else result
         return with_out(name, result, out)
 
-    pair = eager_pair(primitive, getattr(np, name), function)
+    pair, turned = product_of_two(primitive, function), product_of_two(primitive, function, reflected=True)
 
     def direct(x: Any, y: Any) -> Any:
         """Return the product of operands that are arrays; NotImplemented for others."""
-        return pair(x, y) if type(x) in RAW_TYPES and type(y) in RAW_TYPES else NotImplemented
+        if type(x) not in RAW_TYPES or type(y) not in RAW_TYPES:
+            return NotImplemented
+        return pair(x, y) if type(x) is Tensor else turned(y, x)
 
     AT_ONCE.add(getattr(np, name))
     function.of_two = pair  # type: ignore[attr-defined]  # as those of other ufuncs have
@@ -145,7 +158,7 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
     return multiply_other(self, other)
 
 
-install("matmul", eager_pair(contractions.matmul, np.matmul, matmul_operator))
+install("matmul", product_of_two(contractions.matmul, matmul_operator))
 install("rmatmul", allow_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
 install("imatmul", in_place("matmul", multiply_other))
 implements(np.matvec)(make_generalised_ufunc(contractions.matvec))
@@ -177,15 +190,15 @@ def vecdot(
 
 
 def enter_product(numpys: Callable[..., Any], primitive: Primitive, summary: str) -> Callable[..., Any]:
-    """Enter and return a product of two operands, with the short way of `eager_pair` that `wengert.numpy` takes."""
-    name, multiply = numpys.__name__, eager_several(primitive, numpys)
+    """Enter and return a product of two operands, with a short way that `wengert.numpy` takes."""
+    name, multiply = numpys.__name__, eager(primitive, SEVERAL, numpys)
 
     @enter_as(numpys, summary, "a b")
     def compute(a: Any, b: Any, out: Any = None) -> Any:
         result = multiply((array(name, a), array(name, b)), {})
         return result if out is None else with_out(name, result, out)
 
-    compute.of_two = eager_pair(primitive, numpys, compute)  # type: ignore[attr-defined]  # as those of ufuncs have
+    compute.of_two = product_of_two(primitive, compute)  # type: ignore[attr-defined]  # as those of ufuncs have
     return compute
 
 
@@ -201,7 +214,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return multiply_inner((array("inner", a), array("inner", b)), {})
 
 
-inner.of_two = eager_pair(contractions.inner, np.inner, inner)  # type: ignore[attr-defined]  # as above
+inner.of_two = product_of_two(contractions.inner, inner)  # type: ignore[attr-defined]  # as above
 
 
 @implements(np.vdot, by="a b")
@@ -272,7 +285,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         except ValueError:
             needed = "shapes that broadcast are needed, but for the axes of the vectors"
             raise contractions.mismatched("cross", x, y, needed) from None
-    result = multiply_cross((x, y), {})
+    result: Any = multiply_cross((x, y), {})
     return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
 
 
@@ -316,9 +329,7 @@ def einsum_of_one(subscripts: str, x: Tensor) -> Any:
         except (TypeError, ValueError):  # of which more is said below
             pass
         else:
-            if type(found) is np.ndarray and (found.base is value or is_window(found, value)):
-                return window_on(x, (), sums.einsum_one, params, found)
-            return constant_tensor(found)
+            return sum_einsum(x, params, found)
     return sum_einsum(x, params)
 
 

@@ -19,10 +19,10 @@ from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import as_0d_like, lay_in_order, lay_like, replace, with_out
 from wengert.numpy._shapes import flat_or_axis
 from wengert.primitives import angles, conversion, floating_point, modified_bessel, shapes, trigonometric
-from wengert.traces.eager_functions import eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import eager
+from wengert.traces.operands import operand
 
-apply_astype = eager_single(conversion.astype)
+apply_astype = eager(conversion.astype)
 
 
 @implements(np.astype)

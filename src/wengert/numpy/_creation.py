@@ -245,16 +245,21 @@ def fromfunction(
 # Sequences: differentiable in their ends
 
 
-def range_limits(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, step: Any = 1) -> tuple[Any, ...]:
-    """Return start, stop and step of a range, of which some are given by name."""
-    first, last, width = (*args, *(start, stop, step)[len(args) :])
-    return (0, first, width) if last is None else (0 if first is None else first, last, width)
-
-
 @implements(np.arange, by=NOTHING)
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
+def arange(
+    *args: Any,
+    start: Any = None,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """Return evenly spaced numbers; see `numpy.arange`. Their number is constant in the arguments."""
-    args = range_limits(args, **named) if named else args
+    if start is not None or stop is not None or step is not None:
+        limits = [*args, *(start, stop, 1 if step is None else step)[len(args) :]]
+        first, last, width = limits
+        args = (0, first, width) if last is None else (0 if first is None else first, last, width)
     limits = [float(np.asarray(x.detach())) if type(x) is Tensor and x.dtype.kind == "f" else x for x in args]
     limits = [operator.index(x) if type(x) is Tensor else x for x in limits]
     made = np.arange(*limits, dtype=dtype)

@@ -18,7 +18,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._namespace import document_as
 from wengert.numpy._results import with_out
 from wengert.primitives.signals import fourier
-from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager import eager
 
 Transform = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def as_length(name: str, n: Any) -> int:
 
 def transform(name: str, primitive: Primitive, summary: str, default: Callable[[int], int]) -> Transform:
     """Return the function of a transform along one axis; `default` is its length for that of the operand."""
-    transformed = eager_single(primitive)
+    transformed = eager(primitive)
 
     @document_as(f"fft.{name}", summary)
     def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
@@ -106,7 +106,7 @@ def nd_transform(name: str, primitives: tuple[Primitive, Primitive], summary: st
 
     It takes two at once as long as there are, which are different.
     """
-    along, planes = map(eager_single, primitives)
+    along, planes = map(eager, primitives)
 
     @document_as(f"fft.{name}", summary)
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:

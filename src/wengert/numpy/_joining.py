@@ -19,15 +19,15 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import array_operand, as_shape, flat_or_axis, ravel, slice_axis
 from wengert.primitives import shapes
-from wengert.traces.eager_functions import eager_several, eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import SEVERAL, eager
+from wengert.traces.operands import operand
 
 # Joining
 
 SEQUENCES = (tuple, list)
 CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
-apply_concatenate = eager_several(shapes.concatenate)
-apply_stack = eager_several(shapes.stack)
+apply_concatenate = eager(shapes.concatenate, SEVERAL)
+apply_stack = eager(shapes.stack, SEVERAL)
 
 
 def as_tensors(name: str, arrays: Iterable[Any]) -> list[Any]:
@@ -164,9 +164,9 @@ def block(arrays: Any) -> Any:
 
 # Repeating
 
-apply_tile = eager_single(shapes.tile)
-apply_repeat = eager_single(shapes.repeat)
-apply_roll = eager_single(shapes.roll)
+apply_tile = eager(shapes.tile)
+apply_repeat = eager(shapes.repeat)
+apply_roll = eager(shapes.roll)
 
 
 @implements(np.tile)
@@ -453,7 +453,7 @@ OPTIONS: dict[str, str | None] = {
 STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
-apply_pad = eager_single(shapes.pad)
+apply_pad = eager(shapes.pad)
 
 
 @implements(np.pad, by="array kwargs")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.plain_functions import enter_by_numpy
 from wengert.core.values.tensor import is_concrete, raw
@@ -26,7 +27,7 @@ from wengert.primitives.linear_algebra import (
     singular_values,
     triangular,
 )
-from wengert.traces.eager_functions import eager_results, eager_several, eager_single
+from wengert.traces.eager import SEVERAL, eager
 
 NUMPYS_ERROR = np.linalg.LinAlgError
 """What is raised for another shape; functions of SciPy raise something else."""
@@ -60,11 +61,11 @@ def known_square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -
     return x
 
 
-apply_solve = eager_several(inverses.solve)
-apply_cholesky = eager_single(triangular.cholesky)
+apply_solve = eager(inverses.solve, SEVERAL)
+apply_cholesky = eager(triangular.cholesky)
 
-hermitian_values = eager_single(eigenvalues.eigvalsh)
-apply_svdvals = eager_single(singular_values.svdvals)
+hermitian_values = eager(eigenvalues.eigvalsh)
+apply_svdvals = eager(singular_values.svdvals)
 
 ONE = np.ones((1, 1))
 SlogdetResult: Any = type(np.linalg.slogdet(ONE))  # NumPy has no public names for these
@@ -72,6 +73,13 @@ EighResult: Any = type(np.linalg.eigh(ONE))
 EigResult: Any = type(np.linalg.eig(ONE))
 SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
+
+
+def eager_results(primitive: Primitive, kind: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of an operand and parameters that gives several results, as NumPy's named tuple."""
+    operate = eager(primitive)
+    return lambda a, params: kind(*operate(a, params))
+
 
 hermitian_vectors = eager_results(eigenvalues.eigh, EighResult)
 singular_vectors = eager_results(singular_values.svd, SVDResult)
@@ -93,8 +101,8 @@ def enter_square(numpys: Callable[..., Any], operation: Callable[..., Any], summ
     return compute
 
 
-inv = enter_square(np.linalg.inv, eager_single(inverses.inv), "Return the inverse")
-det = enter_square(np.linalg.det, eager_single(inverses.det), "Return the determinant")
+inv = enter_square(np.linalg.inv, eager(inverses.inv), "Return the inverse")
+det = enter_square(np.linalg.det, eager(inverses.det), "Return the determinant")
 slogdet = enter_square(
     np.linalg.slogdet,
     eager_results(inverses.slogdet, SlogdetResult),
@@ -304,7 +312,7 @@ enter_by_numpy(np.linalg.det, np.linalg.inv, np.linalg.matrix_rank, np.linalg.pi
 enter_by_numpy(np.linalg.cholesky, np.linalg.qr, np.linalg.tensorinv, np.linalg.tensorsolve)
 
 
-apply_norm = eager_single(inverses.norm)
+apply_norm = eager(inverses.norm)
 
 
 @implements(np.linalg.norm)

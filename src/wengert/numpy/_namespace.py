@@ -17,7 +17,7 @@ from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.core.values.plain_functions import BY_NUMPY, by_numpy, enter_by_numpy
 from wengert.core.values.tensor import Tensor
 from wengert.support.hints import hint_parameters
-from wengert.traces.eager_functions import REAL
+from wengert.traces.eager import REAL
 
 NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")
 """The modules of NumPy that stand in `wengert.numpy` as they are. What `random` draws is drawn when Python runs, so

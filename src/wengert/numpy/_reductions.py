@@ -17,8 +17,8 @@ from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.numpy._results import dtype_within, with_out
 from wengert.primitives import reductions, selection
-from wengert.traces.eager_functions import eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import eager
+from wengert.traces.operands import operand
 
 Params = dict[str, Any]
 NO_VALUE = np._NoValue
@@ -92,7 +92,7 @@ def starting(ufunc: np.ufunc, x: Any, initial: Any, dtype: Any = None) -> Any:
     return initial
 
 
-single = functools.cache(eager_single)
+single = functools.cache(eager)
 
 
 def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> Any:
@@ -106,8 +106,8 @@ def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> 
 
 # Sums and means
 
-compact_sum = eager_single(reductions.sum_)
-compact_mean = eager_single(reductions.mean)
+compact_sum = eager(reductions.sum_)
+compact_mean = eager(reductions.mean)
 
 
 @implements(np.sum, by="a initial")
@@ -158,8 +158,8 @@ def mean(
 
 # Products and extrema
 
-compact_prod = eager_single(reductions.prod)
-compact_extrema = {primitive: eager_single(primitive) for primitive in (reductions.max_, reductions.min_)}
+compact_prod = eager(reductions.prod)
+compact_extrema = {primitive: eager(primitive) for primitive in (reductions.max_, reductions.min_)}
 
 
 @implements(np.prod, by="a initial")

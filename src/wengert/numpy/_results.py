@@ -28,7 +28,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives import conversion
 from wengert.primitives.masked import Masked, is_selection
 from wengert.support.refusals import refusal
-from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager import eager
 from wengert.traces.eager_indexing import write_through
 
 
@@ -146,7 +146,7 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
     return target
 
 
-apply_copy = eager_single(conversion.copy)
+apply_copy = eager(conversion.copy)
 
 
 def layout_examples(x: Tensor) -> list[Any]:

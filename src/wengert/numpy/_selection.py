@@ -23,14 +23,14 @@ from wengert.primitives import arithmetic, kinks, selection
 from wengert.primitives.checks import raised
 from wengert.primitives.indexing.parts import full_of_zeros
 from wengert.primitives.masked import is_selection, is_undecided, places_of
-from wengert.traces.eager_functions import REAL, eager_several
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import REAL, SEVERAL, eager
+from wengert.traces.operands import operand
 
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
 WHERE = undispatched(np.where)
-apply_where = eager_several(selection.where)
-apply_clip = eager_several(selection.clip)
+apply_where = eager(selection.where, SEVERAL)
+apply_clip = eager(selection.clip, SEVERAL)
 
 
 def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:

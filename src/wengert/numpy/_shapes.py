@@ -18,16 +18,16 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
 from wengert.core.memory.possible_aliases import part_of
-from wengert.core.memory.views import ALIAS, base_and_path, is_window, undecided_text, window_on
+from wengert.core.memory.views import ALIAS, base_and_path, undecided_text, window_on
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import WATCHES, Tensor, constant_tensor, innermost_trace, is_staged, raw
+from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import copy, layout_examples
 from wengert.primitives import shapes
-from wengert.traces.eager_functions import eager_single, recorded_view
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import eager
+from wengert.traces.operands import operand
 
 
 def array_operand(name: str, value: Any) -> Any:
@@ -86,8 +86,8 @@ def row_and_axis(a: Any, axis: Any) -> tuple[Any, int]:
 
 # Other shapes
 
-to_shape = eager_single(shapes.reshape)
-apply_broadcast_to = eager_single(shapes.broadcast_to)
+to_shape = eager(shapes.reshape)
+apply_broadcast_to = eager(shapes.broadcast_to)
 
 
 def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:
@@ -107,12 +107,7 @@ def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = 
         except (TypeError, ValueError):  # of which more is said below
             pass
         else:
-            params = {"shape": out.shape, "order": "C"}
-            if trace is not None:
-                return recorded_view(x, shapes.reshape, params, out)
-            if out.base is value or is_window(out, value):
-                return window_on(x, (), shapes.reshape, params, out)
-            return constant_tensor(out)
+            return to_shape(x, {"shape": out.shape, "order": "C"}, out)
     return to_shape(x, {"shape": complete_shape(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
 
 

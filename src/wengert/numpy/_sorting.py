@@ -18,7 +18,7 @@ from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import with_out
 from wengert.numpy._shapes import flat_or_axis, row_and_axis
 from wengert.primitives import sorting
-from wengert.traces.eager_functions import eager_single
+from wengert.traces.eager import eager
 
 
 def refuse_fields(name: str, order: Any) -> None:
@@ -27,8 +27,8 @@ def refuse_fields(name: str, order: Any) -> None:
         raise UsageError(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
 
 
-apply_sort = eager_single(sorting.sort)
-apply_argsort = eager_single(sorting.argsort)
+apply_sort = eager(sorting.sort)
+apply_argsort = eager(sorting.argsort)
 
 
 def evaluate_sort(x: Any, axis: int | None) -> Any:
@@ -127,7 +127,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
     """Enter and return a function that returns the place of an extreme element."""
-    found = eager_single(primitive)
+    found = eager(primitive)
 
     @enter_as(function, "Return the index of an extreme element", "")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:

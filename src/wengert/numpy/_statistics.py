@@ -25,7 +25,7 @@ from wengert.numpy._reductions import NO_VALUE, Params, chosen, flag, given, mea
 from wengert.numpy._results import with_out
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
-from wengert.traces.eager_operators import operand
+from wengert.traces.operands import operand
 
 Function = Callable[..., Any]
 

@@ -25,18 +25,9 @@ from wengert.numpy._results import fill_out, refuse_options, replace, with_out, 
 from wengert.primitives import arithmetic, comparisons, kinks, powers
 from wengert.primitives import exponentials as exponentials  # which enters its primitives, as the others do
 from wengert.primitives import trigonometric as trigonometric  # likewise
-from wengert.traces.eager_constants import eager_comparison, eager_constant
 from wengert.traces.eager_in_place import eager_overwrite, replace_plain
 from wengert.traces.eager_indexing import read_part, write_part
-from wengert.traces.eager_operators import (
-    eager_binary,
-    eager_unary,
-    number_beside,
-    operand,
-    operator_operand,
-    steps_back,
-    ufunc_pair,
-)
+from wengert.traces.operands import of_operand, of_operands, operand, operand_beside, steps_back, ufunc_pair
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy") -> Callable[..., Any]:
@@ -47,12 +38,10 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     direct: Callable[..., Any] | None = None
     of_two: Callable[[Any, Any], Any] | None = None
     if isinstance(primitive, Elementwise) and count == 2:
-        of_two = eager_binary(primitive, ufunc)
-        direct = ufunc_pair(ufunc, of_two, eager_binary(primitive, ufunc, reflected=True))
-    elif isinstance(primitive, Elementwise) and count == 1:
-        direct = compact = eager_unary(primitive, ufunc)
-    elif isinstance(primitive, Constant) and count == 1:
-        direct = compact = eager_constant(primitive, ufunc)
+        of_two = of_operands(primitive, ufunc)
+        direct = ufunc_pair(ufunc, of_two, of_operands(primitive, ufunc, reflected=True))
+    elif isinstance(primitive, Elementwise | Constant) and count == 1:
+        direct = compact = of_operand(primitive, ufunc)
 
     @document_as(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
@@ -165,9 +154,7 @@ def through_function(
                 return deferred(function, kind, other, self) if reflected else deferred(function, kind, self, other)
             if not reflected and steps_back(function.__name__, self, other):
                 return NotImplemented
-            given, other = other, operator_operand(function.__name__, other)
-            if other is NotImplemented:
-                other = number_beside(function.__name__, self, given)
+            other = operand_beside(function.__name__, self, other)
             if other is NotImplemented:
                 return NotImplemented
         if is_weak(other) and self.weak:
@@ -251,9 +238,9 @@ def install(name: str, function: Callable[..., Any]) -> None:
 
 for _name, (_primitive, _compute) in COMPACT.items():
     _of_complex = arithmetic.complex_product if _name == "mul" else None
-    _operate = eager_binary(_primitive, _compute, _of_complex)
+    _operate = of_operands(_primitive, _compute, _of_complex)
     install(_name, _operate)
-    install(f"r{_name}", eager_binary(_primitive, _compute, _of_complex, reflected=True))
+    install(f"r{_name}", of_operands(_primitive, _compute, _of_complex, reflected=True))
     install(f"i{_name}", eager_overwrite(getattr(operator, f"i{_name}"), in_place(_primitive.name, _operate)))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function, OF_UFUNCS[_function]))
@@ -262,10 +249,11 @@ for _name, _function in GENERAL.items():
         _operate = in_place(_function.__name__, through_function(_function, OF_UFUNCS[_function]))
         install(f"i{_name}", eager_overwrite(getattr(operator, f"i{_name}"), _operate))
 for _name, (_function, _compute) in COMPARISONS.items():
-    install(_name, eager_comparison(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
-install("neg", eager_unary(arithmetic.negative, operator.neg))
-install("abs", eager_unary(kinks.absolute, operator.abs, kinks.complex_size))
+    _rest = through_function(_function, OF_UFUNCS[_function])
+    install(_name, of_operands(PRIMITIVES[_function.__name__], _compute, rest=_rest))
+install("neg", of_operand(arithmetic.negative, operator.neg))
+install("abs", of_operand(kinks.absolute, operator.abs, kinks.complex_size))
 install("pos", lambda self: apply(arithmetic.positive, self))
-install("invert", eager_constant(comparisons.invert, operator.invert))
+install("invert", of_operand(comparisons.invert, operator.invert))
 install("getitem", read_part)
 install("setitem", strict(write_part))

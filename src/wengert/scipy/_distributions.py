@@ -21,7 +21,7 @@ from wengert.core.values.dispatch import as_tensor, strengthened
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError
 from wengert.support.hints import hint_parameters, hints
-from wengert.traces.eager_operators import operand
+from wengert.traces.operands import operand
 from wengert.transforms.reverse import stop_gradient
 
 Formula = Callable[..., Any]

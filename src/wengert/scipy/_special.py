@@ -18,12 +18,12 @@ from wengert.numpy._ufuncs import ufunc_function
 from wengert.primitives.conversion import barrier
 from wengert.primitives.special import bessel, gamma, hypergeometric, sums
 from wengert.primitives.special.declaration import OF_SCIPY
-from wengert.traces.eager_functions import eager_single
-from wengert.traces.eager_operators import operand
+from wengert.traces.eager import eager
+from wengert.traces.operands import operand
 
-sum_exponentials = eager_single(sums.logsumexp)
-normalise = eager_single(sums.softmax)
-normalise_log = eager_single(sums.log_softmax)
+sum_exponentials = eager(sums.logsumexp)
+normalise = eager(sums.softmax)
+normalise_log = eager(sums.log_softmax)
 
 OF_UFUNCS = {ufunc: ufunc_function(ufunc, primitive, "scipy.special") for ufunc, primitive in OF_SCIPY.items()}
 for _ufunc, _function in OF_UFUNCS.items():

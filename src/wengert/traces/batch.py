@@ -15,6 +15,7 @@ from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
 from wengert.core.forms.form import Place, Reduction, Selection, form_of, stepwise
 from wengert.core.graph.variable import Variable
+from wengert.core.memory.buffers import may_overwrite
 from wengert.core.memory.memory_layout import (
     Joined,
     Strides,
@@ -24,15 +25,17 @@ from wengert.core.memory.memory_layout import (
     strides_of,
     with_axes_in_memory,
 )
+from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.values.broadcast import check_broadcast
 from wengert.core.values.dispatch import apply, counted, is_weak
-from wengert.core.values.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError
 from wengert.primitives.indexing.index_forms import Update
+from wengert.primitives.indexing.index_layout import WHOLE, are_together, static_index
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.transient import Transient
@@ -41,6 +44,7 @@ _warned: WeakIdentityMap[Any, None] = WeakIdentityMap()
 """The primitives, and functions of users, of which it has been said that they run lane by lane."""
 
 
+ONE = (True,)
 ARRAY = ("array",)
 LANE_ERRORS = (np.linalg.LinAlgError, FloatingPointError)
 """Errors that elements decide about, not shapes and dtypes."""
@@ -190,20 +194,55 @@ class Batch(Transient):
             return make_tensor(value, self, caller(2, False) + TRUTH)
         return self.lying(value, strides) if type(strides) is Joined else make_batched(value, self)
 
+    def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
+        """Return what a primitive gives for lanes that are ndarrays, if they lie as NumPy has each result."""
+        if self.ended:
+            return None
+        if len(operands) > 1:
+            batched = [type(x) is Tensor and x._trace is self for x in operands]
+            values = [x._value if type(x) is Tensor and x._trace in (self, None) else x for x in operands]
+            lanes = self.of_arrays(primitive, values, batched, params)
+            return None if lanes is None else make_batched(lanes, self)
+        value = operands[0]._value
+        if type(value) is not ndarray:
+            return None
+        if primitive.view:
+            return self.offer_view(primitive, operands[0], params)
+        lanes = self.of_arrays(primitive, (value,), ONE, params)
+        return None if lanes is None else make_batched(lanes, self)
+
+    def offer_view(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
+        """Return a view of every lane, which lies in it as that of all lanes does; None if something decides how."""
+        value = operand._value
+        index = params.get("index")
+        if len(operand._node) > 2 or (index is not None and value.ndim < 2):
+            return None
+        if index is not None:
+            lanes = value[(WHOLE, *index)]
+        else:
+            found = form_of(primitive).batch(primitive, self.size, (value,), ONE, params)
+            if found is None:
+                return None
+            (lanes,), steps = found
+            for step, changed in steps:
+                lanes = step.evaluate(lanes, **changed)
+        if lanes.ndim == 1 and (index is None or Ellipsis in index):  # arrays without axes
+            return None
+        if lanes.ndim == 1 or value.ndim == 1:  # scalars have no memory that a view could share
+            lanes = lanes.copy()
+        return make_tensor(lanes, self, caller(4, False))
+
     def of_arrays(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> ndarray[Any, Any] | None:
         """Return what a primitive gives for ndarrays, some with lanes, if they lie as NumPy has each result.
 
-        A view of a lane lies in it as that of all lanes does. Anything else in C order comes out in C order, and from
-        lanes that have axes as scalars, not as arrays without axes; so do reductions from lanes without axes, and
-        from these arrays with axes where they are joined.
+        What is in C order comes out in C order, and from lanes that have axes as scalars, not as arrays without axes;
+        so do reductions from lanes without axes, and from these arrays with axes where they are joined.
         """
-        if self.ended:
-            return None
         form = form_of(primitive)
         kind = type(form)
-        least = 0 if kind is Place or (len(values) == 1 and (primitive.view or kind is Reduction)) else 1
+        least = 0 if kind is Place or (len(values) == 1 and kind is Reduction) else 1
         for x, flag in zip(values, batched, strict=True):
             if type(x) is not ndarray or x.ndim < least + flag:
                 return None
@@ -223,8 +262,6 @@ class Batch(Transient):
         except TypeError as error:
             require_warning(error)
             return None
-        if primitive.view and len(values) == 1:
-            return out if out.ndim > 1 else None
         if type(out) is not ndarray or (kind is Place and out.ndim < 2):
             return None
         if out.ndim > 1 and not out.flags.c_contiguous:
@@ -348,6 +385,33 @@ class Batch(Transient):
         lanes = lead(value, False, self.size)
         found = with_axes_in_memory(lanes, axes)
         return found.copy() if found is lanes else found
+
+    def overwrite(self, handle: Tensor, index: Any, value: Any) -> bool:
+        """Write a number, or lanes of one shape, to the same part of every lane, where nobody relies on the memory."""
+        buffer = handle._value
+        if (
+            self.ended
+            or not may_overwrite(buffer, handle._kept)
+            or buffer.ndim < 2
+            or len(handle._node) > 2
+            or WATCHES
+            or SHARES
+        ):
+            return False
+        is_number = type(value) is float or type(value) is int
+        entries = static_index(index, arrays=is_number)
+        if entries is None or (is_number and not are_together(entries)):
+            return False
+        if not is_number:
+            if type(value) is not Tensor or value._trace is not self or type(value._value) is not ndarray:
+                return False
+            value = value._value
+            if value.shape != buffer[(WHOLE, *entries)].shape:
+                return False
+        buffer[(WHOLE, *entries)] = value
+        handle._node = caller(3, False)
+        handle._mutated = True
+        return True
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value in every lane."""

@@ -160,11 +160,14 @@ class Dual(Transient):
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
 
-    def of_array(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
+    def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
         """Return what a linear primitive of one operand gives for a Tensor of this trace; None if `process` has to.
 
         The tangent goes the same way as the value: an ndarray of the same shape, as most are.
         """
+        operand = operands[0]
+        if len(operands) > 1:
+            return None
         value, tangent = operand._value, operand._node.tangent
         if type(value) is not ndarray or type(tangent) is not ndarray or type(primitive) is not Linear:
             return None

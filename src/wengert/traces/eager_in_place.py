@@ -14,7 +14,7 @@ from wengert.core.memory.views import ALIAS
 from wengert.core.values.plain_functions import array_of
 from wengert.core.values.tensor import WATCHES, Tensor
 from wengert.native.elementwise import LARGE, SHARING
-from wengert.traces.eager_functions import REAL
+from wengert.traces.eager import REAL
 
 ndarray = np.ndarray
 Operator = Callable[[Any, Any], Any]

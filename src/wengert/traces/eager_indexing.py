@@ -1,192 +1,96 @@
-"""The compact paths of `x[i]` and `x[i] = y`: numbers and plain slices, on plain Tensors and those of a live tape.
+"""The door of `x[i]` and `x[i] = y`, the primitives `getitem` and `assign`: numbers, slices and arrays in the index.
 
-They are to indexing what `eager_operators` is to arithmetic: the type tests, the operation, one node. Everything else
-(index arrays, views, nested transformations, values relied upon by others) goes the general way.
+What the index has to say is found out first; the rest is as in `eager`. Whatever is neither plain nor of a live tape
+(views, nested transformations, values relied upon by others) goes the general way.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
-from wengert.core.diagnostics.source_positions import RECENT, caller
+from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import lent, may_overwrite
-from wengert.core.memory.memory_layout import strides_of
-from wengert.core.memory.possible_aliases import SHARES
-from wengert.core.memory.views import ALIAS, Derivation, Path, base_and_path, extend_path, window_on
+from wengert.core.memory.views import ALIAS, Derivation, base_and_path, extend_path, window_on
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
-from wengert.primitives.indexing.index_layout import OPERAND
+from wengert.primitives.indexing.index_layout import OPERAND, is_whole, static_index, without_arrays
 from wengert.primitives.indexing.parts import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.support.deferred_warnings import require_warning
-from wengert.traces.batch import Batch, make_batched, rearranged
-from wengert.traces.eager_functions import eager_single, recorded_view
+from wengert.traces.eager import eager
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import NOTHING, Leaf, Node, new_node, record_result
 
 ndarray = np.ndarray
+ALONE = (OPERAND,)
 DIRECT = frozenset({float, int, np.float64, ndarray})
 """Types of what most writes put into an array, which NumPy takes as it is."""
-WHOLE = slice(None)
-_getframe = sys._getframe
-ALONE = (OPERAND,)
-PLACES = np.dtype(np.intp)
-reshaped = eager_single(reshape)
 
 
-def without_arrays(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an index with what stands for operands in place of its arrays."""
-    return tuple([OPERAND if type(entry) is ndarray else entry for entry in index])
+def read_elsewhere(x: Tensor, params: dict[str, Any]) -> Tensor:
+    """Return a part of a Tensor by an index without arrays where a trace decides, or there is but a number."""
+    if params["index"] == (None,) and not x.ndim:
+        return reshaped(x, {"shape": (1,), "order": "C"})
+    return read_index(x, params["index"])
 
 
-def is_basic(entry: Any) -> bool:
-    """Tell whether an entry of an index is a Python integer, a slice of such, None or an ellipsis."""
-    if type(entry) is slice:
-        start, stop, step = entry.start, entry.stop, entry.step
-        return (
-            (start is None or type(start) is int)
-            and (stop is None or type(stop) is int)
-            and (step is None or type(step) is int)
-        )
-    return type(entry) is int or entry is None or entry is Ellipsis
+part = eager(getitem, 1, otherwise=read_elsewhere)
+reshaped = eager(reshape)
 
 
-def plain_index(index: Any) -> tuple[Any, ...] | None:
-    """Return an index as a tuple of integers, slices, None and ellipses; None if it is anything else."""
-    if type(index) is not tuple:
-        return (index,) if is_basic(index) else None
-    for entry in index:
-        if type(entry) is slice:  # as in `is_basic`, whose call would take as long
-            if (
-                ((bound := entry.start) is not None and type(bound) is not int)
-                or ((bound := entry.stop) is not None and type(bound) is not int)
-                or ((bound := entry.step) is not None and type(bound) is not int)
-            ):
-                return None
-        elif type(entry) is not int and entry is not None and entry is not Ellipsis:
-            return None
-    return index
-
-
-def is_whole(entry: Any) -> bool:
-    """Tell whether an entry of an index leaves nothing out, and nothing but axes of length one changes."""
-    return entry is None or entry is Ellipsis or entry == WHOLE
-
-
-def gathering_index(index: Any) -> tuple[Any, ...] | None:
-    """Return an index with ndarrays of integers or booleans with axes as a tuple; None for any other."""
-    entries = index if type(index) is tuple else (index,)
-    for entry in entries:
-        kind = type(entry)
-        if kind is ndarray:
-            if (entry.dtype is not PLACES and entry.dtype.kind not in "iub") or not entry.ndim:
-                return None
-        elif kind is slice:  # as in `is_basic`
-            if (
-                ((bound := entry.start) is not None and type(bound) is not int)
-                or ((bound := entry.stop) is not None and type(bound) is not int)
-                or ((bound := entry.step) is not None and type(bound) is not int)
-            ):
-                return None
-        elif kind is not int and entry is not None and entry is not Ellipsis:
-            return None
-    return entries
-
-
-def read_part(x: Tensor, index: Any) -> Tensor:
+def read_part(x: Tensor, index: Any) -> Any:
     """Return `x[index]`."""
-    trace = x._trace
-    value = x._value
-    base = given = x
-    earlier: Path | Derivation = ()
-    if trace is not None or type(value) is not ndarray or WATCHES:
-        if trace is ALIAS:
-            x = value.current()
-            base, earlier = value.base, value.start
-            trace, value = x._trace, x._value
-        if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-            if given is not x:
-                return read_index(given, index)
-            if index is None and trace is None and type(value) is np.float64 and hasattr(x, "_array") and not WATCHES:
-                return window_on(x, (), reshape, {"shape": (1,), "order": "C"}, x._value[None])
-            if index is None and (type(value) is np.float64 or (type(trace) is Batch and value.ndim == 1)):
-                return reshaped(x, {"shape": (1,), "order": "C"})
-            return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
-    if type(index) is int or (type(index) is slice and is_basic(index)):
-        entries: tuple[Any, ...] = (index,)
-    elif type(index) is not ndarray and (found := plain_index(index)) is not None:
+    entries: tuple[Any, ...]
+    if type(index) is int:
+        entries = (index,)
+    elif type(index) is not ndarray and (found := static_index(index)) is not None:
         entries = found
     else:
-        return gather(x, index) if given is x else read_index(given, index)
+        return gather(x, index)
+    trace, value, source = x._trace, x._value, x
+    if trace is ALIAS:
+        source = value.current()
+        trace, value = source._trace, source._value
+    if type(value) is not ndarray or WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+        return part(x, {"index": entries})
     out = value[entries]
-    if trace is not None and out.ndim > value.ndim and out.size == value.size and all(map(is_whole, entries)):
-        params = {"shape": out.shape, "order": "C"}
-        return recorded_view(x, reshape, params, out) if given is x else reshaped(given, params)
-    part: Any = out
+    found_part = out
     if trace is not None:
-        code = (frame := _getframe(1)).f_code
-        place = (code, frame.f_lasti) if code is RECENT[0] else caller(2)
-        part = record_result(out, trace, getitem, (x._node,), entries, NOTHING[1], False, place)
+        if None in entries and all(map(is_whole, entries)):
+            return reshaped(x, {"shape": out.shape, "order": "C"}, out)
+        found_part = record_result(out, trace, getitem, (source._node,), entries, NOTHING[1], False)
     elif type(out) is not ndarray:
         return plain_tensor(out)
-    return part if type(out) is not ndarray else window_on(base, earlier, getitem, {"index": entries}, part)
-
-
-def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
-    """Return `x[index]` of every lane of a batch."""
-    value = x._value
-    entries = plain_index(index)
-    if type(value) is not ndarray or value.ndim < 2 or len(x._node) > 2 or trace.ended or WATCHES:
-        return read_index(x, index)
-    if entries is None:
-        return gather_lanes(x, trace, index)
-    lanes = value[(WHOLE, *entries)]
-    if lanes.ndim > 1:
-        return window_on(x, (), getitem, {"index": entries}, make_batched(lanes, trace))
-    if Ellipsis in entries:
-        return read_index(x, index)
-    return make_batched(lanes.copy(), trace)
-
-
-def gather_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
-    """Return `x[index]` of every lane for an index with arrays side by side, which are the same in every lane."""
-    entries = gathering_index(index)
-    value = x._value
-    if entries is None or not len(value) or not are_together(entries):
-        return read_index(x, index)
-    lanes = value[(WHOLE, *entries)]
-    if lanes.ndim > 2:
-        lanes = rearranged(lanes, strides_of(value[0][entries]))
-    elif not lanes.flags.c_contiguous:
-        lanes = lanes.copy()
-    return make_batched(lanes, trace)
-
-
-def are_together(entries: Sequence[Any]) -> bool:
-    """Tell whether the arrays and integers of an index stand side by side: what they select then stays in its place."""
-    places = [i for i, entry in enumerate(entries) if type(entry) is ndarray or type(entry) is int]
-    return not places or places[-1] - places[0] == len(places) - 1
+    if type(out) is not ndarray:
+        return found_part
+    if source is x:
+        return window_on(x, (), getitem, entries, found_part)
+    view = x._value
+    return window_on(view.base, view.start, getitem, entries, found_part)
 
 
 def gather(x: Tensor, index: Any) -> Tensor:
-    """Return `x[index]` for an ndarray under a plain Tensor or one of a live tape."""
+    """Return `x[index]` for an index that may have arrays in it."""
     trace = x._trace
-    entries = gathering_index(index)
-    if entries is None:
+    if trace is ALIAS or WATCHES or (entries := static_index(index, arrays=True)) is None:
         return read_index(x, index)
-    out = x._value[entries]
-    if trace is None:
-        return plain_tensor(out)
+    if trace is None and type(x._value) is ndarray:
+        return plain_tensor(x._value[entries])
     if len(entries) == 1:
-        return record_result(out, trace, getitem, (x._node, None), ALONE, (None, lent(entries[0])), False, caller(3))
-    arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
+        fixed, arrays = ALONE, list(entries)
+    else:
+        fixed, arrays = without_arrays(entries), [entry for entry in entries if type(entry) is ndarray]
+    if trace is not None and (SPECIAL or not trace.fast):
+        found = trace.offer(getitem, (x, *arrays), {"index": fixed})
+        return read_index(x, index) if found is None else found
+    if type(x._value) is not ndarray:
+        return read_index(x, index)
     inputs = (x._node, *[None] * len(arrays))
-    return record_result(out, trace, getitem, inputs, without_arrays(entries), (None, *arrays), False, caller(3))
+    saved = (None, *map(lent, arrays))
+    return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, caller(3))
 
 
 @strict
@@ -202,7 +106,7 @@ def overwrite_plain(target: Tensor, index: Any, value: Any) -> bool:
         new = None
     if new is None or not (
         type(index) is int
-        or plain_index(index) is not None
+        or (type(index) is not ndarray and static_index(index) is not None)
         or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
     ):
         return False
@@ -219,10 +123,10 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     trace = target._trace
     if trace is None and overwrite_plain(target, index, value):
         return
-    entries = plain_index(index)
+    entries = static_index(index)
     gathered = entries is None and trace is not ALIAS and (type(value) is float or type(value) is int)
     if gathered:
-        entries = gathering_index(index)
+        entries = static_index(index, arrays=True)
     if trace is ALIAS and entries is not None:
         view = target._value
         place_in_base = extend_path(view.settle().shape, view.path, getitem, {"index": entries})
@@ -252,7 +156,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         or type(value) is ndarray
         or WATCHES
     ):
-        if type(trace) is not Batch or not write_lanes(target, trace, index, value):
+        if trace is None or target._trace is not trace or not trace.overwrite(target, index, value):
             setitem(target, index, value)
         return
     try:
@@ -294,7 +198,7 @@ def record_write(target: Tensor, trace: Trace, entries: tuple[Any, ...], right: 
 def is_at(view: Derivation, entries: tuple[Any, ...] | None) -> bool:
     """Tell whether a view is that of the part of its base at an index."""
     if view.primitive is getitem and view.earlier == ():
-        return bool(view.params["index"] == entries)
+        return bool(view.given == entries)
     return view.path == ((getitem, (("index", entries),)),)
 
 
@@ -305,38 +209,3 @@ def write_through(view: Tensor, value: Any) -> None:
         write_part(base, path[0][1][0][1], value)
     else:
         rebind(view, value)
-
-
-def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
-    """Assign `target[index] = value` in every lane, and tell whether that was possible in this short way."""
-    buffer = target._value
-    if (
-        target._trace is not trace
-        or trace.ended
-        or not may_overwrite(buffer, target._kept)
-        or buffer.ndim < 2
-        or len(target._node) > 2
-        or WATCHES
-        or SHARES
-    ):
-        return False
-    entries = plain_index(index)
-    if type(value) is Tensor:
-        if entries is None or value._trace is not trace or type(value._value) is not ndarray:
-            return False
-        value = value._value
-        window = buffer[(WHOLE, *entries)]
-        if value.shape != window.shape:
-            return False
-        window[...] = value
-    elif type(value) is float or type(value) is int:
-        if entries is None:
-            entries = gathering_index(index)
-        if entries is None or not are_together(entries):
-            return False
-        buffer[(WHOLE, *entries)] = value
-    else:
-        return False
-    target._node = caller(3, False)
-    target._mutated = True
-    return True

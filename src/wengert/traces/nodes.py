@@ -8,6 +8,7 @@ of its primitive; the node itself is one record, whatever recorded it.
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.diagnostics.source_positions import Origin, Position, caller, position_of
+from wengert.core.diagnostics.source_positions import RECENT, Origin, Position, caller, position_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import strong
 from wengert.core.values.tensor import Tensor, make_tensor, new_tensor
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 CREATED = count(1)
 """Gives nodes their creation numbers."""
-DOUBLE = np.dtype(np.float64)
+_getframe = sys._getframe
+float64 = np.float64
+DOUBLE = np.dtype(float64)
 NOTHING: tuple[tuple[None, ...], ...] = tuple((None,) * count for count in range(9))
 """The residuals of operations, by the number of operands, that need none of these."""
 
@@ -214,7 +217,7 @@ def record_result(
     given: Any,
     saved: tuple[Any, ...],
     keeps_out: bool,
-    place: tuple[CodeType, int],
+    place: tuple[CodeType, int] | None = None,
 ) -> Tensor:
     """Return the Tensor of a value on a live tape, with the node of the operation that gave it.
 
@@ -226,7 +229,7 @@ def record_result(
         given: its parameters, as in a node.
         saved: the residuals.
         keeps_out: whether the result is a residual, too.
-        place: code and instruction offset of the line that asked for it.
+        place: code and instruction offset of the line that asked for it; None to look at the caller of the caller.
     """
     node = Node()
     node.number = next(CREATED)
@@ -235,13 +238,19 @@ def record_result(
     node.given = given
     node.saved = saved
     node.out = value if keeps_out else None
-    if type(value) is float:
+    if type(value) is float64 or type(value) is float:
         node.shape, node.dtype = (), DOUBLE
     else:
         node.shape = value.shape
         node.dtype = value.dtype
     node.hooks = None
-    node.code, node.offset = place
+    if place is not None:
+        node.code, node.offset = place
+    elif (code := (frame := _getframe(2)).f_code) is RECENT[0]:
+        node.code = code
+        node.offset = frame.f_lasti
+    else:
+        node.code, node.offset = caller(3)
     result = new_tensor()
     result._value = value
     result._trace = trace

@@ -87,15 +87,15 @@ class Derivation:
         base_value, base_node: what the base stood for when the steps were taken.
         earlier: the steps before the last, or the view that it was taken from.
         found: the Tensor that the steps gave, or the array if it is a plain one that nobody has asked for.
-        primitive, params: the last step.
+        primitive, given: the last step, and its parameters, of a part the index alone, as in a node.
         composed: all steps, once somebody has asked for them.
     """
 
-    __slots__ = ("base", "base_node", "base_value", "composed", "earlier", "floor", "found", "params", "primitive")
+    __slots__ = ("base", "base_node", "base_value", "composed", "earlier", "floor", "found", "given", "primitive")
 
     dispatch: ClassVar[Dispatch]  # set by `wengert.core.values.dispatch`, which is above
     primitive: Primitive
-    params: dict[str, Any]
+    given: dict[str, Any] | tuple[Any, ...]
     base: Tensor
     base_value: Any
     base_node: Any
@@ -103,6 +103,12 @@ class Derivation:
     earlier: Path | Derivation
     floor: float
     found: Any
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of the last step."""
+        given = self.given
+        return {"index": given} if isinstance(given, tuple) else given
 
     @property
     def path(self) -> Path:
@@ -178,12 +184,16 @@ def path_of(earlier: Path | Derivation) -> Path:
 
 
 def window_on(
-    base: Tensor, earlier: Path | Derivation, primitive: Primitive, params: dict[str, Any], found: Any
+    base: Tensor,
+    earlier: Path | Derivation,
+    primitive: Primitive,
+    given: dict[str, Any] | tuple[Any, ...],
+    found: Any,
 ) -> Tensor:
     """Return the view handle for what some steps from a base have given, the last of them apart.
 
-    `earlier` are the steps before the last, or the view that it was taken from; `found` is the Tensor that the last one
-    gave, or the array of a plain one.
+    `earlier` are the steps before the last, or the view that it was taken from; `given` are the parameters of the last,
+    of a part the index alone; `found` is the Tensor that it gave, or the array of a plain one.
     """
     view = Derivation()  # whose slots are filled here: a call of its own would take as long as all the rest
     view.base = base
@@ -191,7 +201,7 @@ def window_on(
     view.base_node = base._node
     view.earlier = earlier
     view.primitive = primitive
-    view.params = params
+    view.given = given
     view.found = found
     if SPECIAL:
         view.floor = settings().floor

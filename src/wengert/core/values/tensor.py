@@ -127,13 +127,17 @@ class Trace:
         """Apply a primitive of which at least one operand carries this trace."""
         raise NotImplementedError
 
-    def of_array(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
-        """Return what a primitive of one operand gives by a short way, if the trace has one for that; else None."""
+    def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
+        """Return what a primitive gives by a quick way, if the trace has one for that; else None."""
         return None
 
     def assign(self, handle: Tensor, primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0), a linear one."""
         raise NotImplementedError
+
+    def overwrite(self, handle: Tensor, index: Any, value: Any) -> bool:
+        """Write to part of a Tensor of this trace by a quick way, if it has one, and tell whether it had."""
+        return False
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise if a handle of this trace must not be written to now."""

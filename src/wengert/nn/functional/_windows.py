@@ -24,9 +24,9 @@ from wengert.nn.functional._arguments import (
 )
 from wengert.primitives.signals.convolution import convolution as primitive
 from wengert.primitives.signals.convolution import correlation
-from wengert.traces.eager_functions import eager_several
+from wengert.traces.eager import SEVERAL, eager
 
-correlate, convolve = eager_several(correlation), eager_several(primitive)
+correlate, convolve = eager(correlation, SEVERAL), eager(primitive, SEVERAL)
 
 
 def padding_widths(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
@@ -87,6 +87,7 @@ def correlate_with_bias(
     rank = len(params["stride"])
     bias = as_parameter(name, "bias", bias, (groups * w.shape[-rank - 2],))
     apart = bias is None or not bias.shape or is_staged(x) or is_staged(w) or is_staged(bias)
+    found: Any
     if apart:
         found = correlate((x, w), params)
     else:

@@ -36,6 +36,52 @@ class _Operand:
 
 
 OPERAND = _Operand()
+WHOLE = slice(None)
+PLACES = np.dtype(np.intp)
+
+
+def static_index(index: Any, arrays: bool = False) -> Entries | None:
+    """Return an index of integers, slices, None and ellipses as a tuple; None if anything else is in it.
+
+    Args:
+        index: what stands in brackets.
+        arrays: whether ndarrays of integers or booleans with axes may be in it, too.
+
+    >>> static_index(slice(1, None)), static_index((0, [1]))
+    ((slice(1, None, None),), None)
+    """
+    entries = index if type(index) is tuple else (index,)
+    for entry in entries:
+        kind = type(entry)
+        if kind is slice:
+            if (
+                ((bound := entry.start) is not None and type(bound) is not int)
+                or ((bound := entry.stop) is not None and type(bound) is not int)
+                or ((bound := entry.step) is not None and type(bound) is not int)
+            ):
+                return None
+        elif kind is np.ndarray:
+            if not arrays or (entry.dtype is not PLACES and entry.dtype.kind not in "iub") or not entry.ndim:
+                return None
+        elif kind is not int and entry is not None and entry is not Ellipsis:
+            return None
+    return entries
+
+
+def without_arrays(index: Entries) -> Entries:
+    """Return an index with what stands for operands in place of its arrays."""
+    return tuple([OPERAND if type(entry) is np.ndarray else entry for entry in index])
+
+
+def is_whole(entry: Any) -> bool:
+    """Tell whether an entry of an index leaves nothing out, and nothing but axes of length one changes."""
+    return entry is None or entry is Ellipsis or entry == WHOLE
+
+
+def are_together(entries: Entries) -> bool:
+    """Tell whether the arrays and integers of an index stand side by side: what they select then stays in its place."""
+    places = [i for i, entry in enumerate(entries) if type(entry) is np.ndarray or type(entry) is int]
+    return not places or places[-1] - places[0] == len(places) - 1
 
 
 def split_index(index: Any) -> tuple[Entries, list[Any]]:

@@ -1,0 +1,451 @@
+"""The door of eager operations: compute, record, or hand on to the trace that decides.
+
+Operators, ufuncs, reductions, methods, joins and views all enter by a function that `eager` makes of their primitive.
+It computes what plain Tensors and those of a live tape hold, and makes one node of that on the tape. Everything else
+(other traces, `no_grad` and the like, operands that are no arrays) is decided by the trace with the highest level,
+which may offer a quick way, or by the general meaning of the operation.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.diagnostics.numpy_warnings import strict
+from wengert.core.diagnostics.source_positions import RECENT, caller
+from wengert.core.memory.buffers import BORROWED, as_fixed, lend, lent
+from wengert.core.memory.views import (
+    ALIAS,
+    Derivation,
+    Path,
+    extend_path,
+    is_window,
+    path_of,
+    window_on,
+    with_views_resolved,
+    would_share_memory,
+)
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import NUMBERS, strong
+from wengert.core.values.dispatch import apply, innermost
+from wengert.core.values.interop import undispatched
+from wengert.core.values.recording import SPECIAL
+from wengert.core.values.tensor import (
+    WATCHES,
+    Tensor,
+    constant_tensor,
+    new_tensor,
+    plain_tensor,
+    unwrapped,
+    wrapped_constant,
+)
+from wengert.native.elementwise import LARGE
+from wengert.support.deferred_warnings import require_warning, unregister
+from wengert.traces.nodes import (
+    CREATED,
+    NOTHING,
+    GeneralResiduals,
+    LargeResiduals,
+    Node,
+    new_node,
+    new_result,
+    record_result,
+)
+
+unregister(globals())  # what would warn goes the general way, and warns there
+Function = Callable[..., Any]
+Params = dict[str, Any]
+ndarray, generic, float64 = np.ndarray, np.generic, np.float64
+_getframe, array = sys._getframe, np.array
+DOUBLE = np.dtype(float64)
+BOTH = (True, True)
+NO_PARAMS: Params = {}
+RESULTS = (Tensor, generic)
+REAL = "fiub"
+"""The kinds of dtypes of the ndarrays that are operands as they are."""
+ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
+"""Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
+AT_POINTS = frozenset({"elementwise", "constant"})
+"""The kinds of operations of which double precision arrays decide nothing but the trace."""
+SEVERAL = 0
+"""The arity of operations on a sequence of operands."""
+
+
+def eager(
+    primitive: Primitive,
+    arity: int = 1,
+    compute: Function | None = None,
+    otherwise: Function | None = None,
+    *,
+    reflected: bool = False,
+) -> Callable[..., Tensor]:
+    """Return the function by which an operation is done.
+
+    Args:
+        primitive: the operation.
+        arity: 1 for a function of a Tensor and parameters, 2 for one of a Tensor and anything beside it, `SEVERAL` for
+            one of a sequence of operands and parameters.
+        compute: its evaluation, if that of the primitive is not the shortest, or its errors say less.
+        otherwise: what it means of operands that are not known here, and where NumPy raises; by default the primitive
+            is applied. Of two operands it is given this function first, and an error behind them, if there was one.
+        reflected: whether the Tensor is the second of two operands.
+    """
+    if primitive.view:
+        return of_view(primitive, otherwise)
+    if arity == 2:
+        return of_two(primitive, compute, otherwise, reflected)
+    return of_many(primitive, compute) if arity == SEVERAL else of_one(primitive, compute, otherwise)
+
+
+def of_one(primitive: Primitive, compute: Function | None, otherwise: Function | None) -> Function:
+    """Return the function of a Tensor, and of parameters, if there are any."""
+    evaluate = undispatched(compute or primitive.strict)
+    compute_large = strict(primitive.evaluate_large or evaluate)
+    elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
+    takes_numbers = elementwise and isinstance(compute, np.ufunc)
+    is_operator, depth = elementwise and not takes_numbers, 2 if elementwise else 3
+    keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
+    keeps_x = bool(positions)
+
+    def apply_primitive(a: Any, params: Params) -> Any:
+        return apply(primitive, a, **params)
+
+    general = otherwise or apply_primitive
+
+    def operate(a: Any, params: Params = NO_PARAMS) -> Any:
+        if type(a) is not Tensor:
+            return general(a, params)
+        trace = a._trace
+        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+            return by_its_trace(primitive, operate, general, a, params)
+        x = a._value
+        kind = type(x)
+        large = False
+        try:
+            if kind is ndarray:
+                if params:
+                    out = evaluate(x, **params)
+                elif elementwise and x.size >= LARGE:
+                    large = True
+                    out = compute_large(x)
+                else:
+                    out = evaluate(x)
+            elif kind is Tensor and not constant:
+                out = unwrapped(operate(x, params))
+            elif kind is Tensor or (kind in NUMBERS and not takes_numbers):
+                return general(a, params)
+            else:
+                x = strong(x)
+                out = evaluate(x, **params)
+        except TypeError as error:
+            require_warning(error)
+            return general(a, params)
+        if trace is None and (elementwise or type(out) is ndarray or isinstance(out, generic)):
+            result = new_tensor()
+            result._value = out
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if not elementwise:
+            if type(out) is tuple and trace is not None:
+                return record_results(primitive, a, params, out, (x,) if keeps_x else NOTHING[1], keeps_out)
+            if type(out) is not ndarray and not isinstance(out, RESULTS):  # an object, which is refused there
+                return general(a, params)
+            if constant or out.dtype.kind not in "fc":
+                return wrapped_constant(out)
+        saved = NOTHING[1]
+        if keeps_x:
+            a._kept = True
+            saved = (x,)
+        if large:
+            saved = LargeResiduals(saved)
+        place = None if is_operator else caller(depth)
+        return record_result(out, trace, primitive, (a._node,), params, saved, keeps_out, place)
+
+    return operate
+
+
+def by_its_trace(primitive: Primitive, operate: Function, general: Function, a: Tensor, params: Params) -> Any:
+    """Return what one operand gives where its trace decides, which is no live tape, or somebody watches."""
+    trace = a._trace
+    if trace is None:
+        return general(a, params)
+    if trace is ALIAS:
+        return with_views_resolved(operate, a, params)
+    if not params and primitive.kind in AT_POINTS and type(a._value) is ndarray and a._value.dtype is DOUBLE:
+        return trace.process(primitive, (a,), params)
+    found = None if WATCHES else trace.offer(primitive, (a,), params)
+    return general(a, params) if found is None else found
+
+
+def record_results(
+    primitive: Primitive, a: Tensor, params: Params, outs: Sequence[Any], saved: Any, keeps_out: bool
+) -> tuple[Tensor, ...]:
+    """Return the Tensors of several results of one operand on a live tape, with the nodes that choose them."""
+    a._kept = a._kept or saved is not NOTHING[1]
+    node = new_node(primitive, (a._node,), params, saved, caller(3))
+    node.out = outs if keeps_out else None
+    return tuple(
+        [
+            new_result(node, i, out, a._trace, keeps_out) if out.dtype.kind in "fc" else wrapped_constant(out)
+            for i, out in enumerate(outs)
+        ]
+    )
+
+
+def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
+    """Return the function for a linear primitive whose result is a window on the operand's memory, or a copy.
+
+    Behind the parameters it takes what NumPy gives for the ndarray that the Tensor stands for, where that is known.
+    """
+    evaluate = primitive.evaluate
+
+    def operate(a: Any, params: Params, out: Any = None) -> Any:
+        base = source = a
+        earlier: Path | Derivation = ()
+        trace = a._trace
+        if trace is ALIAS:
+            view = a._value
+            source = view.current()
+            trace = source._trace
+            base, earlier = view.base, view.start
+        x = source._value
+        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+            if trace is not None and not WATCHES and (found := trace.offer(primitive, (source,), params)) is not None:
+                is_view = is_window(found._value, x)
+                return window_on(base, earlier, primitive, params, found) if is_view else found
+        elif type(x) is ndarray:
+            if out is None:
+                out = evaluate(x, **params)
+            if trace is None:
+                found = out
+            else:
+                found = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
+            if out.base is x or is_window(out, x):
+                return window_on(base, earlier, primitive, params, found)
+            return constant_tensor(found)
+        elif type(x) is float64 and otherwise is None:
+            return view_of_scalar(a, primitive, params, evaluate(x, **params), source)
+        return apply(primitive, a, **params) if otherwise is None else otherwise(a, params)
+
+    return operate
+
+
+def view_of_scalar(a: Tensor, primitive: Primitive, params: Params, out: Any, source: Tensor) -> Any:
+    """Return what NumPy has given for a view primitive of a number, or an array without axes that is held as one."""
+    trace = source._trace
+    result = (
+        plain_tensor(out)
+        if trace is None
+        else record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
+    )
+    if source is a and not hasattr(source, "_array"):  # a number; a view without axes is an array
+        return result
+    base, earlier = (a, ()) if source is a else (a._value.base, a._value.start)
+    if earlier or type(out) is not ndarray:
+        steps = extend_path(base.shape, path_of(earlier), primitive, params)
+        if not would_share_memory(base, steps):  # `flip`, which gives a scalar there
+            return result
+    return window_on(base, earlier, primitive, params, result)
+
+
+def of_many(primitive: Primitive, compute: Function | None) -> Function:
+    """Return the function of the operands and parameters of a primitive with one result in memory of its own."""
+    evaluate = strict(undispatched(compute or primitive.evaluate))
+    takes_numbers = not primitive.firm
+    savings = primitive.savings
+    residuals = GeneralResiduals if primitive.kind == "elementwise" else tuple
+
+    def operate(operands: Sequence[Any], params: Params) -> Any:
+        trace = None
+        plain = True
+        nested = False
+        values: list[Any] = []
+        nodes: list[Node | None] = []
+        for x in operands:
+            kind = type(x)
+            node = None
+            if kind is Tensor:
+                plain = False
+                own = x._trace
+                if own is not None:
+                    if own is not trace:
+                        if not own.fast or trace is not None:
+                            return by_trace(primitive, operate, operands, params)
+                        trace = own
+                    node = x._node
+                x = x._value
+                kind = type(x)
+            if kind is not ndarray and kind is not float64 and not (takes_numbers and kind is float):
+                if kind is not Tensor:
+                    return apply(primitive, *operands, **params)
+                nested = True
+            values.append(x)
+            nodes.append(node)
+        if plain or (SPECIAL and trace is not None) or WATCHES:
+            return apply(primitive, *operands, **params)
+        try:
+            if nested:
+                out = unwrapped(operate(values, params))
+            else:
+                out = evaluate(*values, **params) if params else evaluate(*values)
+        except ValueError:  # of which more is said there
+            return apply(primitive, *operands, **params)
+        except TypeError as error:
+            require_warning(error)
+            return apply(primitive, *operands, **params)
+        if trace is None or out.dtype.kind not in "fc":
+            return wrapped_constant(out) if nested else plain_tensor(out)
+        wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
+        keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
+        saved = residuals(relied_on(operands, positions))
+        return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, caller(3))
+
+    return operate
+
+
+def by_trace(primitive: Primitive, operate: Function, operands: Sequence[Any], params: Params) -> Any:
+    """Return what several operands give where a trace decides that is no live tape."""
+    trace, _ = innermost(operands)
+    if trace is ALIAS:
+        return with_views_resolved(lambda *xs: operate(xs, params), *operands)
+    if trace is not None and not WATCHES and primitive.kind != "elementwise":
+        found = trace.offer(primitive, operands, params)
+        if found is not None:
+            return found
+    return apply(primitive, *operands, **params)
+
+
+def relied_on(operands: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    """Return the residuals of operands: the values of those at some positions, of numbers, too."""
+    residuals: list[Any] = [None] * len(operands)
+    for i in positions:
+        x = operands[i]
+        kind = type(x)
+        if kind is Tensor:
+            residuals[i] = x._value if x._kept is True else lend(x)
+        else:
+            residuals[i] = lent(x) if kind is ndarray else x
+    return residuals
+
+
+def of_two(primitive: Primitive, compute: Function | None, otherwise: Function | None, reflected: bool) -> Function:
+    """Return `a (op) b` for a Tensor `a` and anything `b`; reflected, `b (op) a` for a `b` that is no Tensor.
+
+    What it shares with `of_one` is written out: Tensor by Tensor is what programs do most.
+    """
+    compute = undispatched(compute or primitive.evaluate)
+    compute_large = strict(primitive.evaluate_large or compute)
+    assert otherwise is not None
+    general = otherwise
+    converts = compute in ARITHMETIC
+    elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
+    arrays_alone = not elementwise and not constant
+    order = "K" if arrays_alone else "C"
+    left_out, left = (False, ()) if constant or reflected else primitive.saving((True, False))
+    right_out, right = (False, ()) if constant else primitive.saving((False, True))
+    any_out = left_out or right_out
+    left_own, left_other = 0 in left, 1 in left
+    right_own, right_other = int(reflected) in right, int(not reflected) in right
+
+    def operate(a: Any, b: Any) -> Any:
+        trace = a._trace
+        kind = type(b)
+        right = None
+        if kind is Tensor:
+            other, beside = b._value, b._trace
+            if beside is trace:
+                right = b._node
+            elif trace is None:
+                trace, right = beside, b._node
+            elif beside is not None:
+                return general(operate, a, b)
+        elif (
+            kind is float
+            or kind is int
+            or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
+        ):
+            other = b
+        else:
+            return general(operate, a, b)
+        own = a._value
+        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+            if (
+                trace is not None
+                and trace is not ALIAS
+                and type(own) is ndarray
+                and own.dtype is DOUBLE
+                and (kind is not Tensor or (type(other) is ndarray and other.dtype is DOUBLE))
+                and not arrays_alone
+            ):
+                return trace.process(primitive, (b, a) if reflected else (a, b), {})
+            return general(operate, a, b)
+        large = False
+        if arrays_alone and (type(own) is not ndarray or type(other) is not ndarray):
+            return general(operate, a, b)
+        try:
+            if type(own) is ndarray:
+                if own.size >= LARGE:
+                    large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
+                elif trace and converts and kind is not Tensor and kind is not ndarray and own.dtype is DOUBLE:
+                    other = array(other, DOUBLE)
+            if large and elementwise:
+                out = compute_large(other, own) if reflected else compute_large(own, other)
+            else:
+                out = compute(other, own) if reflected else compute(own, other)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            return general(operate, a, b, error)
+        result = new_tensor()
+        result._value = out
+        if trace is None:
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if constant:
+            return wrapped_constant(out)
+        if type(out) is complex:
+            return general(operate, a, b)
+        left = None if a._trace is None else a._node
+        if reflected:
+            left, right = None, left
+        x = y = None
+        if (left_own and left is not None) or (right_own and right is not None):
+            x = own if a._kept is not BORROWED else lend(a)
+            a._kept = True
+        if (left_other and left is not None) or (right_other and right is not None):
+            y = other
+            if kind is Tensor:
+                y = other if b._kept is not BORROWED else lend(b)
+                b._kept = True
+            elif kind is ndarray:  # whose owner may write to it
+                y = b.copy(order) if b.flags.writeable else as_fixed(b)
+        node = result._node = Node()
+        node.number = next(CREATED)
+        node.primitive = primitive
+        node.inputs = left, right
+        node.given = NO_PARAMS
+        node.saved = NOTHING[2] if x is None and y is None else (y, x) if reflected else (x, y)
+        if type(out) is float64 or type(out) is float:
+            node.shape, node.dtype = (), DOUBLE
+        else:
+            node.shape = out.shape
+            node.dtype = out.dtype
+        node.hooks = None
+        code = (frame := _getframe(1)).f_code
+        if code is RECENT[0]:
+            node.code = code
+            node.offset = frame.f_lasti
+        else:
+            node.code, node.offset = caller(2)
+        if large and elementwise:
+            node.saved = LargeResiduals(node.saved)
+        node.out = out if any_out else None
+        result._trace = trace
+        result._kept = any_out
+        return result
+
+    return operate
