@@ -8,14 +8,17 @@ what it would not have computed. Sums and the like are those of all with `where=
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Pointwise, Reduction, form_of
 from wengert.core.forms.routine import Routine
 from wengert.core.memory.views import current, share
@@ -27,14 +30,6 @@ from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.conversion import barrier
 from wengert.primitives.indexing.index_layout import OPERAND, Entries, text_of_masks
 from wengert.primitives.selection import where
-
-PRODUCTS = {"matmul": -2, "dot": -2, "inner": -1, "vdot": -1}
-"""Products, with the axis of the second operand that they sum over besides the last one of the first."""
-BY_OPERAND = frozenset(("sum", "sum_from", "mean"))
-"""Reductions of which a mask is the last operand."""
-EXTREMA = frozenset(("max", "min"))
-BY_NAME = EXTREMA | {"prod", "std", "var", "constant_reduce"}
-"""Those of which it is an operand that the parameter `extras` names."""
 
 
 class Chosen(NamedTuple):
@@ -98,9 +93,9 @@ class Masked(Trace):
         first: Chosen = chosen[0]
         form = form_of(primitive)
         if isinstance(form, Reduction) and len(chosen) == 1 and operands[0]._value is first:
-            return reduced(first, primitive, operands[1:], params.get("extras", form.operands), params)
-        if primitive.name in PRODUCTS and len(chosen) == 2 == len(operands):
-            return multiplied(primitive, chosen, params)
+            return reduced(first, primitive, form, operands[1:], params)
+        if isinstance(form, Contraction) and len(chosen) == 2 == len(operands):
+            return multiplied(primitive, form, chosen, params)
         fits = all(one.is_of(first.mask, first.whole.ndim, first.before) for one in chosen[1:])
         acts_alone = primitive.kind == "elementwise" or isinstance(form, Pointwise)
         if not fits or not (acts_alone or (isinstance(form, Routine) and looks_up(form, operands))):
@@ -188,16 +183,22 @@ def is_whole_axis(entry: Any) -> bool:
     return entry is OPERAND or entry is Ellipsis or entry == slice(None)
 
 
+@functools.cache
+def takes_extras(evaluate: Callable[..., Any]) -> bool:
+    """Tell whether a reduction takes operands that a parameter names, a mask among them."""
+    return "extras" in inspect.signature(evaluate).parameters
+
+
 def reduced(
-    chosen: Chosen, primitive: Primitive, others: Sequence[Any], names: Sequence[str], params: Mapping[str, Any]
+    chosen: Chosen, primitive: Primitive, form: Reduction, others: Sequence[Any], params: Mapping[str, Any]
 ) -> Tensor:
     """Carry out a reduction of a selection; along the axis of the mask over the elements that this leaves.
 
     Args:
         chosen: the selection.
         primitive: the reduction.
+        form: its form.
         others: its operands after the first.
-        names: what they stand for.
         params: its parameters.
     """
     if primitive.name == "norm" and params["order"] is params["axis"] is None and not params["keepdims"]:
@@ -206,7 +207,7 @@ def reduced(
     if not isinstance(params["axis"], tuple):
         raise chosen.error()
     axis, keepdims, before, more = params["axis"], params["keepdims"], chosen.before, chosen.mask.ndim - 1
-    given = tuple(names[: len(others)])
+    given = tuple(params.get("extras", form.operands)[: len(others)])
     if "where" in given or any(shape_of(x) for x in others):
         raise chosen.error()
     moved = tuple(j for i in axis for j in (range(i, i + more + 1) if i == before else [i + more * (i > before)]))
@@ -217,11 +218,14 @@ def reduced(
     mask = chosen.spread_mask()
     if primitive.name == "count_nonzero":
         result = apply(primitive, chosen.with_zeros(), **{**params, "axis": moved})
-    elif primitive.name in BY_OPERAND:
+    elif form.operands[-1:] == ("where",):
         result = apply(primitive, chosen.whole, *others, mask, **{**params, "axis": moved})
-    elif primitive.name in BY_NAME:
-        name = "where" if "initial" in given or primitive.name not in EXTREMA else "chosen"
-        changed = {**params, "axis": moved, "extras": (*given, name)}
+    elif takes_extras(primitive.evaluate):
+        ufunc = params.get("ufunc", form.combine)
+        starts = "initial" in given or ufunc is None or ufunc.identity is not None
+        if not starts and "ufunc" in params:
+            raise chosen.error()
+        changed = {**params, "axis": moved, "extras": (*given, "where" if starts else "chosen")}
         result = apply(primitive, chosen.whole, *others, mask, **changed)
     else:
         raise chosen.error()
@@ -232,15 +236,24 @@ def reduced(
     return found
 
 
-def multiplied(primitive: Primitive, chosen: Sequence[Chosen], params: Mapping[str, Any]) -> Tensor:
+def multiplied(primitive: Primitive, form: Contraction, chosen: Sequence[Chosen], params: Mapping[str, Any]) -> Tensor:
     """Carry out a product that sums over the axis of a mask by which both operands are selected."""
     one, other = chosen
-    axes = one.whole.ndim - 1, max(other.whole.ndim + PRODUCTS[primitive.name], 0)
-    flat = all(x.mask.ndim == 1 and x.before == axis for x, axis in zip(chosen, axes, strict=True))
-    if not (flat and alike(one.mask, other.mask)):
+    flat = one.mask.ndim == other.mask.ndim == 1
+    if not (flat and alike(one.mask, other.mask) and sums_over_masks(form, chosen, params)):
         raise one.error()
     found: Tensor = apply(primitive, one.with_zeros(), other.with_zeros(), **params)
     return found
+
+
+def sums_over_masks(form: Contraction, chosen: Sequence[Chosen], params: Mapping[str, Any]) -> bool:
+    """Tell whether a product sums over the axes of masks of both of its operands together."""
+    try:
+        labels = form.record([x.whole.shape for x in chosen], params)
+    except ValueError:  # lengths that do not fit
+        return False
+    first, second = (own[x.before] for own, x in zip(labels.operands, chosen, strict=True))
+    return first == second and first not in labels.result
 
 
 def places_of(mask: Tensor) -> tuple[Tensor, ...]:
