@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.printing import INFIX, PREFIX, constant_text, formula, variable_names
+from wengert.core.graph.printing import constant_text, formula, sign_of, variable_names
 from wengert.core.graph.variable import Variable
 
 CONVERSIONS = ("astype", "copy", "guarded", "number")
@@ -63,15 +63,15 @@ def write_equation(equation: Equation, operands: Sequence[WrittenExpression], ou
     if name in CONVERSIONS:
         return operands[0]
     count = 1 + sum(x.operations for x in operands)
-    sign = INFIX.get(name, "")
+    sign = sign_of(name)
     if sign in STRENGTH and len(operands) == 2 and not params:
         strength = STRENGTH[sign]
         left, right = operands
         first = enclose(left, strength + (sign == "**"))
         second = enclose(right, strength if sign in ("+", "*", "**") else strength + 1)
         return shorten(f"{first} {sign} {second}", strength, count)
-    if name in PREFIX and len(operands) == 1:
-        return shorten(PREFIX[name] + enclose(operands[0], SIGN), SIGN, count)
+    if sign and len(operands) == 1:
+        return shorten(sign + enclose(operands[0], SIGN), SIGN, count)
     shapes = [x.shape if type(x) is Variable else np.shape(x) for x in equation.inputs]
     texts = [enclose(x, CALL) if name == "getitem" else x.text for x in operands]
     text = formula(name, texts, shapes, params)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wengert.control.structured_checks import check_branch
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -233,6 +234,10 @@ class Branch(Alternatives):
 
     def __init__(self) -> None:
         super().__init__("cond", self.choose, form=Region(self.results), whole_bits=62)
+
+    def check(self, inputs: Sequence[Any], params: Params) -> None:
+        """Check that every branch receives the operands after the index, and that all give the same."""
+        check_branch(inputs, params)
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
         """Run the chosen branch on values that have elements."""

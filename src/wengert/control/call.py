@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.branch import Alternatives, Params
+from wengert.control.structured_checks import check_graph, require
 from wengert.control.subgraphs import (
     select_flagged,
     trace_subgraph,
@@ -25,7 +26,7 @@ from wengert.core.graph.identity import identity
 from wengert.core.memory.views import base_and_path
 from wengert.core.primitives.primitive import StructuredLowering, register
 from wengert.core.primitives.signatures import called_with
-from wengert.core.values.aval import aval_of
+from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply, require_plain
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
@@ -41,6 +42,11 @@ class CallPrimitive(Alternatives):
 
     def __init__(self) -> None:
         super().__init__("call", self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
+
+    def check(self, inputs: Sequence[Any], params: Params) -> None:
+        """Check that the graph receives the operands."""
+        check_graph("graph", params["graph"], list(map(shape_of, inputs)))
+        require(isinstance(params["name"], str), f"the name {params['name']!r}", "a string is needed")
 
     def run(self, *operands: Any, graph: Graph, name: str) -> tuple[Any, ...]:
         """Evaluate the graph."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from wengert.control import loop_invariants
 from wengert.control.loop_operands import backward_body, interleave
+from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -91,6 +92,10 @@ class Loop(Structured):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self.repeat, form=Region(self.results))
+
+    def check(self, inputs: Sequence[Any], params: Params) -> None:
+        """Check that body and condition fit the operands, and that the body gives what it receives."""
+        check_loop(inputs, params)
 
     # Evaluation
 

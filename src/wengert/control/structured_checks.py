@@ -1,4 +1,4 @@
-"""Whether equations with sub-graphs fit together: what the checker asks besides the avals of results.
+"""Whether equations with sub-graphs fit together: what structured primitives check besides the avals of results.
 
 Tracing makes equations that do; those that come from files may not.
 """
@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wengert.control.branch import branch
-from wengert.control.call import primitive as call
-from wengert.control.loop import scan_loop, while_loop
-from wengert.control.zero_sequence import zero_sequence
 from wengert.core.graph.graph import Graph, malformed_error
-from wengert.core.graph.graph_checker import FURTHER_CHECKS
 from wengert.core.graph.loop_spec import LoopSpec, is_counted, parts
 from wengert.core.values.aval import UNKNOWN, aval_of, shape_of
 
@@ -70,21 +65,3 @@ def check_branch(inputs: Inputs, params: Params) -> None:
         check_graph("branch", one, [shape_of(x) for x in inputs[1:]])
         found, wanted = (list(map(aval_of, graph.outputs)) for graph in (one, branches[0]))
         require(found == wanted, f"branches that give {found} and {wanted}", "the same is needed")
-
-
-def check_call(inputs: Inputs, params: Params) -> None:
-    """Check that a graph receives the operands."""
-    check_graph("graph", params["graph"], list(map(shape_of, inputs)))
-    require(isinstance(params["name"], str), f"the name {params['name']!r}", "a string is needed")
-
-
-def check_zeros(inputs: Inputs, params: Params) -> None:
-    """Check that there is one operand, and the shape that of a sequence."""
-    require(len(inputs) == 1, f"{len(inputs)} operands of zero_sequence", "one is needed")
-    require(UNKNOWN in params["shape"], f"shape {params['shape']!r} of zero_sequence", "that of a sequence is needed")
-
-
-FURTHER_CHECKS.update(
-    {loop.name: check_loop for loop in (scan_loop, while_loop)}
-    | {branch.name: check_branch, call.name: check_call, zero_sequence.name: check_zeros}
-)

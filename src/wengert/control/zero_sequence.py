@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.structured_checks import require
 from wengert.core.forms.form import Region
 from wengert.core.memory.memory_layout import example, strides_of
 from wengert.core.primitives.primitive import Structured, register
@@ -44,6 +45,12 @@ class ZeroSequence(Structured):
     def evaluation(self, _x: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Items]:
         """Evaluate to what stands for zeros."""
         return (Items(Aval(shape, dtype), None),)
+
+    def check(self, inputs: Sequence[Any], params: Mapping[str, Any]) -> None:
+        """Check that there is one operand, and the shape that of a sequence."""
+        require(len(inputs) == 1, f"{len(inputs)} operands of zero_sequence", "one is needed")
+        sequence = UNKNOWN in params["shape"]
+        require(sequence, f"shape {params['shape']!r} of zero_sequence", "that of a sequence is needed")
 
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Depend on nothing."""

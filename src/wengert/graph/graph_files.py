@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-import wengert.control.structured_checks  # noqa: F401 - it declares what files may name, and how it is checked
+from wengert.control import call, loop  # noqa: F401 - they declare what files may name, and how it is checked
 from wengert.core.diagnostics.argument_checks import shown as shown_argument
 from wengert.core.graph.equation import Equation, require_graph
 from wengert.core.graph.graph import Graph

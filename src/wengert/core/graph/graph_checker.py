@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from wengert.core.forms.abstract_evaluation import abstract
 from wengert.core.graph.equation import Equation, require_graph
 from wengert.core.graph.graph import Graph, malformed_error, subgraphs
-from wengert.core.graph.identity import registered_name
 from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Structured
 from wengert.core.values.aval import aval_of, aval_text
 
 
@@ -78,16 +77,11 @@ FAILURES = (
 """What evaluations raise for operands and parameters that nobody would pass."""
 
 
-FURTHER_CHECKS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], None]] = {}
-"""For the names of primitives what else is checked, of operands and parameters: that sub-graphs fit, for example."""
-
-
 def check_avals(equation: Equation) -> None:
     """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
     try:
-        further = FURTHER_CHECKS.get(registered_name(equation.primitive))
-        if further is not None:
-            further(equation.inputs, equation.params)
+        if isinstance(equation.primitive, Structured):
+            equation.primitive.check(equation.inputs, equation.params)
         check_parameters(equation)
         avals = abstract(equation.primitive, equation.inputs, equation.params)
     except FAILURES as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from wengert.core.graph.equation import EquationList, lists_among, require_graph
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_full
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_text
 
 
@@ -99,28 +100,31 @@ def param_text(value: Any) -> str:
     return value.name if isinstance(value, Primitive) else str(value)
 
 
-INFIX = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "complex_product": "*",
-    "power": "**",
-    "pow": "**",
-    "matmul": "@",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
+SIGNS: dict[Any, str] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.neg: "-",
+    operator.pos: "+",
 }
-PREFIX = {"negative": "-", "positive": "+", "invert": "~"}
+"""How Python writes the operators that primitives state."""
+UNSTATED = {"matmul": "@", "invert": "~"}
+"""Those that do not serve Python's numbers as they are."""
 RENAMED = {"absolute": "abs", "complex_size": "abs"}
 OPERANDS = 8  # operands of one operation that are all shown
 SHORT = 6  # elements of an array that are all shown
@@ -131,6 +135,13 @@ Names = Sequence[str]
 Params = Mapping[str, Any]
 
 
+def sign_of(name: str) -> str:
+    """Return the sign of the operator that a primitive is; nothing if it is none."""
+    primitive = PRIMITIVES.get(name)
+    stated = SIGNS.get(primitive.operator) if primitive is not None else None
+    return stated or UNSTATED.get(name, "")
+
+
 def formula(name: str, operands: Names, shapes: Sequence[tuple[int, ...]], params: Params) -> str:
     """Return an operation as a user would write it.
 
@@ -139,10 +150,11 @@ def formula(name: str, operands: Names, shapes: Sequence[tuple[int, ...]], param
     >>> formula("sum", ["v1"], [(3, 4)], {"axis": (0,), "keepdims": False})
     'sum(v1, axis=0)'
     """
-    if name in INFIX and len(operands) == 2 and not params:
-        return f"{enclose_negative(operands[0])} {INFIX[name]} {enclose_negative(operands[1])}"
-    if name in PREFIX and len(operands) == 1:
-        return PREFIX[name] + enclose_negative(operands[0])
+    sign = sign_of(name)
+    if sign and len(operands) == 2 and not params:
+        return f"{enclose_negative(operands[0])} {sign} {enclose_negative(operands[1])}"
+    if sign and len(operands) == 1:
+        return sign + enclose_negative(operands[0])
     special = SPECIAL.get(name)
     if special is not None:
         return special(operands, params)

@@ -353,6 +353,9 @@ class Structured(Primitive):
     firm = False
     outputs = 0
 
+    def check(self, _inputs: Sequence[Any], _params: Mapping[str, Any]) -> None:
+        """Raise an error unless graphs among the parameters fit the operands: they may come from a file."""
+
     def trimmed(
         self, _used: Sequence[bool], _params: Mapping[str, Any]
     ) -> tuple[Sequence[bool], Sequence[bool], Mapping[str, Any]] | None:
