@@ -374,8 +374,8 @@ def name_label(label: int, subscripts: Subscripts) -> str:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, **_options: Any) -> Labels:
-    """Return the labels that are written."""
+def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, optimize: Any = None) -> Labels:
+    """Return the labels that are written; in which order products are summed does not change them."""
     operands, result = parse_subscripts(subscripts, tuple(map(len, shapes)))
     return labelled(shapes, operands, result)
 

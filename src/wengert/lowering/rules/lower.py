@@ -287,31 +287,32 @@ def refusing(reason: str) -> Rule:
     return lambda _call: Refused(reason)
 
 
-NAMED: dict[str, Rule] = {
-    "mean": mean,
-    "count_nonzero": count_nonzero,
-    "norm": norm,
-    "argmax": place_of_extremum,
-    "argmin": place_of_extremum,
-    "var": variance,
-    "std": variance,
-    "logaddexp_reduce": logsumexp,
-    "softmax_product": softmax_product,
-    "log_softmax_transposed": log_softmax_transposed,
-    "getitem": part,
-    "imag": imaginary,
-    "triangle": triangle,
-    "trace": trace,
-    "difference": difference,
-    "concatenate": concatenate,
-    "stack": stack,
-    "pad": pad,
-    "place_windows": place_windows,
-    "assign": assign,
-    "recurrence": recurrence,
-    "extremum_partials": extremum_partials,
+ALONG = ("axis", "keepdims")
+NAMED: dict[str, tuple[Rule, tuple[str, ...]]] = {
+    "mean": (mean, (*ALONG, "dtype")),
+    "count_nonzero": (count_nonzero, ALONG),
+    "norm": (norm, (*ALONG, "order")),
+    "argmax": (place_of_extremum, ALONG),
+    "argmin": (place_of_extremum, ALONG),
+    "var": (variance, (*ALONG, "ddof", "dtype")),
+    "std": (variance, (*ALONG, "ddof", "dtype")),
+    "logaddexp_reduce": (logsumexp, ALONG),
+    "softmax_product": (softmax_product, ("axis",)),
+    "log_softmax_transposed": (log_softmax_transposed, ("axis",)),
+    "getitem": (part, ("index",)),
+    "imag": (imaginary, ()),
+    "triangle": (triangle, ("k", "upper")),
+    "trace": (trace, ("offset", "axis1", "axis2")),
+    "difference": (difference, ("axis",)),
+    "concatenate": (concatenate, ("axis", "lengths", "dtype", "casting")),
+    "stack": (stack, ("axis", "dtype", "casting")),
+    "pad": (pad, ("widths",)),
+    "place_windows": (place_windows, ("shape", "window", "axis")),
+    "assign": (assign, ("path", "index", "add")),
+    "recurrence": (recurrence, ("axis", "reverse")),
+    "extremum_partials": (extremum_partials, ("axis",)),
 }
-"""The rules of single primitives."""
+"""The rules of single primitives that are not pointwise, and the parameters that they know."""
 
 OF_FORMS: tuple[tuple[type[Form], Rule], ...] = (
     (Pointwise, pointwise),
@@ -326,42 +327,8 @@ OF_FORMS: tuple[tuple[type[Form], Rule], ...] = (
 )
 """The rules of all others, by their forms."""
 
-ALONG = ("axis", "keepdims")
-KNOWN: dict[str, tuple[str, ...]] = {
-    "assign": ("path", "index", "add"),
-    "argmax": ALONG,
-    "argmin": ALONG,
-    "concatenate": ("axis", "lengths", "dtype", "casting"),
-    "contract": ("labels",),
-    "convolve": ("mode",),
-    "correlate": ("mode",),
-    "count_nonzero": ALONG,
-    "difference": ("axis",),
-    "einsum": ("subscripts", "optimize"),
-    "einsum_one": ("subscripts", "optimize"),
-    "extremum_partials": ("axis",),
-    "getitem": ("index",),
-    "log_softmax_transposed": ("axis",),
-    "logaddexp_reduce": ALONG,
-    "mean": (*ALONG, "dtype"),
-    "norm": (*ALONG, "order"),
-    "pad": ("widths",),
-    "place_windows": ("shape", "window", "axis"),
-    "recurrence": ("axis", "reverse"),
-    "softmax_product": ("axis",),
-    "stack": ("axis", "dtype", "casting"),
-    "std": (*ALONG, "ddof", "dtype"),
-    "tensordot": ("axes",),
-    "trace": ("offset", "axis1", "axis2"),
-    "triangle": ("k", "upper"),
-    "var": (*ALONG, "ddof", "dtype"),
-    "vecdot": ("axis",),
-}
-"""The parameters that the rules of single primitives know; `scalar` says its own."""
-
 KNOWN_BY_FORMS: tuple[tuple[type[Form], tuple[str, ...]], ...] = (
     (Pointwise, ()),
-    (Contraction, ()),
     (Reduction, (*ALONG, "accurate", "ufunc", "dtype", "extras", "skipna")),
     (Scan, ("axis", "reverse", "dtype", "ufunc")),
 )
@@ -372,9 +339,8 @@ def known_parameters(primitive: Primitive) -> Container[str] | None:
     """Return the parameters that the rule of a primitive knows; None where the rule refuses all there is."""
     if not primitive.registered:
         return None
-    names = KNOWN.get(primitive.name)
-    if names is not None:
-        return names
+    if primitive.name in NAMED:
+        return NAMED[primitive.name][1]
     if callable(primitive.scalar):
         return keyword_parameters(primitive.scalar)
     if primitive.scalar == "copy" and not isinstance(primitive.evaluate, np.ufunc):
@@ -382,12 +348,14 @@ def known_parameters(primitive: Primitive) -> Container[str] | None:
     form = form_of(primitive)
     if isinstance(form, View):
         return taken_by(primitive.evaluate)
+    if isinstance(form, Contraction):
+        return taken_by(form.labels) if callable(form.labels) else ("labels",)
     return next((names for kind, names in KNOWN_BY_FORMS if isinstance(form, kind)), None)
 
 
 @functools.cache
 def taken_by(function: Callable[..., Any]) -> Container[str]:
-    """Return the names of what a function takes: views are lowered by what it makes of places."""
+    """Return the names of what a function takes: views are lowered by what it makes of places, products by labels."""
     return signature(function).parameters
 
 
@@ -395,8 +363,9 @@ def rule_of(primitive: Primitive) -> Rule:
     """Return the rule of a primitive."""
     if not primitive.registered:
         return refusing("a function with rules of its own")
-    named = NAMED.get(primitive.name)
-    if named is not None or primitive.scalar is not None:
-        return named or pointwise
+    if primitive.name in NAMED:
+        return NAMED[primitive.name][0]
+    if primitive.scalar is not None:
+        return pointwise
     form = form_of(primitive)
     return next(rule for kind, rule in OF_FORMS if isinstance(form, kind))
