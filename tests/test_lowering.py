@@ -137,7 +137,7 @@ def test_samples_and_their_gradients(sample: Sample) -> None:
 
 
 NEVER = {name for names in WITHOUT_KERNEL.values() for name in names.split()} | {
-    *("laid_as", "logsumexp", "weighted_logsumexp", "logsumexp_sign", "softmax", "log_softmax", "log_softmax_product"),
+    *("laid_as", "weighted_logsumexp", "logsumexp_sign", "log_softmax_product"),
     *(p.name for p in OF_SCIPY.values() if p.outputs > 1),
 }
 """Pointwise primitives without kernels, as `docs/special-functions.md` says why, and others of NumPy's."""

@@ -546,7 +546,7 @@ WITHOUT_KERNEL = {
         "spence tandg"
     ),
     "They look at all elements along an axis, or raise an error that depends on elements": (
-        "fitted ravel_multi_index shares_of_sum within"
+        "fitted ravel_multi_index within"
     ),
     "There is no opcode that counts bits": "bitwise_count",
     "Their numbers are those of NumPy and SciPy for each key": "gamma_path random_normals random_units",

@@ -30,6 +30,8 @@ LAST = (-1,)
 LARGEST_SHARE = {np.dtype(char): 1 - LEAST[char] for char in "fdg"}
 LARGEST_LOGARITHM = {dtype: math.log(largest) for dtype, largest in LARGEST_SHARE.items()}
 """The largest shares, and their logarithms, of which 1 - p has digits enough."""
+NEARLY_ALONE = 1 + 2.0**-4
+"""Sums whose greatest terms are 1, up to which the others have few digits in them."""
 
 
 def batch_along(

@@ -14,7 +14,7 @@ from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, convert, operate, select
 from wengert.lowering.rules.view_index_maps import reshaped, viewed
-from wengert.primitives.shares import LARGEST_LOGARITHM, LARGEST_SHARE
+from wengert.primitives.shares import LARGEST_LOGARITHM, LARGEST_SHARE, NEARLY_ALONE
 
 
 def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
@@ -235,13 +235,43 @@ def logsumexp(call: Call) -> Found:
     return reshaped(call.nodes, found.access, kept, call.out.shape)
 
 
-def sum_along(call: Call, x: Scalar) -> Scalar:
-    """Return sums of values at the points of the result along its axes, counted from the end, at each of its points."""
-    shape = call.out.shape
-    axes = sorted([k % len(shape) for k in call.params["axis"]])
+def sum_along(call: Call, x: Scalar, combine: str = "add") -> Scalar:
+    """Return sums, or maxima, of values at the points of the result along axes of it, at each of its points."""
+    shape, axis = call.out.shape, call.params["axis"]
+    axes = sorted([k % len(shape) for k in (axis if isinstance(axis, tuple) else (axis,))])
     kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
-    total = with_axes_restored(reduced(call.nodes, "add", x.access, shape, axes), kept, axes)
+    total = with_axes_restored(reduced(call.nodes, combine, x.access, shape, axes), kept, axes)
     return Scalar(call.nodes, total.through(broadcast_map(kept, len(shape))), shape)
+
+
+def softmax(call: Call) -> Found:
+    """Lower exp(x) / sum(exp(x)), from the largest element."""
+    x = call.scalar(0, call.out.dtype)
+    terms = operate("exp", x - sum_along(call, x, "maximum"))
+    return (terms / sum_along(call, terms)).access
+
+
+def log_softmax(call: Call) -> Found:
+    """Lower x - log(sum(exp(x))), from the largest element; where that is nearly the whole sum, by the others."""
+    x = call.scalar(0, call.out.dtype)
+    largest = sum_along(call, x, "maximum")
+    moved = x - select(operate("absolute", largest) < math.inf, largest, 0)
+    first = moved == 0
+    others = sum_along(call, select(first, 0, operate("exp", moved)))
+    count = sum_along(call, convert(first, x.dtype))
+    nearly_alone = (count == 1) & (others <= NEARLY_ALONE - 1)
+    total = select(nearly_alone, operate("log1p", others), operate("log", others + count))
+    return (moved - total).access
+
+
+def shares_of_sum(call: Call) -> Found:
+    """Lower exp(x - out) for the logarithm of a sum, of which elements that are infinite with it share equally."""
+    out, x = (call.scalar(i, call.out.dtype) for i in (0, 1))
+    endless = operate("absolute", out) == math.inf
+    tied = endless & (x == out)
+    count = operate("maximum", sum_along(call, convert(tied, x.dtype)), 1)
+    found = operate("exp", select(endless, -math.inf, x) - select(endless, 0, out))
+    return select(tied, 1 / count, found).access
 
 
 def mended_product(call: Call, found: Scalar, v: Scalar, large: Scalar) -> Found:

@@ -20,6 +20,7 @@ from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
 from wengert.primitives.shares import (
     LARGEST_LOGARITHM,
     LARGEST_SHARE,
+    NEARLY_ALONE,
     log_softmax_product,
     log_softmax_transposed,
     softmax_product,
@@ -33,9 +34,6 @@ MANY = 1 << 11
 ONES = {kind: np.ones(1 << 8, kind) for kind in "fd"}
 """Factors of short rows: products with ones find sums in a third of the time."""
 
-
-NEARLY_ALONE = 1 + 2.0**-4
-"""Sums whose greatest terms are 1, up to which the others have few digits in them."""
 
 GER = {"f": blas.sger, "d": blas.dger}
 """Products of two vectors that are added to a matrix."""
