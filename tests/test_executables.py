@@ -43,8 +43,7 @@ from tests.test_lowering import (
 from wengert.emission import parallel_split
 from wengert.emission.backend import Processor
 from wengert.kernel.kernel import Program
-from wengert.kernel.schedule import schedule_of as schedule_of
-from wengert.kernel.schedule import scheduled
+from wengert.kernel.schedule import with_schedule
 from wengert.native.team import team_of
 from wengert.transforms.tracing import trace
 
@@ -59,7 +58,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 
 def natively(program: Program, arrays: Sequence[Any], target: str, team: int | None = None) -> Sequence[Any]:
     """Carry out a program by native code."""
-    return Processor(TARGETS[target], ctypes.c_void_p(team)).compiled(scheduled(program, schedule_of(program)))(arrays)
+    return Processor(TARGETS[target], ctypes.c_void_p(team)).compiled(with_schedule(program))(arrays)
 
 
 def by_two_threads(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -31,7 +31,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"passes"}),
     frozenset({"control"}),
     frozenset({"conversion"}),
-    frozenset({"lowering", "compile"}),
+    frozenset({"lowering"}),
+    frozenset({"compile"}),
     frozenset({"transforms"}),
     frozenset(
         {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.profiling import Timed
+from wengert.compile.profiling import TimedKernels
 from wengert.kernel.grammar import parsed
 from wengert.passes.pipeline import inlined
 from wengert.support import config
@@ -72,8 +72,8 @@ def test_a_profile_has_room_for_a_look_at_the_clock_after_each_part_of_a_kernel(
     lowered = wg.jit(lambda x: np.sum(np.exp(x) * np.sin(x))).lower(np.linspace(0.0, 1.0, 100_000))
     (part,) = lowered.segments.parts
     assert part.program is not None
-    timed = Timed(part.program)
-    assert len(timed.costs) == 1
+    timed = TimedKernels(part.program)
+    assert len(timed.parts) == 1
     assert timed.kernels == [0, 0]  # a sum that threads share, and what is kept of it
     (_result, looks) = timed.run([np.linspace(0.0, 1.0, 100_000)])
     assert looks.shape == (3, 2)

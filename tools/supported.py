@@ -28,8 +28,6 @@ from wengert.core.values import numpy_overrides
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import WengertError
 from wengert.lowering.partition import segmented
-from wengert.lowering.segments import Segment
-from wengert.lowering.small_matrices import small_matrices
 from wengert.numpy._namespace import plain_names
 from wengert.passes.pipeline import inlined
 
@@ -409,13 +407,8 @@ def native(call: Call, leaves: list[Any]) -> str:
         graph = wg.graph.trace(lambda *xs: leaves_of(call(*xs)))(*leaves)
     except WengertError:
         return "no"
-    parts = [is_native(part) for part in segmented(inlined(graph)).parts if part.graph.equations]
+    parts = [x.program is not None for x in segmented(inlined(graph)).parts if x.graph.equations]
     return "yes" if all(parts) else "part" if any(parts) else "no"
-
-
-def is_native(part: Segment[Any]) -> bool:
-    """Tell whether native code computes a segment: kernels, or those of small matrices."""
-    return part.program is not None or None not in map(small_matrices, part.graph.equations)
 
 
 def source(module: str, name: str) -> str:

@@ -39,7 +39,20 @@ from wengert.kernel.kernel import (
 
 COMPILER = shutil.which("cc")
 OPTIONS = ("-O1", "-fwrapv", "-ffp-contract=off", "-fPIC", "-shared", "-x", "c", "-")
-HEAD = "#include <tgmath.h>\n#include <stdint.h>\n#include <string.h>\n"
+HEAD = """#include <tgmath.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+typedef struct { char *first; int64_t step, room; } rows;
+static void grow(rows *x, int64_t k, int64_t size) {
+  if (k < x->room) return;
+  int64_t room = 2 * k + 8;
+  x->first = realloc(x->first, room * size);
+  memset(x->first + x->room * size, 0, (room - x->room) * size);
+  x->room = room;
+  x->step = size;
+}
+"""
 INFIX = {
     "add": "+",
     "subtract": "-",
@@ -102,6 +115,8 @@ class C(Backend[Code, "tuple[Any, ...]"]):
     def render(self, program: Program) -> Code:
         """Return a program in C."""
         buffers = {buffer.name: buffer for buffer in program.buffers}
+        if any(buffers[name].grows for name in (*program.inputs, *program.outputs)):
+            raise NotImplementedError("rows that grow have no words in C where programs hand them on")
         inputs, outputs = (
             tuple((buffers[name].dtype.str, buffers[name].shape) for name in names)
             for names in (program.inputs, program.outputs)
@@ -139,16 +154,18 @@ class C(Backend[Code, "tuple[Any, ...]"]):
 # Programs and steps
 
 
-def c_type(dtype: np.dtype[Any]) -> str:
-    """Return C's name of a dtype."""
+def c_type(dtype: np.dtype[Any], grows: bool = False) -> str:
+    """Return C's name of a dtype, or of rows that grow."""
+    if grows:
+        return "rows"
     if dtype.kind == "f":
         return "double" if dtype.itemsize == 8 else "float"
     return "_Bool" if dtype.kind == "b" else f"{'u' * (dtype.kind == 'u')}int{8 * dtype.itemsize}_t"
 
 
 def size_of(buffer: Buffer) -> int:
-    """Return the bytes of a buffer."""
-    return buffer.size * buffer.dtype.itemsize
+    """Return the bytes of a buffer; rows that grow have theirs elsewhere."""
+    return 24 if buffer.grows else buffer.size * buffer.dtype.itemsize
 
 
 def function(program: Program, numbers: Iterator[int]) -> list[str]:
@@ -157,14 +174,14 @@ def function(program: Program, numbers: Iterator[int]) -> list[str]:
     lines = [f"static int p{number}(char **a) {{"]
     given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
     for b in program.buffers:
-        kind = c_type(b.dtype)
+        kind = c_type(b.dtype, b.grows)
         if b.name in given:
             lines.append(f"{kind} *{b.name} = ({kind} *)a[{given[b.name]}];")
         elif b.kind == "constant":
             lines.append(f"static const _Alignas(8) char {b.name}_[] = {{{', '.join(map(str, b.contents))}}};")
             lines.append(f"const {kind} *{b.name} = (const {kind} *){b.name}_;")
         else:
-            lines.append(f"static {kind} {b.name}[{max(b.size, 1)}];")
+            lines.append(f"static {kind} {b.name}[{1 if b.grows else max(b.size, 1)}];")
     if program.failing and program.is_nested:
         lines.append(f"*{program.failing} = 1;")
     buffers = {buffer.name: buffer for buffer in program.buffers}
@@ -187,7 +204,7 @@ def other(step: Step, buffers: dict[str, Buffer], numbers: Iterator[int], before
         pointers = ", ".join(f"(char *){name}" for name in table)
         return ["{", *own, f"char *table[] = {{{pointers}}};", f"if ({inner}(table)) return 1;", "}"]
     if isinstance(step, Loop):
-        return list(loop(step, called(step.body, numbers, before)))
+        return list(loop(step, called(step.body, numbers, before), {name for name, b in buffers.items() if b.grows}))
     raise NotImplementedError(f"{step} has no words in C")
 
 
@@ -198,7 +215,7 @@ def called(program: Program, numbers: Iterator[int], before: list[str]) -> str:
     return next(line for line in reversed(lines) if line.startswith("static int p")).split("(")[0].split()[-1]
 
 
-def loop(step: Loop, body: str) -> Iterator[str]:
+def loop(step: Loop, body: str, growing: set[str]) -> Iterator[str]:
     """Yield the lines of a loop: what is carried has memory of its own, into which each result is copied."""
     program, own = step.body, {buffer.name: buffer for buffer in step.body.buffers}
     names = (*program.inputs, *program.outputs)
@@ -218,6 +235,10 @@ def loop(step: Loop, body: str) -> Iterator[str]:
     yield f"int64_t k = {'rounds - 1 - n' if step.reverse else 'n'};"
     for name, n in place.items():
         row = f"(char *){rows.get(name)} + k * {size_of(own[name])}"
+        if rows.get(name) in growing:
+            row = f"{rows[name]}->first + k * {rows[name]}->step"
+            if name in program.outputs:
+                yield f"grow({rows[name]}, k, {size_of(own[name])});"
         place_of = row if name in rows else f"(char *){constants[name]}" if name in constants else f"own{n}"
         yield f"table[{n}] = {place_of};"
     yield f"if ({body}(table)) return 1;"

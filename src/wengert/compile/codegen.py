@@ -6,7 +6,6 @@ import marshal
 import time
 from typing import Any
 
-from wengert.compile.compilation_cache import Kind
 from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
 from wengert.kernel.grammar import text
@@ -14,32 +13,25 @@ from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import segmented
-from wengert.lowering.program_steps import whole_program
-from wengert.lowering.segments import Segment, Segments, with_programs, without_numbers
+from wengert.lowering.segments import Segments, with_programs
 from wengert.support import config
 
 DIGITS = 64
 """Hexadecimal digits of constants that are printed."""
 
 
-def imaged(graph: Graph, kind: Kind = "graph") -> Segments[Any]:
+def imaged(graph: Graph, is_apart: bool = False) -> Segments[Any]:
     """Return a graph in segments, built by the back end where kernels can compute them.
 
     Args:
         graph: without calls; see `wengert.passes.pipeline.inlined`.
-        kind: of what it becomes.
+        is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    if kind == "graph":
-        return with_programs(segmented(graph, is_worthwhile), built)
-    program = whole_program(graph, is_round=kind == "round")
-    if program is None:
-        return Segments(graph, ())
-    whole = Graph(graph.inputs, graph.equations, graph.outputs if kind == "round" else without_numbers(graph.outputs))
-    return Segments(graph, (Segment(whole, built(program), (), (), is_whole=True),))
+    return with_programs(segmented(graph, is_worthwhile, is_apart=is_apart), built)
 
 
 def built(program: Program) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
@@ -18,9 +18,7 @@ from wengert.core.graph.variable import Variable
 from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
-
-Kind = Literal["graph", "whole", "round"]
-"""What a graph becomes: parts that are worth it; one program, or nothing; the same for a loop to run."""
+from wengert.support.fork_safety import UNSTOPPED
 
 
 class Keeper:
@@ -28,15 +26,15 @@ class Keeper:
 
     Args:
         graph: without calls; see `wengert.passes.pipeline.inlined`.
-        kind: of what is kept of it, see `Kind`.
+        is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
         key: what graphs share whose code is the same; None if other processes cannot know this one again.
     """
 
-    def __init__(self, graph: Graph, kind: Kind = "graph") -> None:
-        self.graph, self.kind, self.backend = graph, kind, BACKEND.get()
-        self.key = key_of(graph, f"{self.backend.name} {kind}")
+    def __init__(self, graph: Graph, is_apart: bool = False) -> None:
+        self.graph, self.is_apart, self.backend = graph, is_apart, BACKEND.get()
+        self.key = key_of(graph, f"{self.backend.name} {'apart' if is_apart else 'graph'}")
 
     def found(self) -> Segments[Any] | None:
         """Return what was kept; None if there is nothing."""
@@ -47,6 +45,18 @@ class Keeper:
         """Keep what the graph was compiled to."""
         if self.key is not None:
             object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend)))
+
+
+def images(keeper: Keeper) -> Segments[Any]:
+    """Return a graph in segments that the back end has built, those of an earlier process if they were kept."""
+    kept = keeper.found()
+    if kept is None:
+        with UNSTOPPED:
+            from wengert.compile.codegen import imaged  # lowering and emission, which take as long as all of Wengert
+
+        kept = imaged(keeper.graph, keeper.is_apart)
+        keeper.keep(kept)
+    return kept
 
 
 def key_of(graph: Graph, kind: str = "processor graph") -> str | None:

@@ -1,34 +1,39 @@
 """A graph as a function of arrays: its native segments, compiled or found in the cache, and NumPy between them.
 
-Of what NumPy computes, loops run natively where one program does all of an iteration.
+Inside of loops and branches that NumPy evaluates, loops and small matrices run natively where a program does all of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wengert.compile.compilation_cache import Keeper
-from wengert.compile.lower_control_flow import holds_native, kernel_of, may_be_steps, natively, with_operations
-from wengert.compile.object_code import images
+from wengert.compile.compilation_cache import Keeper, images
 from wengert.compile.programs import ABSENT, in_memory
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Structured
 from wengert.kernel.backend import Loaded
+from wengert.lowering.iterations import may_be_step
 from wengert.lowering.layouts import kind_for, result_kind
-from wengert.lowering.segments import Segments, without_numbers
+from wengert.lowering.segments import Segment, Segments
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
+from wengert.passes.equations import distinct_variables, entered, inside
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import inlined
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
+
+Evaluation = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def call_program(program: Loaded, arrays: Sequence[Any]) -> Sequence[Any]:
@@ -36,45 +41,98 @@ def call_program(program: Loaded, arrays: Sequence[Any]) -> Sequence[Any]:
     return program(arrays)
 
 
-class Compiled:
-    """Run a graph natively as far as kernels can.
+class Natively(Structured):
+    """Run one operation natively, of which there is a program."""
+
+
+class NativeGraph:
+    """Run a graph natively as far as programs can.
+
+    Args:
+        graph: without calls; see `wengert.passes.pipeline.inlined`.
+        is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
-        graph: the graph, without calls.
         segments: it in segments; each equation that NumPy computes has its reason there.
-        has_steps: whether it is one program whose steps run others.
         callee: what computes all of the graph at once, as entries call it; None if there is nothing.
-        merged: the places of the results that must be copied, since only merging made one array of them.
+        others: what computes parts that a program could not.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        simple = inlined(graph)
-        self.merged = merged_results(graph, simple)
-        self.graph = simple
-        whole = in_memory(images(Keeper(simple, "whole"))) if may_be_steps(simple) else None
-        self.has_steps = whole is not None and bool(whole.parts)
-        self.segments = whole if whole is not None and self.has_steps else self.parts
+    def __init__(self, graph: Graph, is_apart: bool = False) -> None:
+        self.graph, self.is_apart = graph, is_apart
+        self.segments = with_native_loops(in_memory(images(Keeper(graph, is_apart))))
         self.callee = self.segments.whole.callee if isinstance(self.segments.whole, Executable) else None
-
-    @cached
-    def parts(self) -> Segments[Loaded]:
-        """The graph in segments, whose loops and small matrices run natively where they can."""
-        return with_operations(in_memory(images(Keeper(self.graph))), natively(self.graph, kernel_of))
-
-    def in_parts(self, _graph: Graph, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the outputs where one program could not compute them."""
-        found = self.parts.run(values, call_program)
-        return [x for x, v in zip(found, self.graph.outputs, strict=True) if without_numbers((v,))]
+        self.others: dict[int, Evaluation] = {}
 
     @property
     def is_native(self) -> bool:
         """Whether any of it is."""
         return any(part.program is not None or holds_native(part.graph) for part in self.segments.parts)
 
+    def run(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the outputs for arrays and numbers of the types of the graph's inputs."""
+        return self.segments.run(values, call_program, instead=self.instead)
+
+    def instead(self, graph: Graph, values: Sequence[Any]) -> Sequence[Any]:
+        """Return what a part gives that its program could not compute: each step alone, or NumPy, which raises."""
+        if id(graph) not in self.others:
+            is_one = self.is_apart or len(graph.equations) == 1 or not any(map(may_be_step, graph.equations))
+            self.others[id(graph)] = (
+                partial(evaluate, inside(graph, natively)) if is_one else NativeGraph(graph, is_apart=True).run
+            )
+        return self.others[id(graph)](values)
+
+
+def with_native_loops(segments: Segments[Loaded]) -> Segments[Loaded]:
+    """Return segments where the loops inside of those that NumPy evaluates are native if they can be."""
+
+    def replaced(part: Segment[Loaded]) -> Segment[Loaded]:
+        graph = part.graph if part.program is not None else inside(part.graph, natively)
+        return Segment(graph, part.program, part.reasons, part.dropped, part.is_whole)
+
+    return Segments(segments.graph, tuple(map(replaced, segments.parts)))
+
+
+def natively(graph: Graph) -> Graph:
+    """Return a graph whose loops, those inside of them, and small matrices run natively if they can."""
+    return Graph(graph.inputs, tuple(map(native_equation, graph.equations)), graph.outputs)
+
+
+def native_equation(equation: Equation) -> Equation:
+    """Return an operation as one that runs natively; with such ones in its graphs if it cannot be one."""
+    if may_be_step(equation):
+        inputs = distinct_variables(equation.inputs)
+        native = NativeGraph(Graph(inputs, (equation,), equation.outputs), is_apart=True)
+        if native.segments.whole is not None:
+            primitive = Natively(equation.primitive.name, lambda *operands: native.run(operands))
+            return Equation(primitive, tuple(inputs), {}, equation.outputs, equation.origin)
+    return entered(equation, natively) if equation.primitive.structured else equation
+
+
+def holds_native(graph: Graph) -> bool:
+    """Tell whether some operation of a graph, or inside of it, runs natively."""
+    return any(
+        isinstance(equation.primitive, Natively) or any(holds_native(inner) for _, inner in subgraphs(equation.params))
+        for equation in graph.equations
+        if equation.primitive.structured
+    )
+
+
+class Compiled(NativeGraph):
+    """Run a graph that may have calls.
+
+    Attributes:
+        merged: the places of the results that must be copied, since only merging made one array of them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        simple = inlined(graph)
+        self.merged = merged_results(graph, simple)
+        super().__init__(simple)
+
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""
-        instead = self.in_parts if self.has_steps else evaluate
-        results = self.segments.run(values, call_program, instead=instead)
+        results = self.run(values)
         if not self.merged:
             return results
         copied = [i in self.merged and type(x) is np.ndarray for i, x in enumerate(results)]

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import Emission, Places
 from wengert.kernel.kernel import Buffer, Program
-from wengert.kernel.schedule import schedule_of, scheduled
+from wengert.kernel.schedule import schedule_of, scheduled, with_schedule
 from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host
@@ -35,9 +35,9 @@ class Span(NamedTuple):
     """What one part of a call takes.
 
     Attributes:
-        name: "kernel 3", or the primitive that NumPy computes.
+        name: "kernel 3", the primitive that NumPy computes, or "steps" for a program with loops or small matrices.
         seconds: the median over calls.
-        cost: what a kernel costs by its records; None for NumPy.
+        cost: what a kernel costs by its records; None for all else.
     """
 
     name: str
@@ -84,7 +84,7 @@ def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
     """
-    timed = with_programs(one_by_one(segments), Timed)
+    timed = with_programs(one_by_one(segments), timed_program)
     runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]
     known = [span for part in timed.parts for span in spans_of(part)]
     medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
@@ -94,6 +94,11 @@ def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> 
         for (name, cost), seconds in zip(known, medians, strict=True)
     ]
     return Profile(tuple(spans), statistics.median([total for _, total in runs]))
+
+
+def timed_program(program: Program) -> Timed:
+    """Return a program that tells what its parts take."""
+    return TimedSteps(program) if program.is_nested else TimedKernels(program)
 
 
 def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> tuple[list[float], float]:
@@ -120,7 +125,7 @@ def spans_of(part: Segment[Timed]) -> list[tuple[str, KernelCost | None]]:
     """Return the name and the cost of each part of a segment."""
     if part.program is None:
         return [(f"NumPy: {equation.primitive.name}", None) for equation in part.graph.equations]
-    return [("", cost) for cost in part.program.costs]
+    return part.program.parts
 
 
 def one_by_one(segments: Segments[Program]) -> Segments[Program]:
@@ -141,18 +146,44 @@ def alone(part: Segment[Program]) -> list[Segment[Program]]:
     return found
 
 
-class Timed:
-    """Be a program of kernels that looks at the clock after each step.
+class Timed(Protocol):
+    """Be a program that tells what its parts take.
 
     Attributes:
-        costs: of its kernels.
+        parts: their names and costs.
+    """
+
+    parts: list[tuple[str, KernelCost | None]]
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
+        """Return the outputs, and the seconds of each part."""
+        ...
+
+
+class TimedSteps(Timed):
+    """Run a program whose steps run others, which is one part."""
+
+    def __init__(self, program: Program) -> None:
+        self.run = PROCESSOR.compiled(with_schedule(program))
+        self.parts = [("steps", None)]
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
+        """Return the outputs, and the seconds."""
+        start = time.perf_counter()
+        return list(self.run(arrays)), [time.perf_counter() - start]
+
+
+class TimedKernels(Timed):
+    """Run a program of kernels that looks at the clock after each step.
+
+    Attributes:
         kernels: for each step the kernel that it is a part of.
     """
 
     def __init__(self, program: Program) -> None:
         target = host()
         program = scheduled(program, schedule_of(program))
-        self.costs = [cost_of_kernel(kernel, program, target) for kernel in program.kernels]
+        self.parts = [("", cost_of_kernel(kernel, program, target)) for kernel in program.kernels]
         self.kernels = [step.number for step in steps(program, target)[0]]
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
         program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
@@ -162,7 +193,7 @@ class Timed:
         """Return the outputs, and the seconds of each kernel."""
         *outputs, clock = self.run(arrays)
         seconds = np.diff(clock @ (1_000_000_000, 1)) * 1e-9
-        return outputs, np.bincount(self.kernels, seconds, len(self.costs)).tolist()
+        return outputs, np.bincount(self.kernels, seconds, len(self.parts)).tolist()
 
 
 class TimedEmission(Emission):

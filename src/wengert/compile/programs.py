@@ -1,39 +1,18 @@
-"""Graphs as machine code: compiled, or found in the cache, and brought into memory."""
+"""Which back end carries out graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
-from wengert.core.graph.graph import Graph
 from wengert.emission.backend import PROCESSOR
 from wengert.kernel.backend import Backend, Loaded
 from wengert.lowering.segments import Segments, with_programs
-from wengert.native.callee import Callee
-from wengert.native.kinds import ArrayKind
 
 ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 """What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
-
-
-class Kernel(NamedTuple):
-    """Be a graph as machine code.
-
-    Attributes:
-        callee: what is called.
-        made: the dtype and shape of each result, and last of whether it could not be computed, if that may be.
-        cycles: about how long it takes.
-    """
-
-    callee: Callee
-    made: list[ArrayKind]
-    cycles: float
-
-
-Compiler = Callable[[Graph], Kernel | None]
-"""What gives a graph that has been through all passes as machine code; None if that cannot compute all of it."""
 
 
 BACKEND = ContextVar[Backend[Any, Any]]("BACKEND", default=PROCESSOR)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wengert.compile.lower_control_flow import may_be_steps, round_of
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.emission.backend import PROCESSOR
@@ -14,14 +13,14 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Program
+from wengert.kernel.kernel import Kernel, Loop, Program, Routine, Run, Step
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
+from wengert.lowering.iterations import may_be_step
 from wengert.lowering.partition import segmented
-from wengert.lowering.program_steps import whole_program
 from wengert.lowering.segments import Segment, Segments
-from wengert.lowering.small_matrices import small_matrices
 from wengert.native.engine import emit_assembly, host
+from wengert.passes.equations import distinct_variables
 from wengert.passes.pipeline import inlined
 from wengert.support.cached import cached
 from wengert.support.hints import hint_attributes
@@ -102,15 +101,13 @@ class Translation:
 
     def __repr__(self) -> str:
         native = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
-        native += [self.cost.loops, self.cost.matrices]
         count, kernels = len(self.graph.equations), len(self.cost.kernels)
         return f"<{sum(native)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
 
     @cached
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
-        is_whole = may_be_steps(self.graph) and whole_program(self.graph) is not None
-        return segmented(self.graph, None if is_whole else is_worthwhile)
+        return segmented(self.graph, is_worthwhile)
 
     @cached
     def programs(self) -> list[Program]:
@@ -145,12 +142,12 @@ class Translation:
     @cached
     def cost(self) -> Cost:
         """What each kernel costs."""
-        kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]
-        left = [e for part in self.segments.parts if part.program is None for e in part.graph.equations]
-        loops = sum(round_of(e) is not None for e in left)
-        matrices = sum(small_matrices(e) is not None for e in left)
+        steps = [pair for program in self.programs for pair in run_once(program)]
+        kernels = [cost_of_kernel(step, program, host()) for program, step in steps if isinstance(step, Kernel)]
+        left = sum(len(part.graph.equations) for part in self.segments.parts if part.program is None)
+        loops, matrices = [sum(isinstance(step, sort) for _, step in steps) for sort in (Loop, Routine)]
         memory = max([code.image.size for code in self.emitted], default=0)
-        return Cost(tuple(kernels), memory, len(left) - loops - matrices, loops, matrices)
+        return Cost(tuple(kernels), memory, left, loops, matrices)
 
     def profile(self, calls: int = 20) -> Profile:
         """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.
@@ -177,30 +174,32 @@ class Translation:
         return profiled(self.segments, self.values, calls)
 
 
+def run_once(program: Program) -> Iterator[tuple[Program, Step]]:
+    """Yield the steps of a program, and of those that it runs once, each with the program that it is of."""
+    for step in program.steps:
+        if isinstance(step, Run):
+            yield from run_once(step.program)
+        else:
+            yield program, step
+
+
 def refused_text(part: Segment[Program]) -> str:
-    """Return the equations of a segment that is no program as text: of NumPy, or native in a way of their own."""
+    """Return the equations of a segment that is no program as text."""
     pairs = zip(part.graph.equations, part.reasons, strict=True)
     return "\n".join([equation_text(equation, reason) for equation, reason in pairs])
 
 
 def equation_text(equation: Equation, reason: str) -> str:
-    """Return an equation that no program computes as text, with what is inside of it."""
-    name = equation.primitive.name
-    if small_matrices(equation) is not None:
-        return f"natively, of small matrices: {name}"
-    graph = round_of(equation)
-    if graph is not None:
-        return f"natively, round by round: {name}\n{indent(text_of(segmented(graph)), INDENTATION)}"
-    inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations if e.primitive.structured]
-    found = [equation_text(e, reason) for e in inner]
-    return "\n".join([f"by NumPy: {name}, {reason}", *[indent(x, INDENTATION) for x in found]])
+    """Return an equation that NumPy computes as text, with what is native inside of it."""
+    inner = [e for _, graph in subgraphs(equation.params) for e in graph.equations]
+    found = [inner_text(e, reason) for e in inner if e.primitive.structured or may_be_step(e)]
+    return "\n".join([f"by NumPy: {equation.primitive.name}, {reason}", *[indent(x, INDENTATION) for x in found]])
 
 
-def text_of(segments: Segments[Program]) -> str:
-    """Return segments as text."""
-    return "\n".join(
-        [
-            refused_text(part) if part.program is None else text(with_schedule(part.program), DIGITS)
-            for part in segments.parts
-        ]
-    )
+def inner_text(equation: Equation, reason: str) -> str:
+    """Return an equation inside of one that NumPy computes as text: as a program, if it is one."""
+    graph = Graph(distinct_variables(equation.inputs), (equation,), equation.outputs)
+    program = segmented(graph, is_apart=True).whole if may_be_step(equation) else None
+    if program is None:
+        return equation_text(equation, reason)
+    return f"natively: {equation.primitive.name}\n{indent(text(with_schedule(program), DIGITS), INDENTATION)}"

@@ -14,11 +14,20 @@ from wengert.emission.external_functions import declared
 from wengert.emission.matrix_routines import MATRICES
 from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
-from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Run, Step
+from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Row, Run, Step
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
-from wengert.native.functions import Function, external
+from wengert.native.functions import Function
+from wengert.native.growing_rows import (
+    GROWING,
+    POOL,
+    TAKE_ROOM,
+    begin_pool,
+    hand_out,
+    move_bytes,
+    release_pool,
+)
 from wengert.native.interrupts import LOOK, LOOK_UP, OFTEN, give_back, looking
 from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
@@ -33,8 +42,10 @@ WORDS = 64
 """Bytes up to which they are copied one word after the other."""
 STEPS = Signature(BOOL, (*RUN.parameters, Pointer(LOOK)))
 """What runs steps, and tells whether one failed: as RUN, with the LOOK of the call."""
-
-move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
+FIRST_POOL = 1 << 15
+"""Bytes of the arena that rows which grow lie in at first."""
+FIRST_ROWS = 32
+"""How many of them there is room for at first, where a condition ends a loop: a power of two."""
 
 
 def emitted(program: Program, target: Target) -> Emitted:
@@ -86,10 +97,11 @@ class Assembly:
         uses: how often each is run in the text: one that is run once has no function of its own.
         size: bytes of the arena so far.
         constants: what it must hold before the first call: places, and bytes.
+        has_pool: whether loops leave rows behind that grow.
     """
 
     def __init__(self, target: Target) -> None:
-        self.target = target
+        self.target, self.has_pool = target, False
         self.outside: set[str] = set()
         self.parts: dict[int, Driver | Kernels] = {}
         self.uses = Counter[int]()
@@ -97,6 +109,11 @@ class Assembly:
         self.known: dict[int, int] = {}
         self.size = 0
         self.constants: list[tuple[int, bytes]] = []
+
+    @cached
+    def pool(self) -> int:
+        """The place in the arena of the POOL for rows that grow, and behind it of its first memory."""
+        return self.room(LINE + FIRST_POOL)
 
     def room(self, size: int) -> int:
         """Return a place in the arena for so many bytes, at the beginning of a cache line."""
@@ -119,9 +136,17 @@ class Assembly:
             look = looking(b) if program.repeats else b.constant(Pointer(LOOK), None)
             failed = addresses.at(flag).load().to(I8) if program.failing else b.stack(I8)
             failed.store(1)
-            with b.section() as leave:
-                driver.write(Frame(driver, b, addresses, memory, team, look, leave))
+            frame = Frame(driver, b, addresses, memory, team, look, lambda: None)
+            if self.has_pool:
+                begin_pool(frame.pool, memory.at(self.pool + LINE), FIRST_POOL)
+            with b.section() as frame.fail:
+                driver.write(frame)
+                for name in program.outputs:
+                    if driver.buffers[name].grows:
+                        frame.fail_if(hand_out(b, frame.at(name).to(GROWING)))
                 failed.store(0)
+            if self.has_pool:
+                release_pool(b, frame.pool)
             if program.repeats:
                 give_back(b, look)
 
@@ -287,6 +312,11 @@ class Frame:
         self.memory, self.team, self.look, self.fail = memory, team, look, fail
         self.known: dict[str, Value] = {}
 
+    @property
+    def pool(self) -> Value:
+        """The POOL for rows that grow."""
+        return self.memory.at(self.driver.module.pool).to(POOL)
+
     def at(self, name: str) -> Value:
         """Return the address of a buffer."""
         if name not in self.known:
@@ -340,6 +370,7 @@ class Repeating:
         own: the places in the arena of what is the loop's own: copies of what is carried at first, results of the body.
         often: after how many iterations it looks up: a power of two.
         swaps: which carried values change places with what they are overwritten by: one for each output of the body.
+        left: rows that the loop leaves behind and that grow.
     """
 
     def __init__(self, driver: Driver, loop: Loop) -> None:
@@ -355,6 +386,8 @@ class Repeating:
                 taken.add(x.out)
                 self.swaps[x.into] = x.out
                 self.own[x.into] = module.room(bytes_of(self.buffers[x.into]))
+        self.left = [x for x in loop.rows if driver.buffers[x.buffer].grows and x.row in loop.body.outputs]
+        module.has_pool |= bool(self.left)
         self.often = 1 << (max(int(OFTEN / (cycles_of(loop.body, module.target) + CALLING)), 1).bit_length() - 1)
 
     def write(self, frame: Frame) -> None:
@@ -375,14 +408,30 @@ class Repeating:
         if loop.count:
             times = frame.at(loop.count).to(I64).load()
             frame.fail_if(b.constant(I64, loop.rounds) < times)
+        for row in self.left:
+            count = b.constant(I64, FIRST_ROWS) if loop.going else b.select(times < 0, b.constant(I64, 0), times)
+            self.take_room(frame, row, count, b.constant(I64, 0))
+            frame.at(row.buffer).to(GROWING).set("count", 0 if loop.going else count)
         for row in loop.rows:
-            first = frame.at(row.buffer).to(I8)
-            if loop.reverse:
-                first = first.at((times - 1) * bytes_of(self.buffers[row.row]))
-            self.slot(table, row.row).store(first.as_address())
+            first, step = self.first_row(frame, row)
+            self.slot(table, row.row).store((first.at((times - 1) * step) if loop.reverse else first).as_address())
         self.run(frame, table, times)
         for x in loop.carried:
             copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
+
+    def first_row(self, frame: Frame, row: Row) -> tuple[Value, Value | int]:
+        """Return where the first row lies, and how many bytes it is to the next."""
+        place = frame.at(row.buffer)
+        if not self.driver.buffers[row.buffer].grows:
+            return place.to(I8), bytes_of(self.buffers[row.row])
+        rows = place.to(GROWING)
+        return rows.get("first").to(I8), bytes_of(self.buffers[row.row]) if row in self.left else rows.get("step")
+
+    def take_room(self, frame: Frame, row: Row, count: Value, before: Value) -> None:
+        """Write that rows get more room, of which there are some."""
+        take, rows = self.driver.module.declared(TAKE_ROOM), frame.at(row.buffer).to(GROWING)
+        step = bytes_of(self.buffers[row.row])
+        frame.fail_if(frame.b.call(take, frame.pool, rows, count, step, before))
 
     def run(self, frame: Frame, table: Value, times: Value) -> None:
         """Write what runs the iterations, if there are any."""
@@ -406,21 +455,35 @@ class Repeating:
     def repeat(self, frame: Frame, table: Value, most: Value) -> None:
         """Write the iterations, of which there is one at least."""
         b, loop = frame.b, self.loop
-        rows = [(row.row, self.slot(table, row.row).load()) for row in loop.rows]
+        growing = self.left if loop.going else []
+        others = [row for row in loop.rows if row not in growing]
+        steady = [(row, self.slot(table, row.row).load().to(I8), self.first_row(frame, row)[1]) for row in others]
+        room = b.stack(I64)
+        if growing:
+            room.store(FIRST_ROWS)
 
         def each(index: Value, end: Callable[[], None]) -> None:
             self.driver.module.run(frame, loop.body, table)
             going = self.slot(table, loop.going).load().to(I8).load() if loop.going else None
             self.hand_on(table, frame.memory)
-            for name, first in rows:
-                size = bytes_of(self.buffers[name])
-                place = (index + 1) * (-size if loop.reverse else size)
-                self.slot(table, name).store(first.to(I8).at(place).as_address())
+            done = index + 1
+            for row, first, step in (*steady, *[(row, *self.first_row(frame, row)) for row in growing]):
+                place = first.at(done * step * (-1 if loop.reverse else 1))
+                self.slot(table, row.row).store(place.as_address())
             if going is not None:
                 with b.when(going.equals(0)):
+                    for row in growing:
+                        frame.at(row.buffer).to(GROWING).set("count", done)
                     end()
+            if growing:
+                with b.when(done.equals(room.load())):
+                    room.store(done + done)
+                    for row in growing:
+                        self.take_room(frame, row, done + done, done)
+                        first, step = self.first_row(frame, row)
+                        self.slot(table, row.row).store(first.at(done * step).as_address())
             if self.often < loop.rounds:
-                with b.when(((index + 1) & (self.often - 1)).equals(0)):
+                with b.when((done & (self.often - 1)).equals(0)):
                     frame.look_up()
 
         with b.section() as end:
@@ -443,5 +506,5 @@ class Repeating:
 
 
 def bytes_of(buffer: Buffer) -> int:
-    """Return how much memory a buffer needs."""
-    return buffer.size * buffer.dtype.itemsize
+    """Return how much memory a buffer needs; rows that grow have theirs elsewhere."""
+    return GROWING.size if buffer.grows else buffer.size * buffer.dtype.itemsize

@@ -19,12 +19,12 @@ from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
+from wengert.native.growing_rows import TAKE_ROOM, room_for_rows
 from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.jobs import ALL, JOB, REFUSED, SHARED, clear_conditions, met_conditions, raise_conditions
 from wengert.native.loader import kept_function, loaded
 from wengert.native.processor import CONDITIONS
-from wengert.native.repeating import REPEAT, repeat
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Type, like, vector_of
 from wengert.native.values import Value
 
@@ -78,7 +78,7 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
 
 SHARE, TOTAL = "share", "total"
 share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
-OWN = {SHARE: share, REPEAT: repeat, LOOK_UP: look_up_now}
+OWN = {SHARE: share, TAKE_ROOM: room_for_rows, LOOK_UP: look_up_now}
 
 
 def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:

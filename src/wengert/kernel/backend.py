@@ -22,7 +22,10 @@ Code = TypeVar("Code")
 Image = TypeVar("Image")
 
 Loaded = Callable[[Sequence[Any]], Sequence[Any]]
-"""A program as a function of arrays: of its inputs, of their dtypes and shapes, in C order, to its outputs."""
+"""A program as a function of arrays: of its inputs, of their dtypes and shapes, in C order, to its outputs.
+
+Of rows that grow the first length is any; an array that is one row as often as may be stands for as many as are read.
+"""
 
 
 class Backend(ABC, Generic[Code, Image]):

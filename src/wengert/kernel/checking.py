@@ -14,6 +14,7 @@ import numpy as np
 
 from wengert.errors import GraphError
 from wengert.kernel.kernel import (
+    UNKNOWN,
     Affine,
     Buffer,
     Copy,
@@ -200,8 +201,10 @@ def misnamed(program: Program) -> Iterator[str]:
 def misshapen(program: Program) -> Iterator[str]:
     """Find buffers without elements, of other dtypes, and constants whose contents do not fill them."""
     for buffer in program.buffers:
-        if buffer.dtype not in DTYPES or min(buffer.shape, default=1) < 1:
+        if buffer.dtype not in DTYPES or not all(n > 0 or n == UNKNOWN for n in buffer.shape):
             yield f"{buffer.name}: {buffer.dtype}{list(buffer.shape)}"
+        if buffer.grows and (not program.is_nested or buffer.kind in ("row", "constant")):
+            yield f"rows of {buffer.name} that grow"
         if len(buffer.contents) != (buffer.size * buffer.dtype.itemsize if buffer.kind == "constant" else 0):
             yield f"{buffer.name} with {len(buffer.contents)} bytes of contents"
 
@@ -417,13 +420,16 @@ def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
     for row in loop.rows:
         if row.row not in own or known[row.buffer].dtype != own[row.row].dtype:
             yield f"rows {row.row} of {row.buffer}"
-        elif known[row.buffer].size < loop.rounds * own[row.row].size:
+        elif known[row.buffer].grows:
+            if alike(known[row.buffer])[:2] != (own[row.row].shape.count(UNKNOWN) + 1, own[row.row].size):
+                yield f"rows {row.row} in {row.buffer}, which are others"
+        elif own[row.row].grows or known[row.buffer].size < loop.rounds * own[row.row].size:
             yield f"{loop.rounds} rows {row.row} in {row.buffer}"
 
 
-def alike(buffer: Buffer) -> tuple[int, np.dtype[np.generic]]:
+def alike(buffer: Buffer) -> tuple[int, int, np.dtype[np.generic]]:
     """Return what two buffers share of which one may stand for the other."""
-    return buffer.size, buffer.dtype
+    return buffer.shape.count(UNKNOWN), buffer.size, buffer.dtype
 
 
 def used(step: Step) -> list[str]:

@@ -83,9 +83,13 @@ def evaluate(
         IndexError: an index is out of bounds.
     """
     random = np.random.default_rng(seed)
-    memory = {buffer.name: Memory(buffer, 1, random) for buffer in program.buffers if buffer.kind != "row"}
+    memory = {
+        buffer.name: GrowingRows(buffer) if buffer.grows else Memory(buffer, 1, random)
+        for buffer in program.buffers
+        if buffer.kind != "row"
+    }
     for name, value in zip(program.inputs, inputs, strict=True):
-        memory[name].fill(np.asarray(value))
+        memory[name].fill(value)
     steps = Steps(program, memory, random, routines or {})
     failed = False
     try:
@@ -96,7 +100,7 @@ def evaluate(
         failed = True
     if program.is_nested and program.failing:
         memory[program.failing].fill(np.array(failed))
-    return tuple([memory[name].cells[0] if failed else memory[name].result() for name in program.outputs])
+    return tuple([memory[name].anything() if failed else memory[name].result() for name in program.outputs])
 
 
 class Steps:
@@ -138,7 +142,7 @@ class Steps:
         """Write all of a buffer, which nothing has written before."""
         if self.memory[name].written.any():
             raise broken(name, "a buffer that is written twice", "each is written once")
-        self.memory[name].fill(np.asarray(value))
+        self.memory[name].fill(value)
 
     def results(self, program: Program, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of a program that a step runs; raise Failed if it says so."""
@@ -161,12 +165,11 @@ class Steps:
             for row in loop.rows:
                 if row.row in body.inputs:
                     size = next(b.size for b in body.buffers if b.name == row.row)
-                    present[row.row] = memory[row.buffer].cells[0, where * size : (where + 1) * size].copy()
+                    present[row.row] = memory[row.buffer].row(where, size)
             found = dict(zip(body.outputs, self.results(body, [present[name] for name in body.inputs]), strict=True))
             for row in loop.rows:
                 if row.row in body.outputs:
-                    value = found[row.row].reshape(-1)
-                    memory[row.buffer].cells[0, where * value.size : (where + 1) * value.size] = value
+                    memory[row.buffer].leave(where, found[row.row])
                     memory[row.buffer].written[...] = True
             present |= {x.into: found[x.out] if x.out else self.value(x.known) for x in loop.carried}
             going = not loop.going or bool(found[loop.going].item())
@@ -194,10 +197,22 @@ class Memory:
         if buffer.kind == "constant":
             self.fill(np.frombuffer(buffer.contents, buffer.dtype))
 
-    def fill(self, value: Array) -> None:
+    def fill(self, value: Any) -> None:
         """Write all cells."""
-        self.cells[...] = value.reshape(1, -1)
+        self.cells[...] = np.asarray(value).reshape(1, -1)
         self.written[...] = True
+
+    def row(self, n: int, size: int) -> Any:
+        """Return one of rows of some size."""
+        return self.cells[0, n * size : (n + 1) * size].copy()
+
+    def leave(self, n: int, value: Any) -> None:
+        """Write one of rows."""
+        self.cells[0, n * value.size : (n + 1) * value.size] = value.reshape(-1)
+
+    def anything(self) -> Any:
+        """Return the cells, whatever they hold."""
+        return self.cells[0]
 
     def result(self) -> Array:
         """Return the cells as an array, all of which must have been written."""
@@ -240,6 +255,38 @@ class Memory:
         at = at[holds]
         if at.size and not (at.min() >= 0 and at.max() < self.buffer.size):
             raise IndexError(f"{self.buffer.name}: {at.min()} to {at.max()} of {self.buffer.size} elements")
+
+
+class GrowingRows(Memory):
+    """Hold rows that grow: arrays, or lists of such rows again."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer, self.written = buffer, np.zeros(1, bool)
+        self.rows: Sequence[Any] = ()
+        self.left: dict[int, Any] = {}
+
+    def fill(self, value: Any) -> None:
+        """Hold these rows."""
+        self.rows = value
+        self.written[...] = True
+
+    def result(self) -> Any:
+        """Return the rows, which must have been written."""
+        if not self.written.all():
+            raise broken(self.buffer.name, "rows that were not written", "all must be")
+        return self.anything()
+
+    def row(self, n: int, size: int) -> Any:
+        """Return one of the rows."""
+        return self.anything()[n]
+
+    def leave(self, n: int, value: Any) -> None:
+        """Write one of the rows."""
+        self.left[n] = value
+
+    def anything(self) -> Any:
+        """Return the rows that there are."""
+        return [self.left[n] for n in sorted(self.left)] if self.left else self.rows
 
 
 def broken(name: str, given: str, needed: str) -> GraphError:

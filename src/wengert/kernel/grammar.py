@@ -167,7 +167,7 @@ KINDS = {
     "name": Kind(r"[\w.]+"),
     "names": listed(r"\w+"),
     "int": Kind(r"\d+", lambda text, _: int(text), absent=None),
-    "ints": listed(r"\d+", int),
+    "ints": listed(r"-?\d+", int),
     "dimensions": listed(r"i\d+", lambda text: int(text[1:]), "i{}".format),
     "places": Kind(
         r"(?: %\d+)*",

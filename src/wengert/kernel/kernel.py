@@ -28,6 +28,9 @@ Constant = float | int | bool
 BufferKind = Literal["input", "output", "temporary", "row", "constant"]
 ReductionKind = Literal["row", "nested", "total", "column", "scan"]
 
+UNKNOWN = -1
+"""The length of rows that grow: those that loops leave behind until a condition ends them, or a count."""
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -194,7 +197,7 @@ class Buffer:
 
     Attributes:
         name: unique in the program.
-        shape: of the array, or of one row's part of it.
+        shape: of the array, or of one row's part of it; of rows that grow, the first length is `UNKNOWN`.
         dtype: of its elements; complex numbers are pairs of floating-point ones along a last axis.
         kind: an input and an output come from the caller; a temporary lives from its first to its last kernel; a row
             buffer during one row; constants (`contents`, in C order) always.
@@ -209,8 +212,13 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
-        return math.prod(self.shape)
+        """How many elements it has; of rows that grow, how many one of them has."""
+        return math.prod([n for n in self.shape if n != UNKNOWN])
+
+    @property
+    def grows(self) -> bool:
+        """Whether it holds rows that grow, which may be of such rows again."""
+        return UNKNOWN in self.shape
 
 
 @dataclass(frozen=True)

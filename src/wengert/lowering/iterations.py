@@ -13,6 +13,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
+from wengert.core.primitives.primitive import Structured, StructuredLowering
 from wengert.core.values.aval import Aval
 from wengert.passes.equations import distinct_variables
 from wengert.passes.inlining import spliced
@@ -23,6 +24,25 @@ Params = Mapping[str, Any]
 
 ENDLESS = 1 << 62
 """Iterations of a loop at most, of which nobody knows how many there are."""
+
+
+class Loops(StructuredLowering):
+    """Tell loops."""
+
+    def loop(self, _params: Params) -> bool:
+        """Return that it is one."""
+        return True
+
+
+LOOPS = Loops()
+
+
+def may_be_step(equation: Equation) -> bool:
+    """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
+    primitive = equation.primitive
+    if isinstance(primitive, Structured):
+        return primitive.lower(equation.params, LOOPS) is not None
+    return primitive.routine is not None
 
 
 class Iteration:

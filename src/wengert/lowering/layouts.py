@@ -12,13 +12,25 @@ import numpy as np
 
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import axes_without_gaps, example, lie_alike, lies_along
-from wengert.core.values.aval import PARTS
+from wengert.core.values.aval import PARTS, UNKNOWN
+from wengert.core.values.sequences import Items
 from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 
+ENDLESS = 1 << 40
+"""Rows of zeros, which all lie at one place."""
+
 
 def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
-    """Return a value as an array of its variable's dtype, as kernels read it; a complex one as pairs."""
+    """Return a value as an array of its variable's dtype, as kernels read it; a complex one as pairs.
+
+    Zeros of which nobody knows how many there are become one row that stands for more than anybody reads.
+    """
+    if isinstance(value, Items):
+        if value.arrays is None:
+            row = side_by_side(np.zeros(variable.shape[1:], variable.dtype))
+            return np.broadcast_to(row, (ENDLESS, *row.shape))
+        value = np.asarray(value.arrays, variable.dtype).reshape((len(value.arrays), *variable.shape[1:]))
     array = np.asarray(value, variable.dtype)
     if variable.strides is not None:
         array = np.transpose(array, axes_in_kernels(variable))
@@ -34,6 +46,9 @@ def side_by_side(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     """Return what kernels wrote as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
+    if UNKNOWN in variable.shape:
+        shape = len(array), *variable.shape[1:]
+        return Items(variable.aval, np.asarray(array).reshape(-1).view(variable.dtype).reshape(shape))
     if variable.dtype in PARTS:
         array = array.reshape(-1).view(variable.dtype).reshape(array.shape[:-1])
     if variable.weak:
@@ -82,6 +97,8 @@ def result_kind(x: Any) -> Kind | None:
         if type(x) is np.ndarray:
             return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.size else CopyKind(x)
         return SameKind(x)
+    if UNKNOWN in x.shape:
+        return None
     if x.weak:
         return NumberKind(x.aval.number)
     if not x.shape:

@@ -1,63 +1,168 @@
-"""Cutting a graph into segments: programs of kernels, and what NumPy computes between them.
+"""Cutting a graph into segments: programs, and what NumPy computes between them.
 
 Each equation runs as early as what it needs allows, in a native segment or one of NumPy, which take turns: as few cuts
-as possible, however the two kinds of equations are mixed.
+as possible, however the two kinds of equations are mixed. A native segment is one program: of kernels, or of steps if
+it has loops or small matrices, between which kernels are cut into programs in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.variable import Variable
+from wengert.core.primitives.primitive import Structured, StructuredLowering
+from wengert.core.values.aval import UNKNOWN
+from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Program
+from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
+from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
+from wengert.lowering.small_matrices import SmallMatrices, small_matrices
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import distinct_variables
 from wengert.passes.output_aliasing import sharing_views
+from wengert.passes.pipeline import inlined
 from wengert.primitives.indexing.parts import assign, getitem
 
 INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""
 
 
-def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Segments[Program]:
+def segmented(
+    graph: Graph, least: Callable[[Graph], bool] | None = None, *, is_apart: bool = False, is_inner: bool = False
+) -> Segments[Program]:
     """Return a graph in segments.
 
     Args:
         graph: without calls; see `wengert.passes.pipeline.inlined`.
         least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default. If
             it is given, graphs of views alone are left to NumPy, too.
+        is_apart: whether each loop, and each routine of small matrices, is a segment of its own, as they are where they
+            do not fit together.
+        is_inner: whether a loop runs it, so that what it reads and gives may be rows of rows that grow.
     """
-    outputs = without_numbers(graph.outputs)
-    whole = Graph(graph.inputs, graph.equations, outputs)
-    lowered = lower(whole)
-    refused = {i: found.reason for i, found in lowered.refused.items()}
-    refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
-    if least is not None and all(equation.primitive.view for equation in graph.equations):
-        refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
-    if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
-        return Segments(graph, (Segment(whole, program_of(lowered), (), (), is_whole=True),))
-    bound = {v for equation in graph.equations for v in equation.outputs}
-    part = subgraph(graph.equations, bound.intersection(distinct_variables(outputs)))
-    kept = distinct_variables(outputs)
-    while least is not None and (small := small_parts(part, refused, kept, least)):
-        refused |= dict.fromkeys(small, "too little work for a call of native code")
-    if refused or not part.outputs:
-        return Segments(graph, tuple(cut(part, refused, kept)))
-    return Segments(graph, (Segment(part, program_of(lower(part)), (), ()),))
+    partition = Partition(graph, is_inner)
+    try:
+        return partition.segments(least, is_apart)
+    except UnfitError:
+        return partition.segments(least, True)
+
+
+class Iterations(StructuredLowering):
+    """Lower a loop to the programs of its iterations."""
+
+    def loop(self, params: Any) -> Rounds | None:
+        """Return the programs; None if they cannot compute all of an iteration."""
+        iteration = iteration_of(params) if params["spec"].length != 0 else None
+        condition = None if params["cond"] is None else inlined(params["cond"])
+        if iteration is None or (condition is not None and type(condition.outputs[0]) is not Variable):
+            return None
+        programs = [None if x is None else segmented(x, is_inner=True).whole for x in (iteration.graph, condition)]
+        if programs[0] is None or (condition is not None and programs[1] is None):
+            return None
+        return Rounds(iteration, programs[0], programs[1])
+
+
+ITERATIONS = Iterations()
+
+
+def step_of(equation: Equation) -> Rounds | SmallMatrices | None:
+    """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
+    if isinstance(equation.primitive, Structured):
+        found: Rounds | None = equation.primitive.lower(equation.params, ITERATIONS)
+        return found
+    return small_matrices(equation)
+
+
+class Partition:
+    """Cut a graph into segments.
+
+    Args:
+        graph: without calls.
+        is_inner: see `segmented`.
+
+    Attributes:
+        whole: the graph without the results that are known numbers.
+        reasons: the equations that are not of kernels, by their places, and why.
+        steps: those that a program has other steps for.
+    """
+
+    def __init__(self, graph: Graph, is_inner: bool) -> None:
+        self.graph, self.is_inner = graph, is_inner
+        self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
+        self.lowered = lower(self.whole)
+        self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
+        found = [(graph.equations[i], step_of(graph.equations[i])) for i in self.reasons]
+        self.steps = {equation: step for equation, step in found if step is not None}
+
+    def segments(self, least: Callable[[Graph], bool] | None, is_apart: bool) -> Segments[Program]:
+        """Return the segments; raise UnfitError if steps do not fit together."""
+        graph, outputs = self.graph, self.whole.outputs
+        steps = {e for e in self.steps if not is_apart or self.is_alone(e)}
+        refused = {i: reason for i, reason in self.reasons.items() if graph.equations[i] not in steps}
+        refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
+        if least is not None and all(equation.primitive.view for equation in graph.equations):
+            refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
+        if not refused and are_apart(outputs) and self.is_whole(is_apart):
+            program = self.program(self.whole) if self.steps else program_of(self.lowered)
+            return Segments(graph, (Segment(self.whole, program, (), (), is_whole=True),))
+        bound = {v for equation in graph.equations for v in equation.outputs}
+        kept = distinct_variables(outputs)
+        part = subgraph(graph.equations, bound.intersection(kept))
+        alone = steps if is_apart else set[Equation]()
+        while least is not None and (small := small_parts(part, refused, kept, steps, alone, least)):
+            refused |= dict.fromkeys(small, "too little work for a call of native code")
+        found: list[Segment[Program]] = []
+        for places, own, dropped in parts_of(part, refused, kept, alone):
+            reasons = tuple([refused[i] for i in places if i in refused])
+            found.append(Segment(own, None if reasons else self.program(own), reasons, dropped))
+        return Segments(graph, tuple(found))
+
+    def is_whole(self, is_apart: bool) -> bool:
+        """Tell whether one program computes all results from all inputs, as far as their types tell."""
+        outputs, is_one = self.whole.outputs, not is_apart or len(self.graph.equations) == 1
+        if not self.steps:
+            return bool(outputs) and None not in self.lowered.inputs
+        return bool(outputs) and is_one and all(type(x) is Variable for x in outputs)
+
+    def is_alone(self, equation: Equation) -> bool:
+        """Tell whether a step can be a program by itself."""
+        try:
+            self.program(Graph(distinct_variables(equation.inputs), (equation,), equation.outputs))
+        except UnfitError:
+            return False
+        return True
+
+    def program(self, part: Graph) -> Program:
+        """Return a part of the graph as a program; raise UnfitError if its steps do not fit together."""
+        steps = self.steps.keys() & set(part.equations)
+        if not steps:
+            return program_of(lower(part))
+        if not self.is_inner and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
+            raise UnfitError
+        writer = StepsWriter(part)
+        for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps):
+            step = self.steps.get(own.equations[0])
+            writer.add(own, program_of(lower(own)) if step is None else step)
+        return checked("steps", writer.program())
 
 
 def small_parts(
-    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable], least: Callable[[Graph], bool]
+    graph: Graph,
+    refused: Collection[int],
+    kept: Sequence[Variable],
+    steps: set[Equation],
+    alone: Collection[Equation],
+    least: Callable[[Graph], bool],
 ) -> list[int]:
     """Return the equations, by their places, of the native parts of a graph that are not worth it."""
-    parts = parts_of(graph, refused, kept)
-    return [i for places, part, _ in parts if refused.keys().isdisjoint(places) and not least(part) for i in places]
+    parts = [x for x in parts_of(graph, refused, kept, alone) if x[0][0] not in refused]
+    return [i for places, part, _ in parts if steps.isdisjoint(part.equations) and not least(part) for i in places]
 
 
 def are_apart(outputs: Sequence[Any]) -> bool:
@@ -66,26 +171,21 @@ def are_apart(outputs: Sequence[Any]) -> bool:
     return len(set(arrays)) == len(arrays)
 
 
-def cut(graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]) -> list[Segment[Program]]:
-    """Return the segments of a graph, some of whose equations are refused; some variables are read in the end."""
-    found: list[Segment[Program]] = []
-    for places, part, dropped in parts_of(graph, refused, kept):
-        if refused.keys().isdisjoint(places):
-            found.append(Segment(part, program_of(lower(part)), (), dropped))
-        else:
-            found.append(Segment(part, None, tuple([refused[i] for i in places]), dropped))
-    return found
-
-
 def parts_of(
-    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]
+    graph: Graph, refused: Collection[int], kept: Sequence[Variable], alone: Collection[Equation]
 ) -> Iterator[tuple[list[int], Graph, tuple[Variable, ...]]]:
     """Iterate over the parts of a graph, native ones and those of NumPy in turns.
+
+    Args:
+        graph: the graph.
+        refused: the places of the equations that are NumPy's.
+        kept: the variables that are read in the end.
+        alone: equations that are parts by themselves.
 
     Yields:
         the places of the equations, the part, and the variables that nothing reads after it.
     """
-    turns = turns_of(graph, refused)
+    turns = turns_of(graph, refused, alone)
     order = sorted(set(turns))
     needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
     for turn, equation in zip(turns, graph.equations, strict=True):
@@ -97,31 +197,37 @@ def parts_of(
         yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
-def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
-    """Return for each equation the number of its segment: even for native ones, odd for those of NumPy.
+def turns_of(graph: Graph, refused: Collection[int], alone: Collection[Equation]) -> list[tuple[int, int]]:
+    """Return for each equation the numbers of its segment: first even for native ones, odd for others.
 
     What might fail, or never end, does not run before a check that stands before it.
     """
-    turns: list[int] = []
+    turns: list[tuple[int, int]] = []
     known: dict[Variable, int] = {}
-    checked = -1
+    checked, numbers, ended = -1, dict[int, int](), set[int]()
     for i, equation in enumerate(graph.equations):
-        own = int(i in refused)
+        is_alone = equation in alone
+        own = int(is_alone or i in refused)
         needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
         turn = max([need + (need % 2 != own) for need in needs], default=-own)
         if own or may_fail(equation):
             turn = max(turn, checked + (checked % 2 != own))
         if must_run(equation):
             checked = max(checked, turn)
-        turns.append(turn)
+        if is_alone or turn in ended:
+            numbers[turn] = numbers.get(turn, 0) + 1
+            (ended.add if is_alone else ended.discard)(turn)
+        turns.append((turn, numbers.get(turn, 0)))
         known.update(dict.fromkeys(equation.outputs, turn))
     return turns
 
 
 def may_fail(equation: Equation) -> bool:
-    """Tell whether native code may fail at an equation, or at one in the graphs that it runs."""
-    return equation.primitive in INDEXING or any(
-        may_fail(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    """Tell whether native code may fail at an equation, or run for ever, or at one in the graphs that it runs."""
+    return (
+        equation.primitive in INDEXING
+        or may_be_step(equation)
+        or any(may_fail(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations)
     )
 
 

@@ -1,4 +1,4 @@
-"""Routines of small matrices natively, alone and as steps of programs: a call of LAPACK takes longer than the work."""
+"""Routines of small matrices as steps of programs: a call of LAPACK takes longer than the work."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
-from wengert.emission.backend import kept_address
-from wengert.emission.matrix_routines import MATRICES, SCALARS, SMALL
-from wengert.lowering.layouts import array_kind, as_array, as_value
-from wengert.native.callee import Callee
-from wengert.native.executable import OfArrays
-from wengert.native.kinds import ArrayKind
-from wengert.native.processor import LINE
+from wengert.emission.matrix_routines import SCALARS, SMALL
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
-from wengert.support.cached import cached
 
 Params = Mapping[str, Any]
 
@@ -35,7 +26,7 @@ CYCLE, CALL = 1.5, 100.0
 
 
 class SmallMatrices:
-    """Run a routine of small matrices natively, as a step of a program or by itself.
+    """Hold a routine of small matrices that can be a step.
 
     Args:
         equation: of the routine.
@@ -46,33 +37,12 @@ class SmallMatrices:
     """
 
     def __init__(self, equation: Equation, name: str, fields: Mapping[str, int], work: int, cycles: float) -> None:
-        self.primitive, self.params, self.outputs = equation.primitive, equation.params, equation.outputs
-        self.inputs = list(map(as_variable, equation.inputs))
+        self.inputs, self.outputs = list(map(as_variable, equation.inputs)), equation.outputs
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
-
-    def callee(self) -> Callee:
-        """Return the kernel with what it is to know."""
-        start = -(-MATRICES.size // LINE) * LINE
-        fields = bytes(MATRICES.ctype(**self.fields, work=start))
-        return Callee(kept_address(self.name), size=start + self.work, contents=[(0, fields)])
-
-    @cached
-    def entry(self) -> OfArrays:
-        """The kernel as a function of arrays."""
-        made = [*map(array_kind, self.outputs), ArrayKind(np.dtype(bool), ())]
-        return OfArrays(self.callee(), list(map(array_kind, self.inputs)), made)
-
-    def __call__(self, *operands: Any) -> tuple[Any, ...]:
-        """Return the results."""
-        *made, failed = self.entry(*map(as_array, self.inputs, operands))
-        if failed:
-            found = self.primitive.evaluate(*operands, **self.params)
-            return found if len(self.outputs) > 1 else (found,)
-        return tuple(map(as_value, self.outputs, made))
 
 
 def small_matrices(equation: Equation) -> SmallMatrices | None:
-    """Return the routine of an equation as a step of a chain; None if it is another, or of large matrices."""
+    """Return the routine of an equation as a step; None if it is another, or of large matrices."""
     routine, params = equation.primitive.routine, equation.params
     if routine is None or unknown_parameters(params, known := keyword_parameters(routine)):
         return None

@@ -13,6 +13,7 @@ from wengert.native.callee import Callee
 from wengert.native.code_memory import Code
 from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
+from wengert.native.growing_rows import GROWING, UNKNOWN, Rows, taken_over
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
 from wengert.support.cached import cached
@@ -47,6 +48,10 @@ class Image(FieldRecord):
     looks: bool
 
 
+GROWN = ArrayKind(np.dtype(np.int64), (len(GROWING.fields),))
+"""How programs get and give rows of which nobody knows how many there are."""
+
+
 class Executable:
     """Run a program natively.
 
@@ -79,15 +84,21 @@ class Executable:
         )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
+        self.grown = [i for i, kind in enumerate(self.made) if UNKNOWN in kind.shape]
 
     @cached
     def entry(self) -> OfArrays:
         """The program as a function of arrays that are what it is given."""
-        return OfArrays(self.callee, self.given, self.made)
+        return OfArrays(
+            self.callee, *[[GROWN if UNKNOWN in x.shape else x for x in xs] for xs in (self.given, self.made)]
+        )
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the outputs for arrays that are the inputs, of their dtypes and shapes."""
         made: list[Any] = self.entry(*map(checked, arrays, self.given))
+        if self.grown and not made[-1]:
+            for i in self.grown:
+                made[i] = taken_over(made[i], self.made[i].shape[1:], self.made[i].dtype)
         return made
 
 
@@ -114,7 +125,9 @@ class OfArrays(Entry):
 
 
 def checked(array: Any, kind: ArrayKind) -> Any:
-    """Return an array that must be of a dtype and a shape, with its elements side by side."""
+    """Return an array that must be of a dtype and a shape, with its elements side by side; rows that grow as those."""
+    if kind.shape[:1] == (UNKNOWN,) and array.dtype == kind.dtype and array.shape[1:] == kind.shape[1:]:
+        return Rows.of(array)
     if array.dtype != kind.dtype or array.shape != kind.shape:
         raise TypeError(f"an input is {kind.dtype}{kind.shape}, {array.dtype}{array.shape} was given")
     return np.asarray(array, order="C")
