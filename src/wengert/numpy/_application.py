@@ -79,7 +79,7 @@ class vectorize:  # noqa: N801 - NumPy's name
         names = [name for name in kwargs if name not in excluded]
         operands = [as_tensor(args[i]) for i in places] + [as_tensor(kwargs[name]) for name in names]
 
-        def called(*cores: Any) -> Any:
+        def call_core(*cores: Any) -> Any:
             positional, named = list(args), dict(kwargs)
             for i, core in zip(places, cores, strict=False):
                 positional[i] = core
@@ -87,7 +87,7 @@ class vectorize:  # noqa: N801 - NumPy's name
             return self.pyfunc(*positional, **named)
 
         ranks = [0] * len(operands) if signature is None else core_ranks(signature, len(operands))
-        return map_cores(called, operands, ranks, otypes)
+        return map_cores(call_core, operands, ranks, otypes)
 
 
 def core_ranks(signature: str, count: int) -> list[int]:

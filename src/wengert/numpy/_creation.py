@@ -452,7 +452,7 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     return ((place, x[place]) for place in np.ndindex(x.shape))
 
 
-class ArrayKind(type):
+class NdarrayType(type):
     """Be the class of `ndarray`: arrays are instances, whether they are Tensors or NumPy's; scalars are not."""
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -462,7 +462,7 @@ class ArrayKind(type):
         return kind is Tensor or issubclass(kind, np.ndarray)
 
 
-class ndarray(metaclass=ArrayKind):  # noqa: N801 - NumPy's name
+class ndarray(metaclass=NdarrayType):  # noqa: N801 - NumPy's name
     """Stand for the arrays of both libraries in `isinstance`; called, return a Tensor of a shape with any elements."""
 
     def __new__(cls, shape: Any, dtype: Any = float, order: Any = "C") -> Any:

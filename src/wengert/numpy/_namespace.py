@@ -137,13 +137,13 @@ def follow_like(numpys: Callable[..., Any], public: Callable[..., Any]) -> Calla
     """Return a function that makes Tensors, but NumPy's arrays where `like` is none and nothing else is a Tensor."""
 
     @functools.wraps(public)
-    def made(*args: Any, like: Any = None, **kwargs: Any) -> Any:
+    def create(*args: Any, like: Any = None, **kwargs: Any) -> Any:
         plain = like is not None and type(like) is not Tensor
         if plain and not any(type(x) is Tensor for x in flatten((args, kwargs))[0]):
             return numpys(*args, **kwargs)
         return public(*args, **kwargs)
 
-    return made
+    return create
 
 
 def passed_operands(*operands: Any) -> list[Any]:

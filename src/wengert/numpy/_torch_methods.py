@@ -224,11 +224,11 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], type | str | np.dtype):
         needed = "a shape is needed, because elements are not read as others"
-        raise DtypeError("view", f"the dtype {np.dtype(shape[0])}", needed, converted(self, shape[0]))
+        raise DtypeError("view", f"the dtype {np.dtype(shape[0])}", needed, conversion_hint(self, shape[0]))
     return self.reshape(*shape, copy=False) if shape else self[...]
 
 
-def converted(x: Tensor, dtype: Any) -> str:
+def conversion_hint(x: Tensor, dtype: Any) -> str:
     """Return what to write for elements that are to be read as others."""
     if x.dtype.kind == "c" and np.dtype(dtype).kind == "f":
         return "Write numpy.stack([x.real, x.imag], axis=-1), and reshape it"

@@ -217,11 +217,11 @@ def note_refusals(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]
 def fix_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
     """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
 
-    def fixed(first: Any, *traced: Any) -> Any:
+    def call(first: Any, *traced: Any) -> Any:
         rest = iter(traced)
         return function(first, *(next(rest) if is_traced(x) else x for x in args))
 
-    return resemble(fixed, function, updated=False)
+    return resemble(call, function, updated=False)
 
 
 def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -560,7 +560,7 @@ def curve_fit(
     if options.get("nan_policy") is not None and isinstance(xdata, np.ndarray | list | tuple):
         ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
 
-    def modelled(at: Any, *p: float) -> Any:
+    def model_at_places(at: Any, *p: float) -> Any:
         """Return the values of the model at the places that SciPy has not left out."""
         found = value(np.array(p))
         if len(found) != places.size:  # places would leave the rest out
@@ -569,7 +569,7 @@ def curve_fit(
         return found[at.astype(int)]
 
     found, covariance, *more = optimize.curve_fit(
-        modelled,
+        model_at_places,
         places,
         ydata,
         problem.start,

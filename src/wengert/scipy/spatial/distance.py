@@ -306,11 +306,11 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
         return METRICS["cosine"](u, v, w)
     share = None if w is None else w / np.sum(w)
 
-    def moved(z: Any) -> Any:
+    def center_points(z: Any) -> Any:
         center = np.mean(z, axis=-1) if share is None else np.sum(z * share, axis=-1)
         return z - center[..., None]
 
-    return METRICS["cosine"](moved(u), moved(v), w)
+    return METRICS["cosine"](center_points(u), center_points(v), w)
 
 
 @of_two_points("0.5")
