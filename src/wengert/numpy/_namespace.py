@@ -233,9 +233,15 @@ def numpys_signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def exported_functions(module: Any) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a module of NumPy's that mean something for Tensors, by their names."""
-    return {name: public_function(module, name) for name in function_names(module)}
+def export_functions(namespace: dict[str, Any], module: Any, **others: Any) -> list[str]:
+    """Fill the namespace of a module with what the functions of NumPy's or SciPy's mean, and return all its names.
+
+    A module's `__getattr__` would be called each time, after its globals were searched.
+    """
+    exported = {**others, **{name: public_function(module, name) for name in function_names(module)}}
+    names = sorted(exported)
+    namespace.update(exported, __dir__=lambda: names)
+    return names
 
 
 def attach_methods(public: Callable[..., Any], ufunc: np.ufunc) -> None:

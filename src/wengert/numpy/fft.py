@@ -3,12 +3,6 @@
 import numpy as np
 
 from wengert.numpy import _fft  # noqa: F401 - they enter their functions
-from wengert.numpy._namespace import exported_functions
+from wengert.numpy._namespace import export_functions
 
-_EXPORTED = exported_functions(np.fft)
-__all__ = sorted(_EXPORTED)
-globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = export_functions(globals(), np.fft)

@@ -182,9 +182,9 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
 
-    def __call__(self, *args: Any, **kwds: Any) -> FrozenDistribution:
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
         """Return the distribution with its parameters fixed."""
-        return FrozenDistribution(self, args, kwds)
+        return Frozen(self, args, kwds)
 
     def parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return all parameters in their order: shapes, location, scale."""
@@ -237,7 +237,7 @@ def require_key(name: str, key: Any) -> None:
         raise UsageError(f"{name}.rvs", "no key", needed, "Pass key=wengert.random.key(seed)")
 
 
-class FrozenDistribution:
+class Frozen:
     """Be a distribution with its parameters fixed."""
 
     def __init__(self, distribution: Any, args: Sequence[Any], kwds: dict[str, Any]) -> None:

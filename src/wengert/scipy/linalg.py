@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.linalg
 
-from wengert.numpy._namespace import exported_functions
+from wengert.numpy._namespace import export_functions
 from wengert.scipy import _linear_algebra  # noqa: F401 - they enter their functions
 from wengert.support.hints import names_on_demand
 
-_EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported_functions(
-    scipy.linalg
+__all__ = export_functions(
+    globals(), scipy.linalg, LinAlgError=scipy.linalg.LinAlgError, LinAlgWarning=scipy.linalg.LinAlgWarning
 )
-__all__ = sorted(_EXPORTED)
-globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 
 if TYPE_CHECKING:
 
@@ -24,7 +22,3 @@ if TYPE_CHECKING:
 
 else:
     __getattr__ = names_on_demand("wengert.scipy.linalg")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.special
 
-from wengert.numpy._namespace import exported_functions
+from wengert.numpy._namespace import export_functions
 from wengert.scipy import _special  # noqa: F401 - it enters its functions
 from wengert.support.hints import names_on_demand
 
-_EXPORTED = exported_functions(scipy.special)
-__all__ = sorted(_EXPORTED)
-globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+__all__ = export_functions(globals(), scipy.special)
 
 if TYPE_CHECKING:
 
@@ -22,7 +20,3 @@ if TYPE_CHECKING:
 
 else:
     __getattr__ = names_on_demand("wengert.scipy.special")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -5,16 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.numpy import _shapes  # noqa: F401 - it enters its functions
-from wengert.numpy._namespace import exported_functions
+from wengert.numpy._namespace import export_functions
 
-_EXPORTED = exported_functions(np.lib.stride_tricks)
-__all__ = sorted(_EXPORTED)
-globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+__all__ = export_functions(globals(), np.lib.stride_tricks)
 
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
-
-
-def __dir__() -> list[str]:
-    return __all__
