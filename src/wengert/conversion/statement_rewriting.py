@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
@@ -108,13 +108,15 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
             for x in {**named, **changes(statements).bound}
             if x not in known
         ]
-        scopes: list[ast.stmt] = []
-        if self.globals:
-            scopes.append(locate(ast.Global(sorted(self.globals)), node))
-        if self.outer:
-            scopes.append(locate(ast.Nonlocal(sorted(self.outer)), node))
+        scopes = self.scopes(self.globals, self.outer, node)
         node.body = [*body[:start], *scopes, *declared, *statements] or [locate(ast.Pass(), node)]
         return node
+
+    @staticmethod
+    def scopes(common: Set[str], outer: Set[str], node: ast.AST) -> list[ast.stmt]:
+        """Return the statements that say which names are global, and which of a function around this one."""
+        found = [(ast.Global, common), (ast.Nonlocal, outer)]
+        return [locate(kind(sorted(names)), node) for kind, names in found if names]
 
     # Statements
 
@@ -182,14 +184,8 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
 
     def nest(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
         """Return the nested function that statements become."""
-        bound = changes(body).bound
-        shared = sorted(x for x in bound if x not in self.globals)
-        common = sorted(x for x in bound if x in self.globals)
-        scopes: list[ast.stmt] = []
-        if common:
-            scopes.append(locate(ast.Global(common), node))
-        if shared:
-            scopes.append(locate(ast.Nonlocal(shared), node))
+        bound = set(changes(body).bound)
+        scopes = self.scopes(bound & self.globals, bound - self.globals, node)
         inside: list[ast.stmt] = [*scopes, *body] if body else [locate(ast.Pass(), node)]
         return function_of_statements(name, parameters(argument) if argument else parameters(), inside, node)
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from wengert.core.forms.labels import Labels, Relation
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.identity import without_repetition
 from wengert.core.graph.loop_spec import LoopSpec
-from wengert.core.memory.memory_layout import axes_in_memory
+from wengert.core.memory.memory_layout import axes_in_memory, without_repetition
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError

@@ -35,19 +35,12 @@ R = TypeVar("R")
 Args = TypeVarTuple("Args")
 
 
+DECLARED = "Pass holomorphic=True for a complex differentiable function, or use"
+UNDECLARED = "Leave holomorphic out, or return complex numbers"
 OTHER = {
-    "jacrev": (
-        "Pass holomorphic=True for a complex differentiable function, or use jacfwd if the arguments are real",
-        "Leave holomorphic out, or return complex numbers",
-    ),
-    "hessian": (
-        "Pass holomorphic=True for a complex differentiable function, or use jacfwd twice if the arguments are real",
-        "Leave holomorphic out, or return complex numbers",
-    ),
-    "jacfwd": (
-        "Pass holomorphic=True for a complex differentiable function, or use jacrev if the outputs are real",
-        "Convert it with .astype(complex)",
-    ),
+    "jacrev": (f"{DECLARED} jacfwd if the arguments are real", UNDECLARED),
+    "hessian": (f"{DECLARED} jacfwd twice if the arguments are real", UNDECLARED),
+    "jacfwd": (f"{DECLARED} jacrev if the outputs are real", "Convert it with .astype(complex)"),
 }
 
 
@@ -217,7 +210,7 @@ def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs
 
     rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
     if holomorphic:
-        require_complex(name, "an output", rows, True, "Leave holomorphic out, or return complex numbers")
+        require_complex(name, "an output", rows, True, UNDECLARED)
     example = result_example(given)
     blocks = [options.in_form(unflatten(structure, split_lanes(row, leaves, row.ndim - 1, example))) for row in rows]
     found = unflatten(out_structure, blocks)

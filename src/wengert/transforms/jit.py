@@ -180,7 +180,8 @@ class Jitted(Entry, Generic[P, R]):
             form.called = True
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
-            write_back(given[position], results[index])
+            if isinstance(target := given[position], np.ndarray | Tensor):
+                target[...] = results[index]  # the caller's
         found = [as_given(own_memory(x, leaves), example) for x in results[:visible]]
         for i in form.merged:
             if i < visible and type(found[i]) is np.ndarray:
@@ -283,16 +284,16 @@ class Jitted(Entry, Generic[P, R]):
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=user_stacklevel(),
             )
-        label, statics = name_of("jit", self.fun), self.statics_of(args, kwargs)
+        label = name_of("jit", self.fun)
+        statics = [args[i] for i in self.static_places(len(args))]
+        statics += [kwargs[name] for name in self.static_argnames if name in kwargs]
+
+        def trace_form(function: Function, reach: Reach) -> TracedForm:
+            return self.trace_with(function, reach, args, kwargs, leaves, structure)
+
         if self.running is not self.fun:
-            reach = Reach(label, self.running, statics)
-            return self.trace_with(self.running, reach, args, kwargs, leaves, structure)
-        form, self.running = trace_converting(
-            label,
-            self.fun,
-            lambda function, reach: self.trace_with(function, reach, args, kwargs, leaves, structure),
-            statics,
-        )
+            return trace_form(self.running, Reach(label, self.running, statics))
+        form, self.running = trace_converting(label, self.fun, trace_form, statics)
         return form
 
     def trace_with(
@@ -322,7 +323,8 @@ class Jitted(Entry, Generic[P, R]):
             )
             require_arrays("jit", found, out_structure)
             for stage in stages:
-                written = places_written(stage, inputs, variables)
+                inside = {i: None for i, v in enumerate(variables) if v in stage.written}
+                written = {**inside, **find_writes(inputs, variables)}
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
 
@@ -339,11 +341,6 @@ class Jitted(Entry, Generic[P, R]):
         form.written = written
         form.merged = merged_results(graph, simple)
         return form
-
-    def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return the static arguments."""
-        named = [kwargs[name] for name in self.static_argnames if name in kwargs]
-        return [args[i] for i in self.static_places(len(args))] + named
 
     def static_places(self, count: int) -> set[int]:
         """Return which of so many positional arguments are static."""
@@ -384,14 +381,6 @@ def of_one_instance(function: Any, options: Sequence[Any]) -> Jitted[..., Any]:
     made: Jitted[..., Any] = Jitted(function.fun if type(function) is Jitted else function, *options)
     made.is_method = True
     return made
-
-
-def places_written(
-    stage: Staging, inputs: Sequence[Tensor], variables: Sequence[Variable]
-) -> dict[int, Position | None]:
-    """Return the positions of the arguments that a function, or a transformation in it, wrote to, and where."""
-    inside: dict[int, Position | None] = {i: None for i, v in enumerate(variables) if v in stage.written}
-    return {**inside, **find_writes(inputs, variables)}
 
 
 class UnknownShape(Exception):
@@ -460,12 +449,6 @@ def own_memory(value: Any, leaves: Sequence[Any]) -> Any:
         return array
     shared = any(isinstance(leaf, np.ndarray) and np.may_share_memory(array, leaf) for leaf in leaves)
     return array.copy(order="K") if shared or not array.flags.writeable else array
-
-
-def write_back(target: Any, value: Any) -> None:
-    """Write the last value of a donated argument into the caller's array or Tensor."""
-    if isinstance(target, np.ndarray | Tensor):
-        target[...] = value
 
 
 @overload

@@ -16,7 +16,7 @@ import numpy as np
 
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.core.memory.buffers import may_change
-from wengert.core.memory.memory_layout import axes_in_memory, is_full
+from wengert.core.memory.memory_layout import axes_in_memory, is_full, without_repetition
 from wengert.core.primitives.primitive import Primitive
 from wengert.support.attributes import attribute
 from wengert.support.digests import digest_of as digest_of_bytes
@@ -111,14 +111,6 @@ def identity(value: Any) -> Hashable:
         fields = [identity(attribute(value, name)) for name in kind.__dataclass_fields__]
         return Object(kind), tuple(fields), identity(attribute(value, "__dict__"))
     return Object(value)
-
-
-def without_repetition(array: Any) -> Any:
-    """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
-    if not array.size:
-        return array
-    repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
-    return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array
 
 
 def content(array: Any) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert.core.memory.memory_layout import Handle, in_normal_form
+from wengert.core.memory.memory_layout import Handle, in_normal_form, without_repetition
 
 H = TypeVar("H", bound=Handle)
 ndarray = np.ndarray
@@ -133,7 +133,6 @@ def may_change(array: np.ndarray[Any, Any]) -> bool:
 
 def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a read-only copy in the same order; what is repeated along axes stays one element in memory."""
-    repeated = [n > 1 and not stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    narrow = np.array(array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])], order="K")
+    narrow = np.array(without_repetition(array), order="K")
     narrow.flags.writeable = False
-    return np.broadcast_to(narrow, array.shape) if any(repeated) else narrow
+    return narrow if narrow.shape == array.shape else np.broadcast_to(narrow, array.shape)

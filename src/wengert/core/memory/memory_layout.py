@@ -278,6 +278,14 @@ def is_full(x: Any) -> bool:
     return x.size > 1 and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
 
 
+def without_repetition(array: Any) -> Any:
+    """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
+    if not array.size:
+        return array
+    repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
+    return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array
+
+
 def is_uniform(x: Any) -> bool:
     """Tell whether an array has elements and all have the same bits; most show in three of them that they have not.
 
