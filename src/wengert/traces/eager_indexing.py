@@ -15,7 +15,7 @@ from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import lent, may_overwrite
 from wengert.core.memory.views import ALIAS, Derivation, base_and_path, extend_path, window_on
 from wengert.core.values.recording import SPECIAL
-from wengert.core.values.tensor import WATCHES, Tensor, Trace, plain_tensor
+from wengert.core.values.tensor import WATCHES, Tensor, plain_tensor
 from wengert.primitives.indexing.index_layout import OPERAND, is_whole, static_index, without_arrays
 from wengert.primitives.indexing.parts import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
@@ -44,13 +44,26 @@ reshaped = eager(reshape)
 def read_part(x: Tensor, index: Any) -> Any:
     """Return `x[index]`."""
     entries: tuple[Any, ...]
-    if type(index) is int:
+    kind = type(index)
+    if (
+        kind is int
+        or index is None
+        or (
+            kind is slice  # as in `static_index`, whose call would take a tenth of the time
+            and ((bound := index.start) is None or type(bound) is int)
+            and ((bound := index.stop) is None or type(bound) is int)
+            and ((bound := index.step) is None or type(bound) is int)
+        )
+    ):
         entries = (index,)
-    elif type(index) is not ndarray and (found := static_index(index)) is not None:
+    elif kind is not ndarray and (found := static_index(index)) is not None:
         entries = found
     else:
         return gather(x, index)
     trace, value, source = x._trace, x._value, x
+    if trace is None and type(value) is ndarray and not WATCHES:  # as most are
+        out = value[entries]
+        return window_on(x, (), getitem, entries, out) if type(out) is ndarray else plain_tensor(out)
     if trace is ALIAS:
         source = value.current()
         trace, value = source._trace, source._value
@@ -79,50 +92,46 @@ def gather(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index)
     if trace is None and type(x._value) is ndarray:
         return plain_tensor(x._value[entries])
-    if len(entries) == 1:
-        fixed, arrays = ALONE, list(entries)
-    else:
-        fixed, arrays = without_arrays(entries), [entry for entry in entries if type(entry) is ndarray]
+    fixed, arrays = ALONE, entries
+    if len(entries) > 1:
+        fixed, arrays = without_arrays(entries), tuple([entry for entry in entries if type(entry) is ndarray])
     if trace is not None and (SPECIAL or not trace.fast):
         found = trace.offer(getitem, (x, *arrays), {"index": fixed})
         return read_index(x, index) if found is None else found
     if type(x._value) is not ndarray:
         return read_index(x, index)
-    inputs = (x._node, *[None] * len(arrays))
-    saved = (None, *map(lent, arrays))
+    inputs = (x._node, *(None,) * len(arrays))
+    saved = (None, lent(arrays[0])) if len(arrays) == 1 else (None, *map(lent, arrays))
     return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, caller(3))
 
 
-@strict
-def overwrite_plain(target: Tensor, index: Any, value: Any) -> bool:
-    """Write a number or plain Tensor into a plain ndarray that nobody relies on; tell whether that was possible."""
-    buffer = target._value
-    if target._kept or WATCHES or type(buffer) is not ndarray:
-        return False
-    new = value
-    if type(value) is Tensor:
-        new = value._value if value._trace is None else None
-    elif type(value) is not float and type(value) is not int:
-        new = None
-    if new is None or not (
-        type(index) is int
-        or (type(index) is not ndarray and static_index(index) is not None)
-        or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
-    ):
-        return False
-    try:
-        buffer[index] = new
-    except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
-        return False
-    target._mutated = True
-    return True
-
-
 def write_part(target: Tensor, index: Any, value: Any) -> None:
-    """Assign `target[index] = value`."""
+    """Assign `target[index] = value`: at once a number or plain Tensor to a plain ndarray that nobody relies on."""
+    if target._trace is None and not target._kept and not WATCHES and type(buffer := target._value) is ndarray:
+        new = value
+        if type(value) is Tensor:
+            new = value._value if value._trace is None else None
+        elif type(value) is not float and type(value) is not int:
+            new = None
+        if new is not None and (
+            type(index) is int
+            or (type(index) is not ndarray and static_index(index) is not None)
+            or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
+        ):
+            try:
+                buffer[index] = new
+            except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
+                pass
+            else:
+                target._mutated = True
+                return
+    write_recorded(target, index, value)
+
+
+@strict
+def write_recorded(target: Tensor, index: Any, value: Any) -> None:
+    """Assign `target[index] = value` where that may have to be recorded."""
     trace = target._trace
-    if trace is None and overwrite_plain(target, index, value):
-        return
     entries = static_index(index)
     gathered = entries is None and trace is not ALIAS and (type(value) is float or type(value) is int)
     if gathered:
@@ -166,33 +175,20 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         setitem(target, index, value)
         return
     target._mutated = True
-    if trace is not None:
-        record_write(target, trace, entries, right, gathered)
-
-
-def record_write(target: Tensor, trace: Trace, entries: tuple[Any, ...], right: Node | None, gathered: bool) -> None:
-    """Record on a live tape that part of the array under a Tensor was overwritten.
-
-    Args:
-        target: the Tensor, whose array holds the new elements.
-        trace: the tape.
-        entries: the index.
-        right: the node of what was written; None if that was a constant.
-        gathered: whether the index has arrays.
-    """
+    if trace is None:
+        return
     left = None if target._trace is None else target._node
     inputs: tuple[Node | None, ...] = left, right
     saved: tuple[Any, ...] = NOTHING[2]
     if gathered:
         arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
-        inputs = (left, right, *[None] * len(arrays))
+        inputs = (left, right, *(None,) * len(arrays))
         saved = (None, None, *arrays)
-        entries = without_arrays(entries)
-    node = new_node(assign, inputs, entries, saved, caller(3), target._value)
-    if left is not None and left.hooks is not None:
-        hand_on(left, node)
+        entries = ALONE if len(entries) == 1 else without_arrays(entries)
+    target._node = new_node(assign, inputs, entries, saved, caller(3), target._value)
     target._trace = trace
-    target._node = node
+    if left is not None and left.hooks is not None:
+        hand_on(left, target._node)
 
 
 def is_at(view: Derivation, entries: tuple[Any, ...] | None) -> bool:

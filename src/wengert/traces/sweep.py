@@ -27,6 +27,7 @@ from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwr
 from wengert.errors import GraphError, NumericalError
 from wengert.native.elementwise import LARGE
 from wengert.primitives.arithmetic import passed
+from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
 from wengert.traces.lifting import Lifting, misshapen
@@ -381,7 +382,7 @@ class Sweep(Cotangents):
         if len(inputs) == 1 and not primitive.variadic and primitive.accumulate is None and parent is not None:
             if not self.retain:
                 node.saved = RELEASED
-            c = primitive.transposes[0](ct, parent, **node.given)
+            c = primitive.transposes[0](ct, parent, **(node.given if type(node.given) is dict else node.params))
             if type(c) is Tensor:
                 c = current(c)
             if c.shape != parent.shape:
@@ -396,12 +397,12 @@ class Sweep(Cotangents):
             self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
 
     def pull_part(self, node: Node, ct: Any, owns: bool) -> None:
-        """Do what `pull_in_place` does for a small part of an array, or a write by an index without arrays."""
+        """Do what `pull_in_place` does for a small part of an array, or a write of a number or without arrays."""
         saved, index, accumulate = node.saved, node.given, node.primitive.accumulate
         if (
             type(saved) is not tuple
             or type(ct) is Tensor
-            or (len(saved) > 2 if accumulate is None else ct.size >= LARGE)
+            or (len(saved) > 2 and node.inputs[1] is not None if accumulate is None else ct.size >= LARGE)
         ):
             self.pull_linear(node, ct, owns)
             return
@@ -416,7 +417,11 @@ class Sweep(Cotangents):
                     self.masked = FOR_GOOD
                 accumulate(buffer, ct, *saved[1:], index=index)
             return
-        left, right = node.inputs
+        left, right = node.inputs[:2]
+        if len(saved) > 2:
+            if self.masked >= 0 and has_mask(saved):
+                self.masked = FOR_GOOD
+            index = join_index(index, saved[2:])
         if right is not None:
             c = ct[index]
             if c.shape != right.shape:

@@ -203,13 +203,13 @@ def window_on(
     view.primitive = primitive
     view.given = given
     view.found = found
-    if SPECIAL:
-        view.floor = settings().floor
     handle = new_tensor()
     handle._value = view
     handle._trace = ALIAS
     handle._node = None
     handle._kept = False
+    if SPECIAL:
+        view.floor = settings().floor
     if WATCHES and WATCHING.stack:
         WATCHING.stack[-1].born.add(id(handle))
     return handle

@@ -53,6 +53,8 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
         kind = type(entry)
+        if kind is int or entry is None or entry is Ellipsis:
+            continue
         if kind is slice:
             if (
                 ((bound := entry.start) is not None and type(bound) is not int)
@@ -60,10 +62,12 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
                 or ((bound := entry.step) is not None and type(bound) is not int)
             ):
                 return None
-        elif kind is np.ndarray:
-            if not arrays or (entry.dtype is not PLACES and entry.dtype.kind not in "iub") or not entry.ndim:
-                return None
-        elif kind is not int and entry is not None and entry is not Ellipsis:
+        elif (
+            kind is not np.ndarray
+            or not arrays
+            or not entry.ndim
+            or (entry.dtype is not PLACES and entry.dtype.kind not in "iub")
+        ):
             return None
     return entries
 
