@@ -245,5 +245,5 @@ def random_program(seed: int) -> Program:
 def inputs_for(program: Program, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """Return an array for each input."""
     random = np.random.default_rng(seed)
-    kinds = {buffer.name: buffer for buffer in program.buffers}
+    kinds = program.named
     return [(3 * random.normal(size=kinds[name].shape)).astype(kinds[name].dtype) for name in program.inputs]

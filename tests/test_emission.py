@@ -422,7 +422,7 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
         "w": ("row", (columns,)),
     }
     made = program([Kernel(rows, (first, second, third))], **shapes)
-    (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers})
+    (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], made.named)
     assert of_first == of_third == []
     long = 8 * columns >= prefetch.SHORT
     assert of_second == [prefetch.Ahead("x", along, 1, False), prefetch.Ahead("y", along, 0, True)] * long
@@ -452,7 +452,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
     require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
     bodies = (
         len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
-        / plans.Plan(stage, {b.name: b for b in made.buffers}, target, 1).units
+        / plans.Plan(stage, made.named, target, 1).units
     )
     assert bodies == (3 if math.prod(shape) >= plans.PIECE else 1)
 
@@ -464,7 +464,7 @@ def test_what_computes_little_brings_nothing_ahead() -> None:
     twice = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1)
     second = Stage((rows, columns), twice, (Store("y", Affine(0, (columns, 1)), 2),), lane=1)
     made = program([Kernel(rows, (first, second))], x=("input", (rows, columns)), y=("output", (rows, columns)))
-    assert prefetch.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers}) == [[], []]
+    assert prefetch.brought_ahead(made.kernels[0], made.named) == [[], []]
 
 
 @pytest.mark.parametrize("lane", [0, 1])

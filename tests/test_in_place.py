@@ -71,7 +71,7 @@ def names_of(kernels: Any) -> list[list[str]]:
 
 def placed(program: Program) -> list[list[str]]:
     """Return the buffers of each stage, values being in the memory of others."""
-    return names_of(in_place(program.kernels, {buffer.name: buffer for buffer in program.buffers}))
+    return names_of(in_place(program.kernels, program.named))
 
 
 def as_steps(program: Program) -> list[list[str]]:

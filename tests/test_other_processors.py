@@ -92,7 +92,7 @@ def emulated(made: Program, arrays: Sequence[Any], folder: Path) -> list[Any]:
     files = [f"{name}.o" for name in objects]
     build = [str(COMPILER), "-static", "-O1", "-o", "whole", "main.c", *files, "-lm"]
     subprocess.run(build, cwd=folder, check=True, capture_output=True)
-    buffers = {buffer.name: buffer for buffer in made.buffers}
+    buffers = made.named
     outputs = [buffers[name] for name in made.outputs]
     sizes = [array.nbytes for array in arrays] + [b.size * b.dtype.itemsize for b in outputs]
     given = np.array([len(arrays), len(outputs), len(code.constants), code.size, *sizes], FLAT).tobytes()

@@ -114,7 +114,7 @@ class C(Backend[Code, "tuple[Any, ...]"]):
 
     def render(self, program: Program) -> Code:
         """Return a program in C."""
-        buffers = {buffer.name: buffer for buffer in program.buffers}
+        buffers = program.named
         if any(buffers[name].grows for name in (*program.inputs, *program.outputs)):
             raise NotImplementedError("rows that grow have no words in C where programs hand them on")
         inputs, outputs = (
@@ -184,7 +184,7 @@ def function(program: Program, numbers: Iterator[int]) -> list[str]:
             lines.append(f"static {kind} {b.name}[{1 if b.grows else max(b.size, 1)}];")
     if program.failing and program.is_nested:
         lines.append(f"*{program.failing} = 1;")
-    buffers = {buffer.name: buffer for buffer in program.buffers}
+    buffers = program.named
     for step in program.steps:
         lines += list(kernel(step, buffers)) if isinstance(step, Kernel) else other(step, buffers, numbers, before)
     if program.failing and program.is_nested:
@@ -217,7 +217,7 @@ def called(program: Program, numbers: Iterator[int], before: list[str]) -> str:
 
 def loop(step: Loop, body: str, growing: set[str]) -> Iterator[str]:
     """Yield the lines of a loop: what is carried has memory of its own, into which each result is copied."""
-    program, own = step.body, {buffer.name: buffer for buffer in step.body.buffers}
+    program, own = step.body, step.body.named
     names = (*program.inputs, *program.outputs)
     constants, rows = ({x.row: x.buffer for x in some} for some in (step.constants, step.rows))
     yield "{"

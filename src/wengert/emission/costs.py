@@ -35,7 +35,7 @@ class KernelCost(NamedTuple):
 
 def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCost:
     """Return what a kernel of a program costs on a processor."""
-    buffers = {buffer.name: buffer for buffer in program.buffers}
+    buffers = program.named
     features = Features(fma=target.fuses, scaling=target.scales)
     operations = flops = 0
     for stage in kernel.stages:

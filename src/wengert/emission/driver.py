@@ -217,7 +217,7 @@ class Driver:
 
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.module, self.program, self.prefix = module, program, prefix
-        self.buffers = {buffer.name: buffer for buffer in program.buffers}
+        self.buffers = program.named
         self.given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
         self.places: dict[str, int] = {}
         for buffer in program.buffers:
@@ -376,7 +376,7 @@ class Repeating:
     def __init__(self, driver: Driver, loop: Loop) -> None:
         self.driver, self.loop, module = driver, loop, driver.module
         module.part(loop.body)
-        self.buffers = {buffer.name: buffer for buffer in loop.body.buffers}
+        self.buffers = loop.body.named
         self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
         taken = {row.row for row in loop.rows}
         self.own = {x: module.room(bytes_of(self.buffers[x])) for x in loop.body.outputs if x not in taken}

@@ -70,8 +70,7 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
     """Do all parts of a job, one at a time, on the threads of a team if there is one and it is free."""
     with b.when(team.differs(None)):
         raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
-        with b.when(raised.differs(REFUSED)):
-            b.give()
+        b.give_if(raised.differs(REFUSED))
     with b.loop(parts, certain=True) as each:
         b.do(job, table, each.index, each.index + 1)
 

@@ -105,7 +105,7 @@ class Sharing:
     """Cut kernels into parts."""
 
     def __init__(self, program: Program, target: Target) -> None:
-        self.buffers = {buffer.name: buffer for buffer in program.buffers}
+        self.buffers = program.named
         self.lanes = lanes_of(target)
         self.steps: list[Step] = []
         self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory

@@ -52,7 +52,7 @@ Constants = tuple[tuple[int, bytes], ...]
 
 def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Iterable[str]) -> Image:
     """Return all that is needed to call a program, but for its code."""
-    buffers = {buffer.name: buffer for buffer in program.buffers}
+    buffers = program.named
     inputs, outputs = (
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
         for names in (program.inputs, program.outputs)

@@ -154,11 +154,6 @@ def addresses(program: Program) -> Iterator[Address]:
         yield from kept(f"kernel {k}", kernel)
 
 
-def buffers_of(program: Program) -> dict[str, Buffer]:
-    """Return buffers by name."""
-    return {buffer.name: buffer for buffer in program.buffers}
-
-
 def reach(at: Affine, extents: tuple[int, ...], guard: Guard = ()) -> tuple[int, int] | None:
     """Return the least and the greatest value of an index map where a guard holds; None where it never does.
 
@@ -278,7 +273,7 @@ def is_typed(name: str, given: list[np.dtype[np.generic]], dtype: np.dtype[np.ge
 
 def misaddressed(program: Program) -> Iterator[str]:
     """Find index maps and guards that do not fit their space, buffers that are not there, and rows in row buffers."""
-    known = buffers_of(program)
+    known = program.named
     for place, buffer, at, guard, extents in addresses(program):
         if buffer not in known:
             yield f"{place}: the buffer {buffer!r}"
@@ -303,7 +298,7 @@ def misaddressed(program: Program) -> Iterator[str]:
 
 def outside(program: Program) -> Iterator[str]:
     """Find index maps that leave their buffers where their guards hold."""
-    known = buffers_of(program)
+    known = program.named
     for place, buffer, at, guard, extents in addresses(program):
         reached = reach(at, extents, guard)
         if reached is not None and not (reached[0] >= 0 and reached[1] < known[buffer].size):
@@ -312,7 +307,7 @@ def outside(program: Program) -> Iterator[str]:
 
 def misfilled(program: Program) -> Iterator[str]:
     """Find loads of and writes to buffers of another dtype."""
-    known = buffers_of(program)
+    known = program.named
     for place, _, stage in stages(program):
         dtypes = [op.dtype for op in stage.operations]
         loads = [(op.buffer, op.dtype) for op in stage.operations if op.name in READING]
@@ -363,7 +358,7 @@ def unknown_numbers(program: Program) -> Iterator[str]:
                     if reduction.into in known:
                         yield f"kernel {k}, stage {s}: the number {reduction.into!r} again"
                     known[reduction.into] = stage.operations[reduction.value].dtype
-        buffers = buffers_of(program)
+        buffers = program.named
         for keep in kernel.kept:
             if keep.number not in known or known[keep.number] != buffers[keep.buffer].dtype:
                 yield f"kernel {k}: the number {keep.number!r} kept in {keep.buffer}"
@@ -373,7 +368,7 @@ def mixed(program: Program) -> Iterator[str]:
     """Find kernels beside other steps, steps of buffers that are not there, and programs that do not fit theirs."""
     if not program.is_nested:
         return
-    known = buffers_of(program)
+    known = program.named
     if any(buffer.kind == "row" for buffer in program.buffers):
         yield "buffers of rows where there are none"
     for n, step in enumerate(program.steps):
@@ -395,7 +390,7 @@ def unfit(program: Program, known: dict[str, Buffer], step: Step) -> Iterator[st
     if (isinstance(step, Routine | Loop) or any(inner.failing for inner in program.programs)) and not program.failing:
         yield "what may fail, in a program that does not say so"
     if isinstance(step, Run):
-        own = buffers_of(step.program)
+        own = step.program.named
         if len(step.arguments) != len(step.program.arguments):
             yield f"{len(step.arguments)} arguments of {len(step.program.arguments)}"
         elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
@@ -406,7 +401,7 @@ def unfit(program: Program, known: dict[str, Buffer], step: Step) -> Iterator[st
 
 def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
     """Find what does not fit in a loop."""
-    own, body = buffers_of(loop.body), loop.body
+    own, body = loop.body.named, loop.body
     into = [*[x.row for x in loop.constants], *[x.into for x in loop.carried]]
     into += [x.row for x in loop.rows if x.row in body.inputs]
     if sorted(into) != sorted(body.inputs):
@@ -479,7 +474,7 @@ def unwritten(program: Program) -> Iterator[str]:
     """Find what is read before anything was written there, and outputs that nothing is written to."""
     if program.is_nested:
         return
-    known = buffers_of(program)
+    known = program.named
     full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
     for k, kernel in enumerate(program.kernels):
         late: set[str] = set()
@@ -504,7 +499,7 @@ def unwritten(program: Program) -> Iterator[str]:
 
 def rewritten(program: Program) -> Iterator[str]:
     """Find cells that may be written twice, and writes to inputs and constants."""
-    known = buffers_of(program)
+    known = program.named
     before: dict[tuple[str, int], list[tuple[tuple[int, int], Address]]] = {}
     for k, kernel in enumerate(program.kernels):
         places = [f"kernel {k}, stage {s}" for s in range(len(kernel.stages))]

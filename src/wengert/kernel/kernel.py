@@ -349,6 +349,11 @@ class Program:
         return tuple([step for step in self.steps if isinstance(step, Kernel)])
 
     @property
+    def named(self) -> dict[str, Buffer]:
+        """Its buffers by their names."""
+        return {buffer.name: buffer for buffer in self.buffers}
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """The names of inputs and outputs, but for the one that says that it failed."""
         return (*self.inputs, *[name for name in self.outputs if name != self.failing])

@@ -62,6 +62,11 @@ class Builder(Instructions):
         else:
             self.end(f"ret {self.operand(value, self.returns)}")
 
+    def give_if(self, condition: Value, value: Operand = None) -> None:
+        """Return a value, which is there in any case, from the function if a condition holds."""
+        with self.when(condition):
+            self.give(value)
+
     def paste(self, template: Template, *arguments: Value) -> list[Value]:
         """Write a template's instructions and return what they give."""
         mark = f"{self.mark}.{self.names + 1}"

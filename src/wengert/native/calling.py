@@ -75,8 +75,7 @@ def attempt(b: Builder, called: Value, arguments: Value, positional: Value, name
     with b.forever():
         referring = place.load()
         variant = referring.load().to(VARIANT)
-        with b.when(variant.equals(None)):
-            b.give(False)
+        b.give_if(variant.equals(None), False)
         with b.when(b.call(suits, variant, arguments, positional, names, frame)):
             with b.when(referring.differs(called.field("first"))):  # next time it comes first
                 referring.store(variant.get("next"))
@@ -94,8 +93,7 @@ def call_python(b: Builder, called: Value, arguments: Value, flagged: Value, nam
         b.do(misused)
         b.give(None)
     method = b.call(bound, function, called)
-    with b.when(method.equals(None)):
-        b.give(None)
+    b.give_if(method.equals(None), None)
     result = b.call(vectorcall, method, arguments, flagged, names)
     b.do(drop, method)
     b.give(result)
@@ -111,8 +109,7 @@ def insert(b: Builder, called: Value, variant: Value) -> None:
     last.store(variant)
     with b.loop(MANY_VARIANTS - 1):
         following = last.load().get("next").to(VARIANT)
-        with b.when(following.equals(None)):
-            b.give(0)
+        b.give_if(following.equals(None), 0)
         last.store(following)
     forgotten = last.load().get("next")
     with b.when(forgotten.differs(None)):
@@ -128,36 +125,30 @@ def insert(b: Builder, called: Value, variant: Value) -> None:
 def suits(b: Builder, variant: Value, arguments: Value, positional: Value, names: Value, frame: Value) -> None:
     """Whether arguments are those of a variant; note where their data lie."""
     count = variant.get("arguments")
-    with b.when(positional.differs(variant.get("positional")) | variant.get("kept").equals(None)):
-        b.give(False)
-    with b.when(names.equals(None)) as otherwise, b.when(count.differs(positional)):
-        b.give(False)
+    b.give_if(positional.differs(variant.get("positional")) | variant.get("kept").equals(None), False)
+    with b.when(names.equals(None)) as otherwise:
+        b.give_if(count.differs(positional), False)
     with otherwise:
-        with b.when(b.call(tuple_size, names).differs(count - positional)):
-            b.give(False)
+        b.give_if(b.call(tuple_size, names).differs(count - positional), False)
         with b.loop(count - positional) as given:
             wanted = variant.get("names").at(given.index).load()
-            with b.when(b.call(tuple_item, names, given.index).differs(wanted)):
-                b.give(False)
+            b.give_if(b.call(tuple_item, names, given.index).differs(wanted), False)
     nodes = variant.get("nodes").to(NODE)
     with b.loop(count) as each:
         argument = arguments.at(each.index).load().to(OBJECT)
-        with b.when(b.call(matches, nodes.at(each.index), argument, frame).equals(False)):
-            b.give(False)
+        b.give_if(b.call(matches, nodes.at(each.index), argument, frame).equals(False), False)
     b.give(True)
 
 
 @native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
 def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     """Whether an object is what a node describes; note where its data lie."""
-    with b.when(thing.get("type").differs(node.get("type"))):
-        b.give(False)
+    b.give_if(thing.get("type").differs(node.get("type")), False)
     way, slot = node.get("way"), node.get("slot").widened(I64)
     address, held = frame.field("addresses").at(slot), frame.field("objects").at(slot)
     with b.when(way.equals(Way.ARRAY)):
         array = thing.to(ARRAY)
-        with b.when(b.call(fits, node, array).equals(False)):
-            b.give(False)
+        b.give_if(b.call(fits, node, array).equals(False), False)
         address.store(array.get("data"))
         held.store(thing)
         b.give(True)
@@ -165,8 +156,7 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         address.store(thing.at(1))
         held.store(thing)
         b.give(True)
-    with b.when(way.equals(Way.ANY)):
-        b.give(True)
+    b.give_if(way.equals(Way.ANY), True)
     with b.when(way >= Way.TUPLE):
         b.give(b.call(contains, node, thing, frame))
     with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):
@@ -198,21 +188,18 @@ def fits(b: Builder, node: Value, array: Value) -> None:
     """Whether an array has the dtype, the shape and the order that a node describes."""
     flags = node.get("flags")
     lacking = (array.get("flags") & flags).differs(flags)
-    with b.when(lacking | array.get("rank").differs(node.get("rank"))):
-        b.give(False)
+    b.give_if(lacking | array.get("rank").differs(node.get("rank")), False)
     dtype, own = node.get("dtype").to(DTYPE), array.get("dtype").to(DTYPE)
     with b.when(own.differs(dtype)):  # an unpickled array's, or another
         same = [own.get(field).equals(dtype.get(field)) for field in ("type", "characters", "number")]
-        with b.when((same[0] & same[1] & same[2]).equals(False)):
-            b.give(False)
+        b.give_if((same[0] & same[1] & same[2]).equals(False), False)
     rank, shape, wanted = node.get("rank").widened(I64), array.get("shape"), node.get("shape")
     with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(wanted.at(axes.index).load())):
         b.give(False)
     strides = node.get("strides")
     with b.when(strides.differs(None)), b.loop(rank) as axes:
         differs = array.get("strides").at(axes.index).load().differs(strides.at(axes.index).load())
-        with b.when(differs & shape.at(axes.index).load().differs(1)):
-            b.give(False)
+        b.give_if(differs & shape.at(axes.index).load().differs(1), False)
     b.give(True)
 
 
@@ -222,23 +209,18 @@ def contains(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
     for kind, size, item in ((Way.TUPLE, tuple_size, tuple_item), (Way.LIST, list_size, list_item)):
         with b.when(way.equals(kind)):
-            with b.when(b.call(size, thing).differs(count)):
-                b.give(False)
+            b.give_if(b.call(size, thing).differs(count), False)
             with b.loop(count) as each:
                 found = b.call(item, thing, each.index).to(OBJECT)
-                with b.when(b.call(matches, items.at(each.index), found, frame).equals(False)):
-                    b.give(False)
+                b.give_if(b.call(matches, items.at(each.index), found, frame).equals(False), False)
             b.give(True)
-    with b.when(b.call(dict_size, thing).differs(count)):
-        b.give(False)
+    b.give_if(b.call(dict_size, thing).differs(count), False)
     place, key, value = b.stack(I64), b.stack(POINTER), b.stack(POINTER)
     place.store(0)
     with b.loop(count) as each:
         b.do(dict_next, thing, place, key, value)
-        with b.when(key.load().differs(node.get("names").at(each.index).load())):
-            b.give(False)
-        with b.when(b.call(matches, items.at(each.index), value.load().to(OBJECT), frame).equals(False)):
-            b.give(False)
+        b.give_if(key.load().differs(node.get("names").at(each.index).load()), False)
+        b.give_if(b.call(matches, items.at(each.index), value.load().to(OBJECT), frame).equals(False), False)
     b.give(True)
 
 
@@ -277,8 +259,7 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
     with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
         b.do(drop, objects.at(each.index).load())
     b.do(drop, variant)
-    with b.when(failed.load().equals(0)):
-        b.give(True)
+    b.give_if(failed.load().equals(0), True)
     b.give(b.call(met_error).differs(None))
 
 
@@ -290,8 +271,7 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
         slot = variant.get("copied").at(each.index).load()
         given = frame.field("objects").at(slot).load()
         made = b.call(new_copy, given, C_ORDER)
-        with b.when(made.equals(None)):
-            b.give(False)
+        b.give_if(made.equals(None), False)
         frame.field("objects").at(slot).store(made)  # which is held in the place of what was given
         b.do(drop, given)
         frame.field("addresses").at(slot).store(made.to(ARRAY).get("data"))
@@ -303,8 +283,7 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
             b.do(hold, dtype)  # the array takes it over
             described = node.get("rank"), node.get("shape"), node.get("strides")
             made = b.call(new_array, node.get("type"), dtype, *described, None, 0, None)
-            with b.when(made.equals(None)):
-                b.give(False)
+            b.give_if(made.equals(None), False)
             frame.field("objects").at(slot).store(made)
             address.store(made.to(ARRAY).get("data"))
         with otherwise:
@@ -334,8 +313,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
         busy.store(generation)
     with otherwise:  # another thread has the arena, or it is so large that each call has one
         memory = b.call(own_arena, variant)
-        with b.when(memory.equals(None)):
-            b.give(False)
+        b.give_if(memory.equals(None), False)
         copied.store(memory)
     used = b.select(own, arena, copied.load())
     with b.when(variant.get("releases").equals(0)) as otherwise:
@@ -374,8 +352,7 @@ def box(b: Builder, variant: Value, frame: Value) -> None:
         node, slot = nodes.at(each.index), inputs + each.index
         with b.when(node.get("way").differs(Way.ARRAY)):
             made = b.call(boxed, node, frame.field("numbers").at(slot * 2))
-            with b.when(made.equals(None)):
-                b.give(False)
+            b.give_if(made.equals(None), False)
             frame.field("objects").at(slot).store(made)
     b.give(True)
 
@@ -412,8 +389,7 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
     for kind, new, set_item in ((Way.TUPLE, new_tuple, set_tuple_item), (Way.LIST, new_list, set_list_item)):
         with b.when(way.equals(kind)):
             several = b.call(new, count)
-            with b.when(several.equals(None)):
-                b.give(None)
+            b.give_if(several.equals(None), None)
             with b.loop(count) as each:
                 item = b.call(assembled, items.at(each.index), frame)
                 with b.when(item.equals(None)):
@@ -422,8 +398,7 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
                 b.do(set_item, several, each.index, item)
             b.give(several)
     several = b.call(new_dict)
-    with b.when(several.equals(None)):
-        b.give(None)
+    b.give_if(several.equals(None), None)
     with b.loop(count) as each:
         item = b.call(assembled, items.at(each.index), frame)
         with b.when(item.equals(None)):

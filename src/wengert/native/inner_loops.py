@@ -69,8 +69,7 @@ def apply(b: Builder, team: Value, loop: Value, x: Value, y: Value, out: Value) 
     second = b.select(loop.get("operands").equals(1), out, y)
     for number, array in enumerate((x, second, out)):
         step = b.call(stride, array, out, loop.get("size"))
-        with b.when(step < 0):
-            b.give(UNSUITABLE)
+        b.give_if(step < 0, UNSUITABLE)
         rows.field("data").at(number).store(array.get("data"))
         rows.field("strides").at(number).store(step)
         rows.field("jumps").at(number).store(b.select(step.differs(0), array.get("strides"), None))
@@ -78,8 +77,7 @@ def apply(b: Builder, team: Value, loop: Value, x: Value, y: Value, out: Value) 
     last, shape = out.get("rank").widened(I64) - 1, out.get("shape")
     count = b.call(elements, out)
     length = b.select(gaps, shape.at(last).load(), count)
-    with b.when(length < PART):
-        b.give(UNSUITABLE)
+    b.give_if(length < PART, UNSUITABLE)
     rows.set("loop", loop)
     rows.set("count", count)
     rows.set("length", length)
@@ -108,8 +106,7 @@ def compute(b: Builder, argument: Value, first: Value, last: Value) -> None:
 @native(I64, Pointer(ROWS), Pointer(I64), I64)
 def jump(b: Builder, rows: Value, strides: Value, row: Value) -> None:
     """Return the bytes from the first row of an operand, or of the result, to another."""
-    with b.when(strides.equals(None)):
-        b.give(0)
+    b.give_if(strides.equals(None), 0)
     axes, shape = rows.get("axes"), rows.get("shape")
     with b.loop(axes, carry=[row, 0]) as outward:
         rest, moved = outward.values
@@ -141,23 +138,18 @@ def stride(b: Builder, array: Value, out: Value, size: Value) -> None:
     suit. Strides must fall from axis to axis, so that NumPy's result is C-contiguous.
     """
     rank, out_rank = array.get("rank").widened(I64), out.get("rank").widened(I64)
-    with b.when(array.get("dtype").differs(out.get("dtype")) | (array.get("flags") & ALIGNED).equals(0)):
-        b.give(UNSUITABLE)
-    with b.when(rank.equals(0)):
-        b.give(0)
-    with b.when(rank.differs(out_rank)):
-        b.give(UNSUITABLE)
+    b.give_if(array.get("dtype").differs(out.get("dtype")) | (array.get("flags") & ALIGNED).equals(0), UNSUITABLE)
+    b.give_if(rank.equals(0), 0)
+    b.give_if(rank.differs(out_rank), UNSUITABLE)
     shape, out_shape = array.get("shape"), out.get("shape")
     with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(out_shape.at(axes.index).load())):
         b.give(UNSUITABLE)
     with b.when(has_gaps(array)):
         strides = array.get("strides")
-        with b.when(strides.at(rank - 1).load().differs(size)):
-            b.give(UNSUITABLE)
+        b.give_if(strides.at(rank - 1).load().differs(size), UNSUITABLE)
         with b.loop(rank, carry=[size]) as axes:
             step = strides.at(rank - 1 - axes.index).load()
-            with b.when(step < axes.values[0]):
-                b.give(UNSUITABLE)
+            b.give_if(step < axes.values[0], UNSUITABLE)
             axes.next(step)
     b.give(size)
 

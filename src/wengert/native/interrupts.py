@@ -55,8 +55,7 @@ def look_up(b: Builder, look: Value) -> None:
         with b.when(own.differs(None) & own.equals(b.call(present_thread))):
             look.set("thread", b.call(save_thread))
         b.give(False)
-    with b.when(now < due):
-        b.give(False)
+    b.give_if(now < due, False)
     look.set("due", now + PATIENCE)
     state = b.call(take_lock)
     found = b.call(answer_signals)

@@ -122,10 +122,8 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
     """
     team = memory.to(SHARED)
     regions = b.least(team.get("threads"), count // (grain * FEW))
-    with b.when(regions < 2):
-        b.give(REFUSED)
-    with b.when(team.field("busy").compare_exchange(0, 1, "seq_cst").equals(False)):
-        b.give(REFUSED)
+    b.give_if(regions < 2, REFUSED)
+    b.give_if(team.field("busy").compare_exchange(0, 1, "seq_cst").equals(False), REFUSED)
     with b.when(team.get("recruited").equals(0)):
         b.do(recruit, team)
     team.set("function", function)
@@ -196,8 +194,7 @@ def collect(b: Builder, place: Value) -> None:
     state = place.field("state")
     state.compare_exchange(CALLED, IDLE, "seq_cst")
     with b.forever():
-        with b.when(state.load("seq_cst").equals(IDLE)):
-            b.give()
+        b.give_if(state.load("seq_cst").equals(IDLE))
         pause(b)
         make_way(b, place.get("processor"))
 
@@ -221,8 +218,7 @@ def work_on(b: Builder, team: Value, region: Value) -> None:
     taken = place_of(team, region).field("next")
     with b.forever():
         start = first + taken.fetch_add(grain, "monotonic")
-        with b.when(start >= end):
-            b.give()
+        b.give_if(start >= end)
         b.do(function, argument, start, b.least(start + grain, end))
 
 
@@ -244,8 +240,7 @@ def is_called(b: Builder, place: Value) -> None:
     """Look for work as long as patience lasts; return whether there was a call."""
     team = place.get("team")
     with b.loop(team.get("patience")) as look:
-        with b.when(place.field("state").load("seq_cst").equals(CALLED)):
-            b.give(True)
+        b.give_if(place.field("state").load("seq_cst").equals(CALLED), True)
         pause(b)
         with b.when((look.index % OFTEN).equals(0)):
             make_way(b, team.get("processor"))
