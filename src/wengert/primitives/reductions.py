@@ -139,7 +139,25 @@ def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, 
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-mean = linear("mean", evaluate_mean, transpose=transpose_mean, form=Reduction(operands=("where",)), parts="each")
+def mean_at(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
+    """Return the mean in a kernel: the sum by the count, which a mask tells; None of what is no float."""
+    if x.dtype.kind != "f":
+        return None
+    if not mask:
+        return np.sum(x, axis=axis, keepdims=True) / count_along(x.shape, axis)
+    count = np.sum(mask[0].astype(x.dtype), axis=axis, keepdims=True)
+    return np.sum(np.where(mask[0], x, 0), axis=axis, keepdims=True) / count
+
+
+mean = linear(
+    "mean",
+    evaluate_mean,
+    transpose=transpose_mean,
+    form=Reduction(operands=("where",)),
+    scalar=mean_at,
+    loop=(1,),
+    parts="each",
+)
 
 
 # Products
@@ -378,11 +396,19 @@ def logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> A
     return ct * apply(shares_of_sum, out, x, axis=tuple([i - len(x.shape) for i in axis]))
 
 
+def logsumexp_at(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    """Return the logarithm of the sum of exponentials in a kernel, from the largest element."""
+    largest = np.max(x, axis=axis, keepdims=True)
+    largest = np.where(np.absolute(largest) < math.inf, largest, 0)
+    return largest + np.log(np.sum(np.exp(x - largest), axis=axis, keepdims=True))
+
+
 logaddexp_reduce = opaque(
     "logaddexp_reduce",
     evaluate_logsumexp,
     vjp=vjp_of_single("logaddexp_reduce", logsumexp_vjp),
     form=Reduction(np.logaddexp),
+    scalar=logsumexp_at,
 )
 
 
@@ -422,4 +448,6 @@ count_nonzero = constant(
     "count_nonzero",
     lambda x, axis, keepdims: np.count_nonzero(x, axis=axis, keepdims=keepdims),
     form=Reduction(),
+    scalar=lambda x, *, axis, keepdims: np.sum((x != 0).astype(np.int64), axis=axis, keepdims=True),
+    loop=range(1),
 )

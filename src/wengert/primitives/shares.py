@@ -78,7 +78,12 @@ def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
 
 
 def product_of_shares(
-    name: str, evaluate: Callable[..., Any], transposed: str, back: Callable[..., Any], along: Callable[..., Any]
+    name: str,
+    evaluate: Callable[..., Any],
+    transposed: str,
+    back: Callable[..., Any],
+    along: Callable[..., Any],
+    scalar: Callable[..., Any] | None = None,
 ) -> Primitive:
     """Declare the product of a matrix, made of shares or their logarithms p, and vectors v.
 
@@ -88,6 +93,7 @@ def product_of_shares(
         transposed: the name of the product of the transposed matrix.
         back: the cotangent of p, of those of the result, v, p and the axes.
         along: the tangent of the result, of that of p, v, p and the axes.
+        scalar: what kernels compute.
     """
 
     def vjp(ct: Any, _out: Any, v: Any, p: Any, *, axis: Axes) -> Any:
@@ -99,8 +105,28 @@ def product_of_shares(
         return moved if by_p is None else moved + without_idle_nan(along(by_p, v, p, axis), v, axis)
 
     form = Like(lambda _v, p, **_params: p)
-    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form, batch=batch_along)
+    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form, batch=batch_along, scalar=scalar)
     return primitive
+
+
+def mended_at(found: Any, v: Any, large: Any, axis: Axes) -> Any:
+    """Return products whose rows sum to 0 in a kernel: one of a large share from the others, and 0 for NaN of zeros."""
+    others = np.sum(np.where(large, 0, found), axis=axis, keepdims=True)
+    found = np.where(large, -others, found)
+    moving = np.sum((v != 0).astype(found.dtype), axis=axis, keepdims=True)
+    return np.where(np.isnan(found) & (moving == 0), 0, found)
+
+
+def softmax_product_at(v: Any, p: Any, *, axis: Axes) -> Any:
+    """Return (diag(p) - p p^T) v in a kernel."""
+    found = p * (v - np.sum(v * p, axis=axis, keepdims=True))
+    return mended_at(found, v, p > LARGEST_SHARE[p.dtype], axis)
+
+
+def log_softmax_transposed_at(v: Any, logs: Any, *, axis: Axes) -> Any:
+    """Return (1 - p 1^T) v for logarithms of p in a kernel."""
+    found = v - np.exp(logs) * np.sum(v, axis=axis, keepdims=True)
+    return mended_at(found, v, logs > LARGEST_LOGARITHM[logs.dtype], axis)
 
 
 @in_single_precision
@@ -127,6 +153,7 @@ softmax_product = product_of_shares(
     "softmax_product",
     back=lambda ct, v, p, axis: along_shares(ct, v, p, axis, v, p),
     along=lambda t, v, p, axis: along_shares(t, v, p, axis, p, v),
+    scalar=softmax_product_at,
 )
 
 
@@ -162,7 +189,12 @@ def along_logarithms(t: Any, v: Any, logs: Any, axis: Axes) -> Any:
 
 
 log_softmax_transposed = product_of_shares(
-    "log_softmax_transposed", log_softmax_transposed_value, "log_softmax_product", by_logarithms, by_logarithms
+    "log_softmax_transposed",
+    log_softmax_transposed_value,
+    "log_softmax_product",
+    by_logarithms,
+    by_logarithms,
+    log_softmax_transposed_at,
 )
 log_softmax_product = product_of_shares(
     "log_softmax_product",
@@ -204,6 +236,19 @@ def shares_of_sum_jvp(tangents: Sequence[Any], found: Any, out: Any, _x: Any, *,
     return np.zeros_like(found) if t is None else apply(softmax_product, t, shares_of_finite(out, found), axis=axis)
 
 
+def shares_of_sum_at(out: Any, x: Any, *, axis: Axes) -> Any:
+    """Return exp(x - out) in a kernel; elements tied at infinity share equally."""
+    infinite = np.absolute(out) == math.inf
+    tied = infinite & (x == out)
+    count = np.maximum(np.sum(tied.astype(x.dtype), axis=axis, keepdims=True), 1)
+    return np.where(tied, 1 / count, np.exp(np.where(infinite, -math.inf, x) - np.where(infinite, 0, out)))
+
+
 shares_of_sum = opaque(
-    "shares_of_sum", shares_of_sum_value, vjp=shares_of_sum_vjp, jvp=shares_of_sum_jvp, form=Pointwise()
+    "shares_of_sum",
+    shares_of_sum_value,
+    vjp=shares_of_sum_vjp,
+    jvp=shares_of_sum_jvp,
+    form=Pointwise(),
+    scalar=shares_of_sum_at,
 )

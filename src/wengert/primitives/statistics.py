@@ -6,6 +6,7 @@ operands after the first. `skipna` tells that NaN are left out.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -111,6 +112,16 @@ def by_twice(t: Any, out: Any) -> Any:
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 
+def dispersion_at(x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, dtype: Any = None, root: bool) -> Any:
+    """Return a variance in a kernel, or its root; None in another dtype, and with masks or means that are given."""
+    if rest or x.dtype.kind != "f" or (dtype is not None and dtype != x.dtype):
+        return None
+    count = count_along(x.shape, axis)
+    deviation = x - np.sum(x, axis=axis, keepdims=True) / count
+    found = np.sum(deviation * deviation, axis=axis, keepdims=True) / max(count - ddof, 0)
+    return np.sqrt(found) if root else found
+
+
 def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square: Any = None) -> Any:
     """Declare a variance, or the standard deviation of which one is the square: a method, or what skips NaN of NumPy's.
 
@@ -166,7 +177,14 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
     vjp = of_deviation if root else of_variance
     vjp, jvp = vjp_of_single(name, vjp), jvp_of_single(name, jvp)
     return opaque(
-        name, evaluation, vjp=vjp, jvp=jvp, form=Reduction(), square=(lambda **_params: square) if root else None
+        name,
+        evaluation,
+        vjp=vjp,
+        jvp=jvp,
+        form=Reduction(),
+        square=(lambda **_params: square) if root else None,
+        scalar=None if skipna else functools.partial(dispersion_at, root=root),
+        loop=range(1),
     )
 
 

@@ -46,7 +46,7 @@ class RoutineCall(NamedTuple):
     """Say how a routine of native code is called.
 
     Attributes:
-        routine: what the kernel computes, one of `wengert.emission.small_matrices`.
+        routine: what the kernel computes, one of `wengert.emission.matrix_routines`.
         turned: the places of operands and results of which it takes rows as columns.
         fields: further ones of `wengert.emission.matrix_routines.MATRICES`.
     """
@@ -62,7 +62,8 @@ class PointRules(TypedDict, total=False):
     Attributes:
         scalar: the operation on scalars: in NumPy's functions and operators, of operands of the dtypes of NumPy's own
             loop and of the parameters by keyword; it gives None where it has no expression. Or the name of an opcode,
-            or of one for each result; "copy" for the operand as it is. Ufuncs that are opcodes need none.
+            or of one for each result; "copy" for the operand as it is. Ufuncs that are opcodes need none. Reductions
+            say what they are made of, by `numpy.sum` and `numpy.max` along axes that are kept.
         parts: the same of complex numbers: in pairs of scalars, to one or a pair. "each" if it does to each part what
             it does to a real number.
         loop: the ufunc whose loops it has, or the operands that `scalar` takes in their own dtypes, not in that of the

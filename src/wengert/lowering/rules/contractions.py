@@ -12,8 +12,7 @@ from wengert.lowering.index_maps import Index, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, added
 from wengert.lowering.rules.operands import Call, Found, Refused
-from wengert.lowering.rules.reductions import reduced
-from wengert.lowering.rules.scalars import Scalar, operate, select
+from wengert.lowering.rules.scalars import Scalar, operate, reduced, select
 from wengert.lowering.rules.view_index_maps import reshaped
 
 SMALL_PRODUCT = 1 << 15

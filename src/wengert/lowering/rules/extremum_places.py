@@ -9,8 +9,7 @@ import numpy as np
 from wengert.lowering.index_maps import Index, broadcast_map, strides_for
 from wengert.lowering.nodes import BOOL
 from wengert.lowering.rules.operands import Call, Found, Refused
-from wengert.lowering.rules.reductions import reduced, with_axes_restored
-from wengert.lowering.rules.scalars import Scalar, select
+from wengert.lowering.rules.scalars import Scalar, reduced, select, with_axes_restored
 
 MOST = 4096
 """Elements up to which two passes that other kernels may share take less than NumPy's one and going there."""

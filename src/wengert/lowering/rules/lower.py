@@ -34,20 +34,7 @@ from wengert.lowering.rules.joins import assign, concatenate, pad, place_windows
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
 from wengert.lowering.rules.pointwise import pointwise
 from wengert.lowering.rules.python_integers import is_whole_number, too_large, too_long_to_compare
-from wengert.lowering.rules.reductions import (
-    count_nonzero,
-    log_softmax,
-    log_softmax_transposed,
-    logsumexp,
-    mean,
-    norm,
-    reduction,
-    shares_of_sum,
-    softmax,
-    softmax_product,
-    trace,
-    variance,
-)
+from wengert.lowering.rules.reductions import reduction, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, triangle, view
@@ -292,20 +279,8 @@ def refusing(reason: str) -> Rule:
 
 ALONG = ("axis", "keepdims")
 NAMED: dict[str, tuple[Rule, tuple[str, ...]]] = {
-    "mean": (mean, (*ALONG, "dtype")),
-    "count_nonzero": (count_nonzero, ALONG),
-    "norm": (norm, (*ALONG, "order")),
     "argmax": (place_of_extremum, ALONG),
     "argmin": (place_of_extremum, ALONG),
-    "var": (variance, (*ALONG, "ddof", "dtype")),
-    "std": (variance, (*ALONG, "ddof", "dtype")),
-    "logaddexp_reduce": (logsumexp, ALONG),
-    "logsumexp": (logsumexp, ALONG),
-    "shares_of_sum": (shares_of_sum, ("axis",)),
-    "softmax": (softmax, ("axis", "quick")),
-    "log_softmax": (log_softmax, ("axis", "quick")),
-    "softmax_product": (softmax_product, ("axis",)),
-    "log_softmax_transposed": (log_softmax_transposed, ("axis",)),
     "getitem": (part, ("index",)),
     "imag": (imaginary, ()),
     "triangle": (triangle, ("k", "upper")),

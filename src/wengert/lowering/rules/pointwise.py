@@ -1,4 +1,4 @@
-"""Pointwise primitives in opcodes, as their statements say: a ufunc that is an opcode, or their `scalar`."""
+"""Primitives in opcodes, as their statements say: a ufunc that is an opcode, or their `scalar`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.forms.form import Reduction, form_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
+from wengert.lowering.rules.view_index_maps import reshaped
 
 DType = np.dtype[Any]
 Expression = Callable[..., "Scalar | tuple[Scalar, ...] | None"]
@@ -48,7 +50,7 @@ def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Se
 
 
 def pointwise(call: Call) -> Found:
-    """Lower what does the same at every point."""
+    """Lower what does the same at every point, or what a reduction is made of."""
     primitive, out = call.primitive, call.out
     if primitive.scalar == "copy":
         return call.scalar(0, out.dtype).access
@@ -60,7 +62,8 @@ def pointwise(call: Call) -> Found:
         return Refused(f"values of dtype {', '.join(map(str, loop))}")
     if not all(map(has_room, loop, call.operands)):
         return Refused("a number that the dtype of the others has no room for")
-    xs = [call.scalar(i, dtype) for i, dtype in enumerate(loop)]
+    space = call.shapes[0] if isinstance(form_of(primitive), Reduction) else out.shape
+    xs = [call.scalar(i, dtype, space) for i, dtype in enumerate(loop)]
     if all(x.access.node.kind == "constant" for x in xs) and not out.shape:
         return Refused("numbers that are known")
     try:
@@ -69,7 +72,9 @@ def pointwise(call: Call) -> Found:
         return Refused(f"no opcodes for {unwritten}")
     if isinstance(found, tuple):
         found = found[call.result]
-    return Refused("operands that no opcode takes") if found is None else convert(found, out.dtype).access
+    if found is None:
+        return Refused("operands that no opcode takes")
+    return reshaped(call.nodes, convert(found, out.dtype).access, found.shape, out.shape)
 
 
 def has_room(dtype: DType, operand: Any) -> bool:

@@ -7,6 +7,7 @@ ufunc that is an opcode is that opcode, another one what the `scalar` of its pri
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,8 @@ import numpy as np
 
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.nodes import BOOL, Access, Nodes
+from wengert.lowering.index_maps import Index, broadcast_map, identity_map
+from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 
 DType = np.dtype[Any]
 Number = float | int | bool
@@ -144,6 +146,12 @@ class Scalar:
         """Tell whether another scalar reads the same value."""
         return self.access == other.access
 
+    def spread(self, shape: Shape) -> Scalar:
+        """Return the value at the points of a space that has more of them along axes of length one."""
+        if self.shape == shape or not self.access.map:
+            return Scalar(self.nodes, self.access, shape)
+        return Scalar(self.nodes, self.access.through(broadcast_map(self.shape, len(shape))), shape)
+
     def opcode(self, name: str, *others: Scalar | Number) -> Scalar:
         """Return the result of an opcode that no function of NumPy's is."""
         return operate(name, self, *others)
@@ -161,6 +169,8 @@ class Scalar:
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
         if function is np.where:
             return select(*args)
+        if function in REDUCTIONS:
+            return reduce_along(REDUCTIONS[function], *args, **kwargs)
         if function is np.full_like:
             _, value, dtype = (*args, None)[:3]
             return self.constant(value, None if dtype is None else np.dtype(dtype))
@@ -172,8 +182,12 @@ def operate(name: str, *operands: Scalar | Number) -> Scalar:
     scalar = next(x for x in reversed(operands) if isinstance(x, Scalar))
     given = [x if isinstance(x, Scalar) else scalar.constant(x) for x in operands]
     dtype = BOOL if OPCODES[name].gives == "bool" else given[-1].dtype
-    found = scalar.nodes.point(name, dtype, scalar.shape, *[x.access for x in given])
-    return Scalar(scalar.nodes, found, scalar.shape)
+    shape = scalar.shape
+    if any(x.shape != shape for x in given if x.access.map):  # some are reductions, of axes of length one
+        shape = np.broadcast_shapes(*[x.shape for x in given])
+        given = [x.spread(shape) for x in given]
+    found = scalar.nodes.point(name, dtype, shape, *[x.access for x in given])
+    return Scalar(scalar.nodes, found, shape)
 
 
 def select(condition: Scalar, one: Scalar | Number, other: Scalar | Number) -> Scalar:
@@ -233,3 +247,84 @@ def apply_loop(name: str, operands: Sequence[Any]) -> Any:
     if name in SIGNED and set(kinds) == {"i", "u"}:
         return SIGNED[name](*operands) if kinds[0] == "i" else SIGNED[EXCHANGED.get(name, name)](*operands[::-1])
     return operate(name, *operands)
+
+
+# Reductions; what is constant along a sum is taken out of it where no bit can change
+
+
+REDUCTIONS: dict[Any, str] = {np.sum: "add", np.max: "maximum"}
+"""The opcodes of the functions by which reductions say what they are made of."""
+
+
+def reduce_along(combine: str, x: Scalar, *, axis: int | Sequence[int], keepdims: bool) -> Scalar:
+    """Return a reduction along axes, which must be kept, as a value in a space where these have length one."""
+    assert keepdims
+    axes = sorted([k % len(x.shape) for k in ((axis,) if isinstance(axis, int) else axis)])
+    kept = tuple([1 if k in axes else n for k, n in enumerate(x.shape)])
+    found = reduced(x.nodes, combine, x.access, x.shape, axes)
+    return Scalar(x.nodes, with_axes_restored(found, kept, axes), kept)
+
+
+def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
+    """Return the combination of the elements of an array along axes, which are gone then.
+
+    Args:
+        nodes: what makes nodes.
+        combine: add, multiply, maximum, minimum, and, or.
+        x: the array.
+        shape: its shape.
+        axes: the axes, from 0.
+    """
+    used = {d for _, terms in x.map for d, _ in terms}
+    if combine == "multiply":
+        used |= set(axes)
+    repeats = math.prod([shape[k] for k in axes if k not in used])
+    space = tuple([1 if k in axes and k not in used else n for k, n in enumerate(shape)])
+    moving = tuple([k for k in sorted(axes) if space[k] > 1])
+    value = combined(nodes, combine, x, space, moving) if moving else x
+    kept = [k for k in range(len(shape)) if k not in moving] if moving else list(range(len(shape)))
+    left = [k for k in range(len(shape)) if k not in axes]
+    result = tuple([shape[k] for k in left])
+    ones = dict(zip(left, identity_map(result), strict=True))
+    value = value.through(tuple([ones.get(k, Index(0)) for k in kept]))
+    if repeats > 1 and combine == "add":
+        value = nodes.point("multiply", x.node.dtype, result, value, nodes.constant(repeats, x.node.dtype))
+    return value
+
+
+def combined(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[int, ...]) -> Access:
+    """Return a reduction, behind which stand the factors that can be taken out of it."""
+    after: list[tuple[str, Access]] = []
+    while combine == "add" and (found := factored(nodes, x)) is not None:
+        name, x, factor = found
+        after.append((name, factor))
+    kept = tuple([n for k, n in enumerate(shape) if k not in axes])
+    dtype = x.node.dtype
+    node = nodes.make("reduce", combine, kept, dtype, [x.through(identity_map(shape))], axes=axes, space=shape)
+    value = Access(node, identity_map(kept))
+    for name, factor in reversed(after):
+        value = nodes.point(name, dtype, kept, factor, value)
+    return value
+
+
+def factored(nodes: Nodes, x: Access) -> tuple[str, Access, Access] | None:
+    """Return what a sum is as well: an opcode of a number and of another sum; None if there is none of the same bits.
+
+    A sum of negative numbers is 0 less their sum, which is never -0.0. Factors of whole numbers are taken out; those of
+    floats are not, for then a term may be finite that is infinite where it is multiplied first.
+    """
+    if x.node.kind != "point" or x.node.name not in ("negative", "multiply"):
+        return None
+    operands = [a.through(x.map) for a in x.node.args]
+    if x.node.name == "negative":
+        return "subtract", operands[0], nodes.constant(0, x.node.dtype)
+    for factor, other in (operands, operands[::-1]):
+        if factor.node.kind == "constant" and factor.node.dtype.kind in "iu":
+            return "multiply", other, factor
+    return None
+
+
+def with_axes_restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:
+    """Return a reduction with its axes put back, of one element each."""
+    kept = [k for k in range(len(shape)) if k not in axes]
+    return x.through(tuple([Index(0) if shape[k] == 1 else Index(0, ((k, 1),)) for k in kept]))

@@ -34,6 +34,11 @@ EUCLIDEAN = (None, 2, "fro", "f")
 # Norms
 
 
+def axes_of(rank: int, axis: Axis) -> tuple[int, ...]:
+    """Return the axes that a norm is along, counted from 0."""
+    return tuple(range(rank)) if axis is None else normalize_axis_tuple(axis, rank)
+
+
 def evaluate_norm(x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
     """Evaluate `norm`."""
     return np.linalg.norm(x, order, axis, keepdims)
@@ -45,7 +50,7 @@ def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: boo
     At zero (of the whole for p = 2, of an element otherwise) it is 0, and so are its own derivatives. For p = 2 the
     factors |x| cancel, which leaves x / norm with the right derivatives where single elements are zero.
     """
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(x.ndim, axis)
     ct, out = (restore_axes(y, x.shape, axes, keepdims) for y in (ct, out))
     return times_slope(ct, out, x, order)
 
@@ -65,7 +70,7 @@ def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
 
 def jvp_norm(tangents: Sequence[Any], out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
     """Sum the tangents, each times its partial."""
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(x.ndim, axis)
     parts = times_slope(tangents[0], restore_axes(out, x.shape, axes, keepdims), x, order)
     return np.sum(parts, axis=axes, keepdims=keepdims).real
 
@@ -85,13 +90,13 @@ def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batch
 
 def vjp_square_of_norm(ct: Any, _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
     """Differentiate the sum of |x|^2."""
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(x.ndim, axis)
     return restore_axes(ct, x.shape, axes, keepdims) * (2 * conj(x))
 
 
 def jvp_square_of_norm(tangents: Sequence[Any], _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
     """Sum the tangents, each times its partial."""
-    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = axes_of(x.ndim, axis)
     return np.sum(tangents[0] * (2 * conj(x)), axis=axes, keepdims=keepdims).real
 
 
@@ -108,6 +113,14 @@ def euclidean_square(*, order: Any, **_axes: Any) -> Opaque | None:
     return square_of_norm if order in EUCLIDEAN else None
 
 
+def norm_at(x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return the length of vectors in a kernel: the root of a sum of squares; None of other norms."""
+    axes = axes_of(len(x.shape), axis)
+    if order not in EUCLIDEAN or (order == 2 and len(axes) > 1):
+        return None
+    return np.sqrt(np.sum(x * x, axis=axes, keepdims=True))
+
+
 norm = opaque(
     "norm",
     evaluate_norm,
@@ -116,6 +129,7 @@ norm = opaque(
     form=Reduction(),
     batch=batch_norm,
     square=euclidean_square,
+    scalar=norm_at,
 )
 
 

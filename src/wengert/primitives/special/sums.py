@@ -16,7 +16,7 @@ from wengert.core.primitives.declare import constant, opaque
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.tensor import Tensor
 from wengert.primitives.half_precision import HALF, narrowed, vjp_of_single, widened
-from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
+from wengert.primitives.reductions import ADD, Axes, logsumexp_at, logsumexp_vjp, restore_axes
 from wengert.primitives.shares import (
     LARGEST_LOGARITHM,
     LARGEST_SHARE,
@@ -103,6 +103,7 @@ logsumexp = opaque(
     vjp=vjp_of_single("logsumexp", vjp_of_logsumexp),
     form=Reduction(np.logaddexp),
     fresh=True,
+    scalar=logsumexp_at,
 )
 
 
@@ -234,7 +235,34 @@ def log_softmax_jvp(tangents: Sequence[Any], out: Any, _x: Any, *, axis: int, qu
 
 
 ALONG = Routine("(n)->(n)", "axis")
-softmax = opaque("softmax", evaluate_softmax, vjp=softmax_vjp, jvp=softmax_jvp, form=ALONG, fresh=True)
+
+
+def softmax_at(x: Any, *, axis: int, quick: bool = False) -> Any:
+    """Return exp(x) / sum(exp(x)) in a kernel, from the largest element."""
+    terms = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return terms / np.sum(terms, axis=axis, keepdims=True)
+
+
+def log_softmax_at(x: Any, *, axis: int, quick: bool = False) -> Any:
+    """Return x - log(sum(exp(x))) in a kernel, from the largest element; where that is nearly all, by the others."""
+    largest = np.max(x, axis=axis, keepdims=True)
+    moved = x - np.where(np.absolute(largest) < math.inf, largest, 0)
+    first = moved == 0
+    others = np.sum(np.where(first, 0, np.exp(moved)), axis=axis, keepdims=True)
+    count = np.sum(first.astype(x.dtype), axis=axis, keepdims=True)
+    nearly_alone = (count == 1) & (others <= NEARLY_ALONE - 1)
+    return moved - np.where(nearly_alone, np.log1p(others), np.log(others + count))
+
+
+softmax = opaque(
+    "softmax", evaluate_softmax, vjp=softmax_vjp, jvp=softmax_jvp, form=ALONG, fresh=True, scalar=softmax_at
+)
 log_softmax = opaque(
-    "log_softmax", evaluate_log_softmax, vjp=log_softmax_vjp, jvp=log_softmax_jvp, form=ALONG, fresh=True
+    "log_softmax",
+    evaluate_log_softmax,
+    vjp=log_softmax_vjp,
+    jvp=log_softmax_jvp,
+    form=ALONG,
+    fresh=True,
+    scalar=log_softmax_at,
 )
