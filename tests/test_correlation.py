@@ -93,7 +93,7 @@ def test_products_with_taps_are_added(monkeypatch: pytest.MonkeyPatch, many: int
         space = Geometry((1,) * rank, dilation, spread, low, high)
         lengths = result_lengths(x.shape[3:], w.shape[3:], space)
         if 0 not in lengths:
-            found = sliding_products.folded(x, w, lengths, space)
+            found = sliding_products.fold_taps(x, w, lengths, space)
             np.testing.assert_allclose(found, defined(x, w, space), rtol=1e-11, atol=1e-11)
 
 

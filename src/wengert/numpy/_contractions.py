@@ -239,7 +239,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     right = [y.shape[axis] for axis in chosen[1]]
     if left != right:
         needed = f"equal lengths along axes {list(chosen[0])} and {list(chosen[1])} are needed"
-        raise contractions.mismatched("tensordot", x, y, needed)
+        raise contractions.shape_mismatch("tensordot", x, y, needed)
     return multiply_axes((x, y), {"axes": chosen})
 
 
@@ -277,14 +277,14 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x, y = array("cross", a), array("cross", b)
     lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
     if not {*lengths} <= {2, 3}:
-        raise contractions.mismatched("cross", x, y, "vectors with 3 elements are needed")
+        raise contractions.shape_mismatch("cross", x, y, "vectors with 3 elements are needed")
     x, y = move_to_end(x, axisa), move_to_end(y, axisb)
     if x.shape[:-1] != y.shape[:-1]:
         try:
             np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
         except ValueError:
             needed = "shapes that broadcast are needed, but for the axes of the vectors"
-            raise contractions.mismatched("cross", x, y, needed) from None
+            raise contractions.shape_mismatch("cross", x, y, needed) from None
     result: Any = multiply_cross((x, y), {})
     return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
 

@@ -210,10 +210,10 @@ def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     one = np.ones((), out.dtype)[()]
     rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]  # it is elementwise
     p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
-    return expanded(p, after.shape), expanded(q, after.shape)
+    return broadcast_partial(p, after.shape), broadcast_partial(q, after.shape)
 
 
-def expanded(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_partial(x: Any, shape: tuple[int, ...]) -> Any:
     """Return a partial for every step."""
     return x if x.shape == shape else np.broadcast_to(x, shape)
 

@@ -38,7 +38,7 @@ def conj(x: Any) -> Any:
     return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
-def mismatched(name: str, x: Any, y: Any, needed: str) -> ShapeError:
+def shape_mismatch(name: str, x: Any, y: Any, needed: str) -> ShapeError:
     """Return the error about two shapes that cannot be contracted."""
     given = f"shapes {aval_of(x).shape} and {aval_of(y).shape}"
     return ShapeError(name, given, needed, "Transpose or reshape one of them")
@@ -51,7 +51,7 @@ def product(name: str, evaluate: Callable[..., Any], labels: Callable[..., Label
         try:
             return evaluate(x, y, **params)
         except ValueError as error:
-            raise mismatched(name, x, y, needed) from error
+            raise shape_mismatch(name, x, y, needed) from error
 
     return multilinear(name, evaluated, form=Contraction(remembered(labels), **form))
 
@@ -205,7 +205,7 @@ FEW = 10_000
 """Elements up to which NumPy's `cross` takes longer than ours."""
 
 
-def crossed(x: Any, y: Any) -> Any:
+def cross_product(x: Any, y: Any) -> Any:
     """Return the products of vectors of space: of few real ones with NumPy's bits in a sixth of its time."""
     if not (
         type(x) is type(y) is np.ndarray
@@ -222,18 +222,20 @@ def crossed(x: Any, y: Any) -> Any:
 def transpose_cross_left(ct: Any, aval: Aval, right: Any) -> Any:
     """Return right x ct."""
     planar = aval.shape[-1] == 2 and right.shape[-1] == 2
-    found = crossed(in_space(right), along_normal(ct) if planar else ct)
+    found = cross_product(in_space(right), along_normal(ct) if planar else ct)
     return found if found.shape == aval.shape else unbroadcast(found[..., : aval.shape[-1]], aval.shape)
 
 
 def transpose_cross_right(ct: Any, aval: Aval, left: Any) -> Any:
     """Return ct x left."""
     planar = aval.shape[-1] == 2 and left.shape[-1] == 2
-    found = crossed(along_normal(ct) if planar else ct, in_space(left))
+    found = cross_product(along_normal(ct) if planar else ct, in_space(left))
     return found if found.shape == aval.shape else unbroadcast(found[..., : aval.shape[-1]], aval.shape)
 
 
-cross = multilinear("cross", crossed, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)"))
+cross = multilinear(
+    "cross", cross_product, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)")
+)
 
 
 # Convolutions: the place in the result is bound to those in the operands by an equation

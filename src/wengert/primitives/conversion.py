@@ -114,7 +114,7 @@ imag = linear(
 # Rounding and replacing
 
 
-def rounded_at(x: Any, *, decimals: int) -> Any:
+def round_at(x: Any, *, decimals: int) -> Any:
     """Return a value rounded to no decimals; whole numbers have none."""
     if x.dtype.kind in "biu":
         return x if decimals >= 0 else None
@@ -124,7 +124,7 @@ def rounded_at(x: Any, *, decimals: int) -> Any:
 # what has no room, in 64 bits or the dtype, is refused whether or not it is used
 whole = constant("whole", to_whole, form=Pointwise(), scalar="copy", must_run=True)
 fitted = constant("fitted", lambda x, *, dtype: np.asarray(x, dtype)[()], form=Pointwise(), firm=False, must_run=True)
-round_ = constant("round", np.round, form=Pointwise(), scalar=rounded_at)
+round_ = constant("round", np.round, form=Pointwise(), scalar=round_at)
 
 
 def nan_to_num_at(x: Any, *, nan: float, posinf: float | None, neginf: float | None) -> Any:
@@ -189,7 +189,7 @@ isneginf = constant(
 # Creation from Tensors
 
 
-def spaced(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def space_evenly(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """Evaluate `linspace`."""
     return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
 
@@ -216,7 +216,11 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
 
 
 linspace = linear(
-    "linspace", spaced, transpose=(transpose_start, transpose_stop), form=Routine("(),()->(n)", "axis"), firm=False
+    "linspace",
+    space_evenly,
+    transpose=(transpose_start, transpose_stop),
+    form=Routine("(),()->(n)", "axis"),
+    firm=False,
 )
 
 

@@ -48,7 +48,7 @@ def restore_axes(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) ->
     return ct if keepdims else ct.reshape(restored_shape(shape, axis))
 
 
-def repeated_along(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
+def repeat_along(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
     """Repeat a reduced value along the axes that were reduced: the transpose of a sum.
 
     Arrays are spread without copying by strides of 0. Building the ndarray directly takes 0.5 us, where reshaping
@@ -101,7 +101,7 @@ def transpose_sum(
     ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None, accurate: bool = False
 ) -> Any:
     """Spread the cotangent over the axes that were summed."""
-    repeated = repeated_along(ct, aval.shape, axis, keepdims)
+    repeated = repeat_along(ct, aval.shape, axis, keepdims)
     return np.where(mask[0], repeated, 0.0) if mask else repeated
 
 
@@ -134,7 +134,7 @@ def evaluate_mean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = N
 def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
     """Spread the cotangent, divided by the number of elements."""
     if not mask:
-        return repeated_along(divided(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
+        return repeat_along(divided(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
     count = count_along(aval.shape, axis, mask[0])
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
@@ -285,7 +285,7 @@ prod = opaque(
 # Extrema
 
 
-def attaining(
+def find_attaining(
     out: Any, x: Any, rest: Sequence[Any], axis: Axes, keepdims: bool, extras: Names, skipna: bool
 ) -> tuple[Any, Any, Any]:
     """Tell which elements attain the extremum, or made it NaN; whether the starting value does; and how many that are.
@@ -319,7 +319,7 @@ def extremum_vjp(
     ct: Any, out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), skipna: bool = False
 ) -> Any:
     """Share the cotangent equally among the elements that attain the extremum, or that made it NaN."""
-    attained, started, count = attaining(out, x, rest, axis, keepdims, extras, skipna)
+    attained, started, count = find_attaining(out, x, rest, axis, keepdims, extras, skipna)
     if len(axis) < len(x.shape):
         ct = restore_axes(ct, x.shape, axis, keepdims)
     share = match_dtype(ct / count, ct.dtype)
@@ -338,7 +338,7 @@ def extremum_jvp(
     skipna: bool = False,
 ) -> Any:
     """Return the mean of the tangents of the elements that attain the extremum, or that made it NaN."""
-    attained, started, count = attaining(out, x, rest, axis, keepdims, extras, skipna)
+    attained, started, count = find_attaining(out, x, rest, axis, keepdims, extras, skipna)
     moved: Any = 0.0
     if tangents[0] is not None:
         moved = np.sum(chosen(attained, tangents[0]), axis=axis, keepdims=len(axis) < len(x.shape))

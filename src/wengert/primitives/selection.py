@@ -103,14 +103,14 @@ def clip_high(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
     return split_at_ties(t, high < raised, raised == high)
 
 
-def limited(x: Any, low: Any, high: Any) -> Any:
+def limit_value(x: Any, low: Any, high: Any) -> Any:
     """Evaluate `clip`: by the method, as NumPy does, where there is one."""
     return x.clip(low, high) if isinstance(x, ARRAYS) else np.clip(x, low, high)
 
 
 clip = elementwise(
     "clip",
-    limited,
+    limit_value,
     d=(clip_value, clip_low, clip_high),
     passes=True,
     scalar=lambda x, low, high: np.minimum(np.maximum(x, low), high),
@@ -150,7 +150,7 @@ ravel_multi_index = constant(
 # Counting: constant in the data, linear in the weights
 
 
-def looked_up(ct: Any, places: Any) -> Any:
+def look_up(ct: Any, places: Any) -> Any:
     """Return the elements of a cotangent at places, which may have lanes where it has none and is an ndarray."""
     return as_tensor(ct)[places] if type(places) is Tensor else ct[places]
 
@@ -161,7 +161,7 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
     values = x.ravel()
     inside = (values >= edges[0]) & (values <= edges[-1])
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    return match_dtype(np.where(inside, looked_up(ct, place), 0.0), aval.dtype).reshape(aval.shape)
+    return match_dtype(np.where(inside, look_up(ct, place), 0.0), aval.dtype).reshape(aval.shape)
 
 
 COUNT_INSTEAD = "Pass minlength, greater than each number, so that the length is known"
@@ -192,7 +192,7 @@ class Counting(Selection):
 bincount = linear(
     "bincount",
     lambda weights, x, *, minlength: np.bincount(x, weights, minlength),
-    transpose=lambda ct, aval, x, *, minlength: match_dtype(looked_up(ct, x), aval.dtype),
+    transpose=lambda ct, aval, x, *, minlength: match_dtype(look_up(ct, x), aval.dtype),
     form=Counting(COUNT_INSTEAD, decides=1),
 )
 occurrences = constant(
@@ -202,7 +202,7 @@ occurrences = constant(
 )
 
 
-def binned(data: int = 0) -> Selection:
+def histogram_form(data: int = 0) -> Selection:
     """Return the form of a histogram of the operand `data`."""
     return Selection(
         "Pass the number of bins, or their edges",
@@ -216,9 +216,9 @@ histogram = linear(
     "histogram",
     lambda weights, x, *, bins, range: np.histogram(x, bins, range, weights=weights)[0],
     transpose=gather_bins,
-    form=binned(data=1),
+    form=histogram_form(data=1),
 )
 histogram_counts = constant(
-    "histogram_counts", lambda x, *, bins, range: np.histogram(x, bins, range)[0], form=binned()
+    "histogram_counts", lambda x, *, bins, range: np.histogram(x, bins, range)[0], form=histogram_form()
 )
-histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges, form=binned())
+histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges, form=histogram_form())

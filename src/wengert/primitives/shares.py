@@ -41,7 +41,7 @@ def batch_along(
     return apply(primitive, *[lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)], **params)
 
 
-def mended(found: Any, v: Any, shares: Any, largest: float | None, axis: Axes) -> Any:
+def mend_products(found: Any, v: Any, shares: Any, largest: float | None, axis: Axes) -> Any:
     """Return products, an array of our own whose rows sum to 0, with the digits of elements of the largest shares.
 
     Args:
@@ -109,7 +109,7 @@ def product_of_shares(
     return primitive
 
 
-def mended_at(found: Any, v: Any, large: Any, axis: Axes) -> Any:
+def mend_products_at(found: Any, v: Any, large: Any, axis: Axes) -> Any:
     """Return products whose rows sum to 0 in a kernel: one of a large share from the others, and 0 for NaN of zeros."""
     others = np.sum(np.where(large, 0, found), axis=axis, keepdims=True)
     found = np.where(large, -others, found)
@@ -120,13 +120,13 @@ def mended_at(found: Any, v: Any, large: Any, axis: Axes) -> Any:
 def softmax_product_at(v: Any, p: Any, *, axis: Axes) -> Any:
     """Return (diag(p) - p p^T) v in a kernel."""
     found = p * (v - np.sum(v * p, axis=axis, keepdims=True))
-    return mended_at(found, v, p > LARGEST_SHARE[p.dtype], axis)
+    return mend_products_at(found, v, p > LARGEST_SHARE[p.dtype], axis)
 
 
 def log_softmax_transposed_at(v: Any, logs: Any, *, axis: Axes) -> Any:
     """Return (1 - p 1^T) v for logarithms of p in a kernel."""
     found = v - np.exp(logs) * np.sum(v, axis=axis, keepdims=True)
-    return mended_at(found, v, logs > LARGEST_LOGARITHM[logs.dtype], axis)
+    return mend_products_at(found, v, logs > LARGEST_LOGARITHM[logs.dtype], axis)
 
 
 @in_single_precision
@@ -138,7 +138,7 @@ def softmax_product_value(v: Any, p: Any, *, axis: Axes) -> Any:
     else:
         found = v * p
         found -= p * ADD(found, axis, keepdims=True)
-    return mended(found, v, p, LARGEST_SHARE.get(p.dtype), axis)
+    return mend_products(found, v, p, LARGEST_SHARE.get(p.dtype), axis)
 
 
 def along_shares(change: Any, v: Any, p: Any, axis: Axes, left: Any, right: Any) -> Any:
@@ -163,7 +163,7 @@ def log_softmax_transposed_value(v: Any, logs: Any, *, axis: Axes) -> Any:
     found = np.exp(logs)
     found *= ADD(v, axis, keepdims=True)
     np.subtract(v, found, found)
-    return mended(found, v, logs, LARGEST_LOGARITHM.get(logs.dtype), axis)
+    return mend_products(found, v, logs, LARGEST_LOGARITHM.get(logs.dtype), axis)
 
 
 @in_single_precision

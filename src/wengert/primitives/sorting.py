@@ -30,7 +30,7 @@ def order_of(x: Any, axis: int) -> Any:
         x = known
     if type(x) is np.ndarray and x.dtype.kind == "f" and x.size >= MANY:
         order = np.argsort(x, axis)
-        ascending = np.moveaxis(taken(x, order, axis), axis, -1)
+        ascending = np.moveaxis(take_places(x, order, axis), axis, -1)
         if (ascending[..., 1:] > ascending[..., :-1]).all():
             return order
     return np.argsort(x, axis=axis, kind="stable")
@@ -74,7 +74,7 @@ def rearranged_jvp(tangents: Any, out: Any, x: Any, *, axis: int, **_options: An
     return transfer(tangents[0], x, out, axis)
 
 
-def taken(t: Any, places: Any, axis: int) -> Any:
+def take_places(t: Any, places: Any, axis: int) -> Any:
     """Return the elements at places along an axis."""
     return t[places] if type(places) is np.ndarray and places.ndim == 1 else np.take_along_axis(t, places, axis)
 
@@ -83,12 +83,12 @@ def sorted_vjp(ct: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any
     """Give each element the cotangent of the place that it went to."""
     if type(ct) is np.ndarray and type(x) is np.ndarray:
         return put_back(ct, order_of(x, axis), axis)
-    return taken(ct, ranks(x, axis), axis)
+    return take_places(ct, ranks(x, axis), axis)
 
 
 def sorted_jvp(tangents: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
     """Let the tangents follow their elements."""
-    return taken(tangents[0], order_of(x, axis), axis)
+    return take_places(tangents[0], order_of(x, axis), axis)
 
 
 def method(name: str) -> Callable[..., Any]:

@@ -275,7 +275,9 @@ def slope_of(counts: Any, q: Any, method: str) -> Any:
     return np.where((place >= 0) & (place <= counts[:, None] - 1), slope, 0.0)
 
 
-def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: bool, skipna: bool, part: str) -> Plan:
+def plan_quantiles(
+    x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: bool, skipna: bool, part: str
+) -> Plan:
     """Return where quantiles lie among the elements of x."""
     lanes = to_lanes(x, axis)
     length = lanes.shape[1]
@@ -313,10 +315,10 @@ def average_ties(values: Any, runs: Any) -> Any:
 def evaluate_collect(t: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
     """Combine elements of t as the quantiles of x combine those of x."""
     options.pop("moving")
-    shape = np.shape(q) + (restored_shape(x.shape, axis) if keepdims else removed(x.shape, axis))
+    shape = np.shape(q) + (restored_shape(x.shape, axis) if keepdims else remaining_shape(x.shape, axis))
     if not x.size:  # of which NumPy gives the mean, if it skips NaN, whatever the shape of q
         return np.zeros(shape[np.ndim(q) * options["skipna"] :], t.dtype)[()]
-    plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
+    plan = plan_quantiles(x, q, weights[0] if weights else None, axis=axis, **options)
     values = average_ties(np.take_along_axis(to_lanes(t, axis), plan.order, axis=1), plan.runs)
     upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
     low, high = (np.take_along_axis(values, place, axis=1) for place in (plan.lower, upper))
@@ -329,7 +331,7 @@ def evaluate_distribute(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, 
     options.pop("moving")
     if not x.size:
         return np.zeros(x.shape, ct.dtype)
-    plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
+    plan = plan_quantiles(x, q, weights[0] if weights else None, axis=axis, **options)
     cts = np.asarray(ct).reshape(np.size(q), len(plan.order)).T
     values = np.zeros(plan.order.shape, np.result_type(ct, np.float64))
     lanes = np.arange(len(values))[:, None]
@@ -341,7 +343,7 @@ def evaluate_distribute(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, 
     return from_lanes(result, x.shape, axis)
 
 
-def removed(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+def remaining_shape(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
     """Return a shape without its reduced axes."""
     return tuple(n for i, n in enumerate(shape) if i not in axis)
 

@@ -16,7 +16,7 @@ from wengert.lowering.index_maps import Index, IndexMap, identity_map, strides_f
 from wengert.lowering.nodes import BOOL, LONG, Access, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, convert, select
-from wengert.primitives.indexing.index_layout import OPERAND, expanded
+from wengert.primitives.indexing.index_layout import OPERAND, expand_index
 
 
 class Places:
@@ -37,7 +37,7 @@ def places_of(call: Call, index: Sequence[Any], first: int) -> Places | Refused:
     whole, operands = call.shapes[0], call.operands[first:]
     if any(aval_of(x).dtype.kind not in "iu" for x in operands):
         return Refused("masks that are computed, or beside places that are")
-    entries, _, _ = expanded(len(whole), tuple(index), [aval_of(x) for x in operands], [False] * len(operands))
+    entries, _, _ = expand_index(len(whole), tuple(index), [aval_of(x) for x in operands], [False] * len(operands))
     spread = np.broadcast_shapes(*call.shapes[first:])
     advanced = [n for n, entry in enumerate(entries) if entry is OPERAND or type(entry) is int]
     together = advanced[-1] - advanced[0] + 1 == len(advanced)

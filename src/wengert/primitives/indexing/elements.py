@@ -80,10 +80,10 @@ def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, 
         slope = (g - f) / width
     weight = np.where(inside, (x - a) / width, np.where(x > xp[-1], 1.0, 0.0))
     rise = np.where(inside, ct * slope, 0.0)
-    return rise, dealt(-rise, weight, j, xp), dealt(ct, weight, j, fp)
+    return rise, deal_to_ends(-rise, weight, j, xp), deal_to_ends(ct, weight, j, fp)
 
 
-def dealt(values: Any, weight: Any, j: Any, like: Any) -> Any:
+def deal_to_ends(values: Any, weight: Any, j: Any, like: Any) -> Any:
     """Return values divided between the ends of segments."""
     high = values * weight
     if all(type(x) is np.ndarray and x.dtype == np.float64 for x in (high, like)) and type(j) is np.ndarray:

@@ -168,7 +168,7 @@ def batched_index(
         batched: which arrays have a batch axis in front.
         whole: whether the indexed array has one.
     """
-    entries, arrays, batched = expanded(rank, index, arrays, batched)
+    entries, arrays, batched = expand_index(rank, index, arrays, batched)
     selected = sum(entry is None or isinstance(entry, slice) for entry in entries)
     if not arrays:
         return BatchedIndex((slice(None), *entries), [], (), (), selected)
@@ -196,7 +196,7 @@ def batched_index(
     return BatchedIndex((OPERAND, *entries), [lanes, *arrays], source, target, total)
 
 
-def expanded(
+def expand_index(
     rank: int, index: Entries, arrays: Sequence[Any], batched: Sequence[bool]
 ) -> tuple[list[Any], list[Any], list[bool]]:
     """Return an index without Ellipsis and without boolean arrays."""

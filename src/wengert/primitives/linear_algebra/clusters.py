@@ -19,9 +19,9 @@ from wengert.primitives.linear_algebra.matrices import (
     adjoint,
     diagonal_of,
     identity_of,
+    matrix_error,
     on_diagonal,
     over_stacks,
-    refused,
 )
 
 Tangents = Sequence[Any]
@@ -85,9 +85,9 @@ def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: boo
         one = same_cluster(tied, not tied.any())
     if strict and np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x)):
         raise (
-            unsettled(OTHER_ORDERS)
+            unsettled_error(OTHER_ORDERS)
             if of_values
-            else undetermined("forward mode, where they would depend on the direction")
+            else undetermined_error("forward mode, where they would depend on the direction")
         )
     return over_all(x, differences(w), one)
 
@@ -138,9 +138,9 @@ def clusters_of(w: Any) -> list[Any]:
     return np.split(np.arange(w.size), np.flatnonzero(~ties(w)) + 1)
 
 
-def undetermined(where: str) -> np.linalg.LinAlgError:
+def undetermined_error(where: str) -> np.linalg.LinAlgError:
     """Return the error about vectors of repeated eigenvalues."""
-    return refused(
+    return matrix_error(
         "eigenvectors",
         f"a repeated eigenvalue (or singular value) in {where}",
         "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
@@ -149,9 +149,9 @@ def undetermined(where: str) -> np.linalg.LinAlgError:
     )
 
 
-def unequal(where: str) -> np.linalg.LinAlgError:
+def unequal_error(where: str) -> np.linalg.LinAlgError:
     """Return the error about single ones of repeated eigenvalues, which have no derivatives."""
-    return refused(
+    return matrix_error(
         "eigenvalues",
         f"cotangents that differ between those of one repeated eigenvalue (or singular value) in {where}",
         "a function that is symmetric in these is needed, for they have no derivatives one by one, and a second "
@@ -164,9 +164,9 @@ def unequal(where: str) -> np.linalg.LinAlgError:
 OTHER_ORDERS = "a third derivative, or a second one in another order of modes"
 
 
-def unsettled(where: str) -> np.linalg.LinAlgError:
+def unsettled_error(where: str) -> np.linalg.LinAlgError:
     """Return the error about directions that turn the vectors of repeated eigenvalues, or of singular values 0."""
-    return refused(
+    return matrix_error(
         "eigenvalues",
         f"a repeated eigenvalue (or singular value), or a singular value 0, in {where}",
         "a second derivative in forward mode over reverse mode is needed there",
@@ -232,12 +232,12 @@ def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
         block = x[np.ix_(cluster, cluster)]
         if np.all(np.abs(off_diagonal(block)) <= limit):
             if values == "used" and hides_function(g[cluster], block, limit, alone=cluster.size == w.size):
-                raise undetermined(UNDETERMINED)
+                raise undetermined_error(UNDETERMINED)
             continue
         if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
-            raise undetermined("a function that depends on which eigenvectors of it were chosen")
+            raise undetermined_error("a function that depends on which eigenvectors of it were chosen")
         if values == "only":
-            raise unsettled(OTHER_ORDERS)
+            raise unsettled_error(OTHER_ORDERS)
         if values == "used":
             found[np.ix_(cluster, cluster)] = off_diagonal(block) * ratio_of(g[cluster], np.diagonal(block).real, limit)
     return found
@@ -266,7 +266,7 @@ def ratio_of(g: Any, own: Any, limit: float) -> Any:
     size = np.vdot(own, own)
     ratio = np.vdot(own, g) / max(size, limit**2)
     if size <= limit**2 or is_constant(own) or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
-        raise undetermined(UNDETERMINED)
+        raise undetermined_error(UNDETERMINED)
     return ratio
 
 
@@ -290,7 +290,7 @@ def require_equal(g: Any, w: Any) -> None:
     size = np.abs(g)
     limit = np.sqrt(np.finfo(g.dtype).eps) * np.maximum(size[..., 1:], size[..., :-1])
     if np.any(tied & (np.abs(g[..., 1:] - g[..., :-1]) > limit)):
-        raise unequal("reverse mode")
+        raise unequal_error("reverse mode")
 
 
 def evaluate_sharing(w: Any) -> Any:
@@ -315,7 +315,9 @@ def parts_cluster(x: Any, g: Any, w: Any) -> Any:
     return (means != 0) & (apart > negligible(x)) & (g != 0)[..., None]
 
 
-alike = refusal("alike_in_clusters", parts_cluster, lambda: unequal("a second derivative"), "(n,n),(n),(n)->(n,n)")
+alike = refusal(
+    "alike_in_clusters", parts_cluster, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)"
+)
 
 
 def alike_in_clusters(x: Any, g: Any, w: Any) -> Any:
@@ -368,7 +370,7 @@ def negligible_vector(x: Any) -> Any:
     return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=-1, keepdims=True, initial=0)[..., None]
 
 
-still = refusal("still", turns_cluster, lambda: unsettled(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
+still = refusal("still", turns_cluster, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
 
 
 def along_clusters(x: Any, w: Any, descending: bool = False) -> Any:
@@ -391,7 +393,7 @@ def evaluate_settled(x: Any, w: Any) -> Any:
     """Evaluate `settled`: the diagonal; an error where clusters would have to be turned."""
     turning = same_cluster(ties(w), False) & (np.abs(off_diagonal(x)) > negligible(x))
     if turning.any():
-        raise unsettled("reverse mode over reverse mode")
+        raise unsettled_error("reverse mode over reverse mode")
     return np.broadcast_to(diagonal_of(x).real, turning.shape[:-1]).copy()
 
 
@@ -443,10 +445,10 @@ def turns_uneven(x: Any, g: Any, w: Any) -> Any:
     return same_cluster(ties(w), False) & (np.abs(x * differences(g)) > limit)
 
 
-even = refusal("even", turns_uneven, lambda: unequal("a second derivative"), "(n,n),(n),(n)->(n,n)")
+even = refusal("even", turns_uneven, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)")
 
 
-def turned_by(x: Any, g: Any, w: Any) -> Any:
+def change_by_turning(x: Any, g: Any, w: Any) -> Any:
     """Return x_ij (g_j - g_i) / (w_j - w_i): how diag(g) changes as vectors turn; 0 in clusters, where g is one."""
     found = over_gaps(x * differences(g), w)
     return found if are_distinct(w) else found + apply(even, x, g, w)
@@ -483,7 +485,7 @@ def turns_used(y: Any, x: Any, g: Any, w: Any) -> Any:
     return one & (used[..., None, :] | used[..., :, None]) & (np.abs(off_diagonal(y)) > negligible(y))
 
 
-alone = refusal("alone", turns_used, lambda: unsettled(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
+alone = refusal("alone", turns_used, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
 
 
 def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any) -> tuple[Any, ...]:

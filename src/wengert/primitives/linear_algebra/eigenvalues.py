@@ -29,6 +29,7 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.clusters import (
     along_clusters,
+    change_by_turning,
     diagonal_at,
     differences,
     divided,
@@ -41,18 +42,17 @@ from wengert.primitives.linear_algebra.clusters import (
     require_equal,
     rounding,
     sums_of,
-    turned_by,
     turned_diagonal,
     with_settled,
 )
 from wengert.primitives.linear_algebra.matrices import (
     adjoint,
     diagonal_of,
-    folded,
+    fold_triangle,
     hermitian_from,
+    matrix_error,
     of_scipy,
     on_diagonal,
-    refused,
 )
 
 Tangents = Sequence[Any]
@@ -83,7 +83,7 @@ def motion(tangents: Tangents, w: Any, v: Any, uplo: str) -> tuple[Any, Any]:
 
 def on_triangle(matrices: Sequence[Any], uplo: str) -> tuple[Any, ...]:
     """Return cotangents of the triangle that is read, of the gradients by all elements."""
-    return tuple([conj(folded(x, uplo)) for x in matrices])
+    return tuple([conj(fold_triangle(x, uplo)) for x in matrices])
 
 
 def vjp_eigh(
@@ -168,7 +168,7 @@ def vjp_by_eigenvalues(ct: Any, _out: Any, g: Any, *matrices: Any, uplo: str, **
     w, v = eigenvectors(matrices, uplo, **options)
     back = conj(ct)
     x = adjoint(v) @ ((back + adjoint(back)) / 2) @ v
-    parts = [turned_by(x, g, w)]
+    parts = [change_by_turning(x, g, w)]
     if len(matrices) > 1:
         parts.append(-(means_of(w) * parts[0] + sums_of(g) * x / 2))
     found = [diagonal_at(x, w), *on_triangle([v @ part @ adjoint(v) for part in parts], uplo)]
@@ -187,7 +187,7 @@ def jvp_by_eigenvalues(tangents: Tangents, _out: Any, g: Any, *matrices: Any, up
         )
     w, v = eigenvectors(matrices, uplo, **options)
     t, n = motion(moved, w, v, uplo)
-    inner = turned_by(t, g, w)
+    inner = change_by_turning(t, g, w)
     if n is not None:
         inner = inner - sums_of(g) * n / 2
     return v @ (inner if dg is None else inner + turned_diagonal(dg, t, w)) @ adjoint(v)
@@ -238,9 +238,9 @@ DEFECTIVE = 1e6
 """The condition number from which on a repeated eigenvalue counts as one that has not vectors enough."""
 
 
-def repeated(where: str) -> np.linalg.LinAlgError:
+def repeated_error(where: str) -> np.linalg.LinAlgError:
     """Return the error about repeated eigenvalues."""
-    return refused(
+    return matrix_error(
         "eig",
         f"a repeated eigenvalue of a square matrix in {where}",
         "separated eigenvalues are needed, or in first derivatives a function that is symmetric in the values",
@@ -263,7 +263,7 @@ def conditions(v: Any) -> Any:
     try:
         return np.linalg.norm(np.linalg.inv(v), axis=-1)
     except np.linalg.LinAlgError as error:
-        raise repeated("a matrix that has not vectors enough") from error
+        raise repeated_error("a matrix that has not vectors enough") from error
 
 
 def evaluate_sensitivity(a: Any, v: Any) -> Any:
@@ -285,7 +285,7 @@ def require_vectors(w: Any, v: Any) -> Any:
     """Refuse repeated eigenvalues that have not vectors enough; return which pairs are one."""
     pairs = own_pairs(w)
     if pairs.any() and np.any(pairs & (conditions(v) > DEFECTIVE)[..., None]):
-        raise repeated("a matrix that has not vectors enough")
+        raise repeated_error("a matrix that has not vectors enough")
     return pairs
 
 
@@ -295,7 +295,7 @@ def mix_pairs(x: Any, y: Any, w: Any, sensitivities: Any) -> Any:
     return of_sensitive(w, sensitivities) & (np.abs(off_diagonal(x * y)) > limit)
 
 
-one_by_one = refusal("one_by_one", mix_pairs, repeated, "(n,n),(n,n),(n),(n)->(n,n)")
+one_by_one = refusal("one_by_one", mix_pairs, repeated_error, "(n,n),(n,n),(n),(n)->(n,n)")
 
 
 def separate(x: Any, w: Any, sizes: Any, where: str) -> Any:
@@ -313,7 +313,7 @@ def evaluate_share_of_pairs(h: Any, dg: Any, w: Any, sensitivities: Any) -> Any:
     apart, changes = -differences(diagonal_of(h)), -differences(dg)
     together = one & (np.abs(apart) <= negligible(h))
     if together.any():
-        raise repeated("a second derivative")
+        raise repeated_error("a second derivative")
     return np.where(one, h * changes, 0) / np.where(one, apart, 1)
 
 
@@ -414,7 +414,7 @@ def evaluate_by_square(g: Any, a: Any, *, alone: bool) -> Any:
         differ = pairs & (np.abs(differences(g)) > np.sqrt(np.finfo(w.dtype).eps) * size)
         whole = (pairs.sum(axis=(-2, -1)) == w.shape[-1] * (w.shape[-1] - 1)) & np.any(g != 0, axis=-1)
         if differ.any() or (not alone and whole.any()):
-            raise repeated("reverse mode, in a function that its cotangents do not determine")
+            raise repeated_error("reverse mode, in a function that its cotangents do not determine")
     return np.linalg.solve(v.mT, g[..., None] * v.mT)
 
 

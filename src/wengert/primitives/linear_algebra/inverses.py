@@ -19,9 +19,9 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
-from wengert.primitives.contractions import conj, mismatched
+from wengert.primitives.contractions import conj, shape_mismatch
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.linear_algebra.matrices import of_scipy, plain_routine, refused, total
+from wengert.primitives.linear_algebra.matrices import matrix_error, of_scipy, plain_routine, total
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -196,7 +196,7 @@ def evaluate_solve(a: Any, b: Any) -> Any:
         raise
     except ValueError as error:
         needed = "as many elements, or rows, on the right as the matrix has are needed"
-        raise mismatched("solve", a, b, needed) from error
+        raise shape_mismatch("solve", a, b, needed) from error
 
 
 def batch_solve(_primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, _params: Params) -> Any:
@@ -374,7 +374,7 @@ def require_regular(singular: Any) -> None:
         given = "a singular matrix, of whose determinant the logarithm has no derivative"
         needed = "a regular one is needed, or a cotangent that is 0"
         action = "Choose by numpy.where what is wanted there, or use det, which has derivatives at matrices of any rank"
-        raise refused("slogdet", given, needed, action)
+        raise matrix_error("slogdet", given, needed, action)
 
 
 def jvp_slogdet(tangents: Sequence[Any], out: Any, a: Any) -> tuple[Any, Any]:

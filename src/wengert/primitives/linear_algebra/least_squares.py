@@ -14,7 +14,14 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.matrices import adjoint, folded, hermitian_from, of_scipy, over_stacks, refused
+from wengert.primitives.linear_algebra.matrices import (
+    adjoint,
+    fold_triangle,
+    hermitian_from,
+    matrix_error,
+    of_scipy,
+    over_stacks,
+)
 from wengert.primitives.linear_algebra.singular_values import by_singular_values, singular_values_along
 
 Tangents = Sequence[Any]
@@ -32,7 +39,7 @@ def vjp_pinv(ct: Any, out: Any, a: Any, *, hermitian: bool = False, **_options: 
     a, p, back = hermitian_from(a, "L") if hermitian else a, adjoint(out), adjoint(conj(ct))
     rows, columns = back @ out @ p, p @ (out @ back)
     found = -(p @ conj(ct) @ p) + (rows - a @ (out @ rows)) + (columns - (columns @ out) @ a)
-    return conj(folded((found + adjoint(found)) / 2, "L") if hermitian else found)
+    return conj(fold_triangle((found + adjoint(found)) / 2, "L") if hermitian else found)
 
 
 def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, **_options: Any) -> Any:
@@ -146,7 +153,7 @@ scipy_lstsq = variant(lstsq, "scipy_lstsq", of_scipy(lstsq_by_scipy, 2, 2))
 def evaluate_residuals(residuals: Any, missing: Any) -> Any:
     """Evaluate `residuals_of_full_rank`."""
     if np.any(missing):
-        raise refused(
+        raise matrix_error(
             "lstsq",
             "a matrix without full rank, in a traced function or in lanes, where the shape of the residuals may "
             "not depend on elements",

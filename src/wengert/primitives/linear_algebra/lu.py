@@ -47,25 +47,25 @@ def evaluate_pivots(u: Any, *given: Any) -> Any:
             later = np.logical_or.accumulate(np.any(x != 0, axis=-2)[..., ::-1], axis=-1)[..., ::-1]
             if np.any(zero & later[..., : zero.shape[-1]]):
                 raise depends_on_others("lu", "the matrix itself, and det for the product of the diagonal")
-    u = np.where(replaced(u), 1, u)
+    u = np.where(zero_pivots(u), 1, u)
     return np.broadcast_to(u, (*stack, *u.shape[-2:])).copy()
 
 
-def replaced(u: Any) -> Any:
+def zero_pivots(u: Any) -> Any:
     """Return which elements of matrices are zeros on the diagonal."""
     return (diagonal_of(u) == 0)[..., None, :] & np.eye(u.shape[-1], dtype=bool)
 
 
 def vjp_pivots(ct: Any, _out: Any, u: Any, *given: Any) -> Any:
     """Pass on what belongs to elements that are not replaced."""
-    return unbroadcast(np.where(replaced(u), 0, ct), u.shape), *[None] * len(given)
+    return unbroadcast(np.where(zero_pivots(u), 0, ct), u.shape), *[None] * len(given)
 
 
 def jvp_pivots(tangents: Tangents, out: Any, u: Any, *_given: Any) -> Any:
     """Pass on what belongs to elements that are not replaced."""
     if tangents[0] is None:
         return np.zeros_like(out)
-    return np.where(replaced(u), 0, tangents[0]) + np.zeros_like(out)
+    return np.where(zero_pivots(u), 0, tangents[0]) + np.zeros_like(out)
 
 
 pivots_of = opaque("pivots", evaluate_pivots, vjp=vjp_pivots, jvp=jvp_pivots, form=Routine("(k,k),(p,l)->(k,k)"))
@@ -182,7 +182,7 @@ def evaluate_permutation(pivots: Any) -> Any:
 permutation = constant("permutation", evaluate_permutation, form=Routine("(n)->(n)"))
 
 
-def unpacked(packed: Any) -> tuple[Any, Any]:
+def unpack_factors(packed: Any) -> tuple[Any, Any]:
     """Return L and U of one matrix that holds both."""
     return lower_triangle(packed, -1) + np.eye(packed.shape[-1], dtype=packed.dtype), upper_triangle(packed)
 
@@ -191,13 +191,13 @@ def vjp_lu_factor(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -
     """Return the gradient of A = P L U, L without its diagonal and U being one matrix."""
     packed, pivots = out
     order = np.argsort(apply(permutation, pivots), axis=-1)
-    return conj(rows_at(gradient_of_product(*unpacked(packed), conj(ct[0]), conj(ct[0])), order))
+    return conj(rows_at(gradient_of_product(*unpack_factors(packed), conj(ct[0]), conj(ct[0])), order))
 
 
 def jvp_lu_factor(tangents: Tangents, out: Any, _a: Any, *, check_finite: bool) -> tuple[Any, Any]:
     """Return the tangent of the matrix that holds both factors."""
     packed, pivots = out
-    d_l, d_u = tangents_of_factors(*unpacked(packed), rows_at(tangents[0], apply(permutation, pivots)))
+    d_l, d_u = tangents_of_factors(*unpack_factors(packed), rows_at(tangents[0], apply(permutation, pivots)))
     return d_l + d_u, None
 
 
@@ -237,7 +237,7 @@ def vjp_lu_solve(
         g_b = lu_solution(packed, g, pivots, 2 - trans)
         g_a = -(g_b @ adjoint(out)) if trans == 0 else -(out @ adjoint(g_b))
     product = rows_at(g_a, apply(permutation, pivots))
-    l, u = unpacked(packed)  # noqa: E741 - as above
+    l, u = unpack_factors(packed)  # noqa: E741 - as above
     g_packed = lower_triangle(product @ adjoint(u), -1) + upper_triangle(adjoint(l) @ product)
     return unbroadcast(conj(g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
 
@@ -249,7 +249,7 @@ def jvp_lu_solve(
     moved, db, _ = tangents
     change = None
     if moved is not None:
-        l, u = unpacked(packed)  # noqa: E741 - as above
+        l, u = unpack_factors(packed)  # noqa: E741 - as above
         order = np.argsort(apply(permutation, pivots), axis=-1)
         da = rows_at(lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), order)
         change = -(transposed_operator(da, trans) @ out)

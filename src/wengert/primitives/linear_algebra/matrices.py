@@ -39,7 +39,7 @@ def total(*terms: Any) -> Any:
 # Triangles
 
 
-def made_mask(rows: int, columns: int, offset: int, dtype: str, half: bool) -> Any:
+def make_mask(rows: int, columns: int, offset: int, dtype: str, half: bool) -> Any:
     """Return a matrix of ones on and below a diagonal, with halves on it if asked for, and zeros above."""
     mask = np.tri(rows, columns, offset, dtype=dtype)
     if half:
@@ -48,13 +48,13 @@ def made_mask(rows: int, columns: int, offset: int, dtype: str, half: bool) -> A
     return mask
 
 
-remembered_mask = functools.lru_cache(maxsize=256)(made_mask)
+remembered_mask = functools.lru_cache(maxsize=256)(make_mask)
 
 
 def mask_of(x: Any, offset: int, dtype: str = "?", half: bool = False) -> Any:
     """Return the mask for the matrices of an array."""
     rows, columns = x.shape[-2:]
-    make = remembered_mask if max(rows, columns) <= REMEMBERED else made_mask
+    make = remembered_mask if max(rows, columns) <= REMEMBERED else make_mask
     return make(rows, columns, offset, dtype, half)
 
 
@@ -86,19 +86,19 @@ def diagonal_of(x: Any) -> Any:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
-def made_identity(count: int, dtype: str) -> Any:
+def make_identity(count: int, dtype: str) -> Any:
     """Return an identity matrix, for nobody to write to."""
     found = np.eye(count, dtype=dtype)
     found.flags.writeable = False
     return found
 
 
-remembered_identity = functools.lru_cache(maxsize=256)(made_identity)
+remembered_identity = functools.lru_cache(maxsize=256)(make_identity)
 
 
 def identity_of(count: int, dtype: str) -> Any:
     """Return an identity matrix."""
-    return (remembered_identity if count <= REMEMBERED else made_identity)(count, dtype)
+    return (remembered_identity if count <= REMEMBERED else make_identity)(count, dtype)
 
 
 def on_diagonal(x: Any) -> Any:
@@ -178,7 +178,7 @@ def hermitian_from(x: Any, uplo: str) -> Any:
     return half + adjoint(half)
 
 
-def folded(g: Any, uplo: str) -> Any:
+def fold_triangle(g: Any, uplo: str) -> Any:
     """Return the gradient by the triangle that is read, from a Hermitian one by all elements."""
     half = half_lower(g + adjoint(g))
     return half if uplo == "L" else adjoint(half)
@@ -187,7 +187,7 @@ def folded(g: Any, uplo: str) -> Any:
 # Errors
 
 
-def refused(name: str, given: str, needed: str, action: str) -> np.linalg.LinAlgError:
+def matrix_error(name: str, given: str, needed: str, action: str) -> np.linalg.LinAlgError:
     """Return the error about a matrix of which there is no result, or no derivative."""
     return np.linalg.LinAlgError(describe(name, given, needed, action))
 
@@ -196,7 +196,7 @@ def depends_on_others(name: str, instead: str) -> np.linalg.LinAlgError:
     """Return the error about factors of a matrix whose columns are not independent."""
     given = "a matrix with a column that depends on those before it, of which factors have no derivatives"
     needed = "independent columns are needed, or a function of the columns before it"
-    return refused(name, given, needed, f"Put such columns last, or use {instead}")
+    return matrix_error(name, given, needed, f"Put such columns last, or use {instead}")
 
 
 # Native code

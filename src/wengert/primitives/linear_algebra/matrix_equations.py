@@ -105,7 +105,7 @@ def banded_solution(ab: Any, b: Any, below: int, above: int) -> Any:
     return apply(solve_banded, ab, b, below=below, above=above, check_finite=False)
 
 
-def moved(x: Any, distance: int, axis: int) -> Any:
+def shift_elements(x: Any, distance: int, axis: int) -> Any:
     """Return an array with element i + distance in place i along an axis, and zeros where there is none."""
     count = x.shape[axis]
     inside = slice(min(distance, count), None) if distance >= 0 else slice(None, max(count + distance, 0))
@@ -120,13 +120,15 @@ def moved(x: Any, distance: int, axis: int) -> Any:
 
 def transposed_bands(ab: Any, below: int, above: int) -> Any:
     """Return the bands of the transpose."""
-    return np.stack([moved(ab[..., below + above - i, :], i - below, -1) for i in range(below + above + 1)], axis=-2)
+    return np.stack(
+        [shift_elements(ab[..., below + above - i, :], i - below, -1) for i in range(below + above + 1)], axis=-2
+    )
 
 
 def vjp_banded(ct: Any, out: Any, ab: Any, b: Any, *, below: int, above: int, check_finite: bool) -> tuple[Any, Any]:
     """Solve with the transpose: ct_B = A^-T ct, and ct_A = -ct_B X^T within the bands."""
     ct_b = banded_solution(transposed_bands(ab, below, above), ct, above, below)
-    rows = [-np.sum(moved(ct_b, i - above, -2) * out, axis=-1) for i in range(below + above + 1)]
+    rows = [-np.sum(shift_elements(ct_b, i - above, -2) * out, axis=-1) for i in range(below + above + 1)]
     return unbroadcast(np.stack(rows, axis=-2), ab.shape), unbroadcast(ct_b, b.shape)
 
 
@@ -135,7 +137,7 @@ def jvp_banded(tangents: Tangents, out: Any, ab: Any, _b: Any, *, below: int, ab
     da, db = tangents
     change = None
     if da is not None:
-        terms = [moved(da[..., i, :, None] * out, above - i, -2) for i in range(below + above + 1)]
+        terms = [shift_elements(da[..., i, :, None] * out, above - i, -2) for i in range(below + above + 1)]
         change = -total(*terms)
     return banded_solution(ab, total(db, change), below, above)
 

@@ -85,7 +85,7 @@ def are_independent(r: Any) -> bool:
     return bool(least * least > INDEPENDENT * np.vdot(r, r).real)
 
 
-def guarded(r: Any, *given: Any) -> tuple[Any, Any]:
+def guard_diagonal(r: Any, *given: Any) -> tuple[Any, Any]:
     """Return R with ones on the diagonal for columns that depend on those before them, and which do, None if none do.
 
     Nothing may be `given` for these: cotangents of the columns of Q from there on and of the rows of R, as columns.
@@ -99,7 +99,7 @@ def guarded(r: Any, *given: Any) -> tuple[Any, Any]:
     return np.where(found[..., None, :] & identity_of(r.shape[-1], "?"), 1, r), found
 
 
-def kept(x: Any, found: Any) -> Any:
+def drop_dependent(x: Any, found: Any) -> Any:
     """Return columns, and zeros for those that depend on others."""
     return x if found is None else np.where(found[..., None, :], 0, x)
 
@@ -132,11 +132,11 @@ def gradient_of_factors(q: Any, r: Any, g_q: Any, g_r: Any | None) -> Any:
     if needs_all(q):
         if y.dtype.kind == "c":
             below = below + 1j * on_diagonal(diagonal_of(y).imag)
-        r, found = guarded(r, *given)
-        turned = kept(over_adjoint(g_q + product(q, below - inside), r), found)
+        r, found = guard_diagonal(r, *given)
+        turned = drop_dependent(over_adjoint(g_q + product(q, below - inside), r), found)
         return turned if g_r is None else product(q, g_r) + turned
-    first, found = guarded(r[..., :-1, :-1], *given)
-    turned = kept(over_adjoint(below[..., :-1], first), found)
+    first, found = guard_diagonal(r[..., :-1, :-1], *given)
+    turned = drop_dependent(over_adjoint(below[..., :-1], first), found)
     turned = np.concatenate([turned, np.zeros_like(below[..., -1:])], axis=-1)
     return product(q, turned if g_r is None else g_r + turned)
 
@@ -150,7 +150,7 @@ def tangents_of_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any, Any]:
     inside, own = adjoint(q) @ change, r
     if not needs_all(q):
         change, own = change[..., :-1], r[..., :-1, :-1]
-    own, _ = guarded(own, change)
+    own, _ = guard_diagonal(own, change)
     moved = over_upper(change, own)
     inner = adjoint(q) @ moved
     if not needs_all(q):

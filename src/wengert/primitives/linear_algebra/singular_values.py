@@ -22,6 +22,7 @@ from wengert.primitives.linear_algebra.clusters import (
     alike_in_clusters,
     along_clusters,
     are_distinct,
+    change_by_turning,
     diagonal_at,
     inner_gradient,
     is_regular,
@@ -34,12 +35,11 @@ from wengert.primitives.linear_algebra.clusters import (
     rounding,
     smallest_gap,
     sums_of,
-    turned_by,
     turned_diagonal,
-    unsettled,
+    unsettled_error,
     with_settled,
 )
-from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, of_scipy, over_stacks, refused
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, matrix_error, of_scipy, over_stacks
 
 Tangents = Sequence[Any]
 
@@ -52,12 +52,12 @@ def nonzero(s: Any) -> Any:
     return s if is_regular(s) else np.where(s <= smallest_gap(s), np.inf, s)
 
 
-def vanishing(s: Any) -> Any:
+def are_vanishing(s: Any) -> Any:
     """Return which singular values of arrays are zero; examples for traces may be negative, and are none."""
     return np.abs(s) <= smallest_gap(s)
 
 
-def moving(ct_s: Any, s: Any) -> Any:
+def silence_at_zero(ct_s: Any, s: Any) -> Any:
     """Return the cotangents (or tangents) of singular values, 0 where these are 0, as those of |x| are there."""
     return ct_s if is_regular(s) else np.where(s <= smallest_gap(s), 0, ct_s)
 
@@ -98,9 +98,9 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
     inner = inner_gradient((x + y) / 2, ct_s, s, of_values)
     inner = inner + over_sums(against, s)
     if not is_regular(s):
-        inner = inner + nothing_at_zero(against, s, (g_u, g_v), outer_u, outer_v)
+        inner = inner + require_nothing_at_zero(against, s, (g_u, g_v), outer_u, outer_v)
         if ct_s is not None:
-            inner = inner + nothing_at_zero(np.zeros_like(against), s, (ct_s,), ct_s[..., None, :])
+            inner = inner + require_nothing_at_zero(np.zeros_like(against), s, (ct_s,), ct_s[..., None, :])
     found = first @ inner
     if outer_u is not None:
         found = found + outer_u / nonzero(s)[..., None, :]
@@ -112,7 +112,7 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_
 
 def stand_at_zero(x: Any, s: Any, scale: Any, *columns: Any) -> Any:
     """Tell where there is something for singular values that are 0, beside the scale."""
-    zero, limit = vanishing(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
+    zero, limit = are_vanishing(s), np.sqrt(np.finfo(s.dtype).eps) * scale[..., None, None]
     wrong = zero[..., None, :] & zero[..., :, None] & (np.abs(x) > limit)
     for column in columns:
         wrong = wrong | np.any(zero[..., None, :] & (np.abs(column) > limit), axis=-2, keepdims=True)
@@ -124,13 +124,13 @@ def depends_on_zero() -> Exception:
     given = "a function that depends on those of a singular value 0, or a direction that turns them"
     needed = "a matrix of full rank is needed, or a function of what belongs to other singular values"
     action = "Use svdvals for functions of the values alone, and pinv, lstsq or the matrix itself for others"
-    return refused("singular vectors", given, needed, action)
+    return matrix_error("singular vectors", given, needed, action)
 
 
 at_zero = refusal("at_zero", stand_at_zero, depends_on_zero, "(k,k),(k),(),(p,k)->(k,k)")
 
 
-def nothing_at_zero(x: Any, s: Any, given: Sequence[Any], *columns: Any) -> Any:
+def require_nothing_at_zero(x: Any, s: Any, given: Sequence[Any], *columns: Any) -> Any:
     """Return zeros, after it was looked whether what would be divided by singular values of 0 is 0, too."""
     largest = [np.max(np.abs(y), axis=(-2, -1), initial=0) if y.ndim > s.ndim else np.max(np.abs(y), -1) for y in given]
     scale = largest[0] if len(largest) == 1 else np.maximum(*largest)
@@ -171,7 +171,7 @@ def jvp_svd(tangents: Tangents, out: Any, a: Any, *, of_values: bool = False, **
     difference = turned - adjoint(turned)
     against = over_sums(difference, s) / 2
     if not is_regular(s):
-        against = against + nothing_at_zero(difference, s, (t,), outer_u, outer_v)
+        against = against + require_nothing_at_zero(difference, s, (t,), outer_u, outer_v)
     return (
         side(u, both + against, outer_u, s),
         diagonal_of(turned).real,
@@ -203,7 +203,7 @@ def evaluate_by_singular_values(g: Any, a: Any, *, shared: bool, fixed: bool = F
     Tangents of g are those for vectors that grow from 0 to one side, or, `fixed`, for those of `svd`.
     """
     u, s, vh = np.linalg.svd(a, full_matrices=False)
-    g = moving(g, s)
+    g = silence_at_zero(g, s)
     if shared:
         g = mean_of_cluster(g, s)
     else:
@@ -217,17 +217,17 @@ def parts_of(x: Any) -> tuple[Any, Any]:
     return (x + turned) / 2, (x - turned) / 2
 
 
-def turned_between(u: Any, s: Any, vh: Any, g: Any, t: Any) -> Any:
+def change_by_vectors(u: Any, s: Any, vh: Any, g: Any, t: Any) -> Any:
     """Return how U diag(g) V^H changes along t as the vectors turn: both together, against each other, and outwards.
 
     That is also its transpose: g_out takes the place of t.
     """
-    v, g = adjoint(vh), moving(g, s)
+    v, g = adjoint(vh), silence_at_zero(g, s)
     right, left = t @ v, adjoint(u) @ t
     inside = adjoint(u) @ right
     both, against = parts_of(inside)
     sums = over_sums(against * sums_of(g), s)
-    found, ratio = u @ (turned_by(both, g, s) + sums) @ vh, g / nonzero(s)
+    found, ratio = u @ (change_by_turning(both, g, s) + sums) @ vh, g / nonzero(s)
     if u.shape[-2] > s.shape[-1]:
         found = found + ((right - u @ inside) * ratio[..., None, :]) @ vh
     if v.shape[-2] > s.shape[-1]:
@@ -288,12 +288,12 @@ null_vectors = opaque(
 def evaluate_motionless(t: Any, s: Any, *changes: Any, strict: bool) -> Any:
     """Evaluate `motionless`: zeros; an error, or NaN, if what must not change does where singular values are 0."""
     shape = np.broadcast_shapes(t.shape[:-2], s.shape[:-1], *[x.shape[:-2] for x in changes])
-    zero = np.any(vanishing(s), axis=-1)
+    zero = np.any(are_vanishing(s), axis=-1)
     changed = np.zeros(shape, bool)
     for x in changes:
         changed |= zero & np.any(x != 0, axis=(-2, -1))
     if strict and changed.any():
-        raise unsettled(OTHER_ORDERS)
+        raise unsettled_error(OTHER_ORDERS)
     return np.where(changed[..., None, None], np.nan, np.zeros((*shape, *t.shape[-2:]), t.dtype)).astype(t.dtype)
 
 
@@ -303,9 +303,9 @@ motionless = constant("motionless", evaluate_motionless, form=Routine("(m,n),(k)
 def evaluate_without_rest(t: Any, u: Any, s: Any, vh: Any) -> Any:
     """Evaluate `without_rest`: t; an error if there is something where singular values are 0."""
     rest = np.max(np.abs(beyond(u, s, vh, t)), axis=(-2, -1), initial=0)
-    there = np.any(vanishing(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
+    there = np.any(are_vanishing(s), axis=-1) & (rest > negligible(t)[..., 0, 0])
     if there.any():
-        raise unsettled("reverse mode over reverse mode")
+        raise unsettled_error("reverse mode over reverse mode")
     return np.broadcast_to(t, (*there.shape, *t.shape[-2:])).copy()
 
 
@@ -324,7 +324,7 @@ def vjp_by_singular_values(ct: Any, _out: Any, g: Any, a: Any, **_options: Any) 
     if not is_regular(s):
         back = apply(without_rest, back, u, s, vh)
     both, _ = parts_of(adjoint(u) @ back @ adjoint(vh))
-    ct_g, found = moving(diagonal_at(both, s), s), conj(turned_between(u, s, vh, g, back))
+    ct_g, found = silence_at_zero(diagonal_at(both, s), s), conj(change_by_vectors(u, s, vh, g, back))
     return unbroadcast(ct_g, g.shape), unbroadcast(found, a.shape)
 
 
@@ -334,14 +334,14 @@ def jvp_by_singular_values(tangents: Tangents, _out: Any, g: Any, a: Any, *, sha
     if da is None:
         return apply(by_singular_values, dg, a, shared=shared, fixed=fixed)
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
-    found = turned_between(u, s, vh, g, da)
+    found = change_by_vectors(u, s, vh, g, da)
     both, _ = parts_of(adjoint(u) @ da @ adjoint(vh))
     if shared:
         found = found + u @ alike_in_clusters(both, g, s) @ vh
         return found if dg is None else found + apply(by_singular_values, dg, a, shared=True)
     if dg is None:
         return found
-    inner = turned_diagonal(dg if fixed else moving(dg, s), both, s, descending=True)
+    inner = turned_diagonal(dg if fixed else silence_at_zero(dg, s), both, s, descending=True)
     found = found + u @ inner @ vh
     if fixed or is_regular(s):
         return found
@@ -365,7 +365,7 @@ def singular_values_along(t: Any, a: Any, growing: bool = True, strict: bool = T
     """
     u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
     both, _ = parts_of(adjoint(u) @ t @ adjoint(vh))
-    found = moving(along_clusters(both, s, descending=True), s)
+    found = silence_at_zero(along_clusters(both, s, descending=True), s)
     if not growing or is_regular(s):
         return found
     first, last = apply(null_vectors, u, s, vh, t, strict=strict)

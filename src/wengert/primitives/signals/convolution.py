@@ -24,7 +24,13 @@ from wengert.core.primitives.declare import multilinear, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.primitives.signals.sliding_products import BACKWARDS, MANY, multiplied, of_large_kernels, of_small_kernels
+from wengert.primitives.signals.sliding_products import (
+    BACKWARDS,
+    MANY,
+    multiply_taps,
+    of_large_kernels,
+    of_small_kernels,
+)
 from wengert.primitives.signals.windows import Geometry, Lengths, placement, result_lengths, spread_lengths, times
 
 Array = Any
@@ -72,7 +78,7 @@ def correlate_by_plan(x: Array, w: Array, plan: Plan) -> Array:
     if math.prod(lengths) < taps:
         found = of_large_kernels(x, w, lengths, space)
     elif taps == 1 and not any(low) and not any(high) and max(stride) == max(spread) == 1:
-        found = multiplied(x, w)
+        found = multiply_taps(x, w)
     else:
         found = of_small_kernels(x, w, lengths, space)
     return found.reshape(plan.shape)

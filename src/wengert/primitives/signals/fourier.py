@@ -39,7 +39,7 @@ GAP = 64
 """Bytes behind such rows."""
 
 
-def fitted(x: Any, length: int, axis: int) -> Any:
+def cut_or_pad(x: Any, length: int, axis: int) -> Any:
     """Return an array cut or filled up with zeros to a length along an axis."""
     own = x.shape[axis]
     if own >= length:
@@ -47,10 +47,10 @@ def fitted(x: Any, length: int, axis: int) -> Any:
     return np.pad(x, [(0, length - own) if i == axis else (0, 0) for i in range(x.ndim)])
 
 
-def received(ct: Any, aval: Aval, *axes: int) -> Any:
+def receive_cotangent(ct: Any, aval: Aval, *axes: int) -> Any:
     """Return the cotangent of an operand from that of its first elements along some axes, in memory of its own."""
     for axis in axes:
-        ct = fitted(ct, aval.shape[axis], axis)
+        ct = cut_or_pad(ct, aval.shape[axis], axis)
     found = ct if aval.dtype.kind == "c" else ct.real
     return np.array(found) if type(found) is np.ndarray and found.base is not None else found
 
@@ -75,7 +75,7 @@ def factor(n: int, norm: Norm, real: str, exact: bool) -> Any:
     return np.reciprocal(np.sqrt(n, dtype=real) if norm == "ortho" else n, dtype=real)
 
 
-def transformed(name: str, x: Any, n: int, axis: int, norm: Norm, out: Any = None, *, exact: bool = True) -> Any:
+def transform_along(name: str, x: Any, n: int, axis: int, norm: Norm, out: Any = None, *, exact: bool = True) -> Any:
     """Return a transform along one axis by the ufunc beneath `numpy.fft`, whose functions take 2 us around it.
 
     Args:
@@ -102,15 +102,15 @@ def transformed(name: str, x: Any, n: int, axis: int, norm: Norm, out: Any = Non
     return getattr(UFUNCS, ufunc)(x, scale, out, axes=[(axis,), (), (axis,)])
 
 
-def transformed_twice(name: str, x: Any, n: tuple[int, int], axes: tuple[int, int], norm: Norm, *, exact: bool) -> Any:
+def transform_twice(name: str, x: Any, n: tuple[int, int], axes: tuple[int, int], norm: Norm, *, exact: bool) -> Any:
     """Return a transform along two axes, the second first, in memory that may have gaps."""
     fits = (x.shape[axes[0]], x.shape[axes[1]]) == n
-    room = staggered(x) if fits and x.ndim - 1 in axes else None
-    found = transformed(name, x, n[1], axes[1], norm, room, exact=exact)
-    return transformed(name, found, n[0], axes[0], norm, found if fits else None, exact=exact)
+    room = staggered_memory(x) if fits and x.ndim - 1 in axes else None
+    found = transform_along(name, x, n[1], axes[1], norm, room, exact=exact)
+    return transform_along(name, found, n[0], axes[0], norm, found if fits else None, exact=exact)
 
 
-def staggered(x: Any) -> Any:
+def staggered_memory(x: Any) -> Any:
     """Return memory for the spectrum of an array whose rows are not a multiple of `ALIASED` apart; None if none are."""
     dtype = COMPLEX.get(x.dtype.char)
     if dtype is None or x.size < LARGE or not x.flags.c_contiguous:
@@ -126,7 +126,7 @@ def transform_of_cotangent(name: str, x: Any, n: int, axis: int, norm: Norm) -> 
     """Return a transform of a cotangent, which need not have NumPy's bits."""
     if type(x) is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
-    return transformed(name, x, n, axis, norm, exact=False)
+    return transform_along(name, x, n, axis, norm, exact=False)
 
 
 # Along one axis
@@ -136,7 +136,7 @@ def evaluate_along(name: str) -> Any:
     """Return the evaluation of a function of `numpy.fft`."""
 
     def evaluate(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
-        return transformed(name, x, n, axis, norm)
+        return transform_along(name, x, n, axis, norm)
 
     return evaluate
 
@@ -145,7 +145,7 @@ def transpose_along(name: str) -> Any:
     """Return the transpose of `fft` or `ifft`, which transforms in the same direction."""
 
     def transpose(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
-        return received(transform_of_cotangent(name, ct, n, axis, norm), aval, axis)
+        return receive_cotangent(transform_of_cotangent(name, ct, n, axis, norm), aval, axis)
 
     return transpose
 
@@ -153,13 +153,13 @@ def transpose_along(name: str) -> Any:
 def transpose_rfft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Return Re(sum over k of ct_k exp(-2 pi i j k / n)): the conjugates back, of which `irfft` counts most twice."""
     halves = conj(ct) * weights(ct, n, axis, 0.5)
-    return received(transform_of_cotangent("irfft", halves, n, axis, SWAPPED[norm]), aval, axis)
+    return receive_cotangent(transform_of_cotangent("irfft", halves, n, axis, SWAPPED[norm]), aval, axis)
 
 
 def transpose_irfft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Return the conjugate spectrum, whose inner elements count twice."""
     found = transform_of_cotangent("rfft", ct, n, axis, SWAPPED[norm])
-    return received(conj(found) * weights(found, n, axis, 2.0), aval, axis)
+    return receive_cotangent(conj(found) * weights(found, n, axis, 2.0), aval, axis)
 
 
 def transform(name: str, transpose: Any) -> Primitive:
@@ -181,16 +181,16 @@ def transform_of_planes(name: str, of_one: str) -> Primitive:
     """Declare a transform along two different axes, the inner one first, whose intermediate values stay in place."""
 
     def evaluate(x: Any, *, n: tuple[int, int], outer: int, inner: int, norm: Norm) -> Any:
-        found = transformed_twice(of_one, x, n, (outer, inner), norm, exact=True)
+        found = transform_twice(of_one, x, n, (outer, inner), norm, exact=True)
         return found if found.base is None else found.copy(order="K")
 
     def transpose(ct: Any, aval: Aval, *, n: tuple[int, int], outer: int, inner: int, norm: Norm) -> Any:
         axes = outer, inner
         if type(ct) is np.ndarray:
-            found = transformed_twice(of_one, ct, n, axes, norm, exact=False)
+            found = transform_twice(of_one, ct, n, axes, norm, exact=False)
         else:
             found = getattr(np.fft, name)(ct, n, axes, norm)
-        return received(found, aval, *axes)
+        return receive_cotangent(found, aval, *axes)
 
     form = Routine("(n,m)->(k,l)", ("outer", "inner"))
     return linear(name, evaluate, transpose=transpose, form=form, fresh=True)

@@ -2,11 +2,11 @@
 
 Of the axes of space the first is the outer one. Windows along the inner axes are copied into rows of shape (taps and
 channels, images and places); along the outer axis they need not be: rows that follow each other are a matrix, too. So
-where kernels are small, `gathered` multiplies them by views of k rows at once, and `scattered` multiplies each row by
-all k and adds the products where they belong, which takes less where rows are fewer than those of the result. Where
-kernels are fewer than channels, `folded` does so along all axes, without windows. Where results are small and
-kernels large (these are cotangents of kernels), `summed` multiplies rows, `overlaid` images as they are by kernels
-that are as wide, and `covered` by those that are as large.
+where kernels are small, `gather_rows` multiplies them by views of k rows at once, and `scatter_rows` multiplies each
+row by all k and adds the products where they belong, which takes less where rows are fewer than those of the result.
+Where kernels are fewer than channels, `fold_taps` does so along all axes, without windows. Where results are small and
+kernels large (these are cotangents of kernels), `sum_rows` multiplies rows, `overlay_kernels` images as they are by
+kernels that are as wide, and `cover_images` by those that are as large.
 
 Products are small enough for BLAS not to copy operands into an order of its own: OpenBLAS takes 0.6 to 0.9 of the time
 then (float32, and float64 likewise, on AVX-512).
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from wengert.primitives.signals.windows import Geometry, Lengths, stop_of, surrounded, times, view
+from wengert.primitives.signals.windows import Geometry, Lengths, stop_of, surround_images, times, view
 
 Array = Any
 SMALL = 1_000_000
@@ -64,7 +64,7 @@ def largest_divisor(length: int, most: int) -> int:
 # Small kernels
 
 
-def multiplied(x: Array, w: Array) -> Array:
+def multiply_taps(x: Array, w: Array) -> Array:
     """Return the products of images and kernels of one tap."""
     (groups, count, channels), outs = x.shape[:3], w.shape[1]
     pixels = math.prod(x.shape[3:])
@@ -79,14 +79,14 @@ def of_small_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> A
     """Multiply windows, some images and rows at a time."""
     rows, stride, spread = x.shape[3], space.stride[0], space.spread[0]
     if folds(x, w, space):
-        return folded(x, w, lengths, space)
+        return fold_taps(x, w, lengths, space)
     scatters = rows < lengths[0] or space.dilation[0] > 1 or (spread > 1 and stride == 1)
     if scatters and (spread == 1 or stride == 1):
-        x = surrounded(x, (0, *space.low[1:]), (0, *space.high[1:]), (1, *space.spread[1:]))
-        return scattered(x, w, lengths, space)
-    x = surrounded(x, space.low, space.high, space.spread)
+        x = surround_images(x, (0, *space.low[1:]), (0, *space.high[1:]), (1, *space.spread[1:]))
+        return scatter_rows(x, w, lengths, space)
+    x = surround_images(x, space.low, space.high, space.spread)
     space = space._replace(spread=(1,) * len(lengths), low=(0,) * len(lengths))
-    return (gathered if space.dilation[0] == 1 else scattered)(x, w, lengths, space)
+    return (gather_rows if space.dilation[0] == 1 else scatter_rows)(x, w, lengths, space)
 
 
 def blocks(x: Array, w: Array, lengths: Lengths, rows: int, step: int) -> Iterator[tuple[slice, range]]:
@@ -135,7 +135,7 @@ def products(matrix: Array, rows: Array, found: Array, step: int, taps: int) -> 
     return found
 
 
-def gathered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
+def gather_rows(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply kernels by all rows at once that they cover.
 
     Products of single images are written where they belong; those of several have to be put in order.
@@ -157,7 +157,7 @@ def gathered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     return found.reshape(groups, count, outs, *lengths)
 
 
-def scattered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
+def scatter_rows(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply each row by kernels and add the products where they belong."""
     (groups, count), (outs, _, kernel) = x.shape[:2], w.shape[1:4]
     matrix = np.moveaxis(w, (3, 2), (1, -1)).reshape(groups, kernel * outs, -1)
@@ -172,7 +172,7 @@ def scattered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
         if not rows[0]:
             sums = np.zeros((groups, lengths[0], outs, result.shape[-1]), x.dtype)
         for tap in range(kernel):
-            source, target = meeting(rows, lengths[0], space, tap)
+            source, target = meeting_rows(rows, lengths[0], space, tap)
             sums[:, target] += result[:, source, tap]
         if rows[-1] == x.shape[3] - 1:
             shape = (groups, lengths[0], outs, part.shape[1], *lengths[1:])
@@ -180,7 +180,7 @@ def scattered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     return found
 
 
-def meeting(rows: range, length: int, space: Geometry, tap: int) -> tuple[slice, slice]:
+def meeting_rows(rows: range, length: int, space: Geometry, tap: int) -> tuple[slice, slice]:
     """Return which of some rows of images a tap takes to rows of the result, and to which: these are alike."""
     stride, spread = space.stride[0], space.spread[0]
     moved = rows[0] * spread + space.low[0] - tap * space.dilation[0]  # row * spread + moved is place * stride
@@ -216,7 +216,7 @@ def lengths_of_sums(image: Lengths, kernel: Lengths, space: Geometry) -> Lengths
     return tuple([n + (-(-k // spread) - 1) * gap for n, k, spread, gap in axes])
 
 
-def folded(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
+def fold_taps(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply images by each tap, as if these were kernels, and add the products where they belong, by some rows.
 
     Images are followed by zeros, as far as taps reach along each axis. So the products with a tap are added at one
@@ -237,7 +237,7 @@ def folded(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
         add_products(found[:, :, :, first * space.spread[0] :], rows, turned, space)
     low = tuple([a - (k - 1) * gap for a, k, gap in zip(space.low, kernel, space.dilation, strict=True)])
     high = tuple([n - m - a for n, m, a in zip(lengths, full, low, strict=True)])
-    return surrounded(found, low, high, (1,) * rank)
+    return surround_images(found, low, high, (1,) * rank)
 
 
 def add_products(found: Array, x: Array, turned: Array, space: Geometry) -> None:
@@ -277,19 +277,19 @@ def add_products(found: Array, x: Array, turned: Array, space: Geometry) -> None
 
 def of_large_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply images by kernels; elements that do not count are multiplied by 0 unless they are infinite."""
-    x = surrounded(x, space.low, space.high, space.spread)
+    x = surround_images(x, space.low, space.high, space.spread)
     if x.shape[3:] == w.shape[3:]:
-        return covered(x, w)
+        return cover_images(x, w)
     uses = w.shape[1] * w.shape[3] * lengths[0]  # of each row of windows, nearly
     if max(space.dilation) == 1 and x.shape[1] >= WIDE and uses <= OFTEN * x.shape[3]:
         with np.errstate(invalid="ignore"):
-            found = overlaid(x, w, lengths, space)
+            found = overlay_kernels(x, w, lengths, space)
         if not np.isnan(found).any():
             return found
-    return summed(x, w, lengths, space)
+    return sum_rows(x, w, lengths, space)
 
 
-def covered(x: Array, w: Array) -> Array:
+def cover_images(x: Array, w: Array) -> Array:
     """Multiply images by kernels that cover them, channel by channel or all at once."""
     (groups, count, channels), outs = x.shape[:3], w.shape[1]
     x, w = x.reshape(groups, count, channels, -1), w.reshape(groups, outs, channels, -1)
@@ -298,7 +298,7 @@ def covered(x: Array, w: Array) -> Array:
     return np.add.reduce(np.matmul(x.swapaxes(1, 2), w.transpose(0, 2, 3, 1)), 1)
 
 
-def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
+def overlay_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply images by kernels with zeros at the ends of their rows, so that what both cover is a vector."""
     x = np.ascontiguousarray(x)
     (groups, count, channels), pixels, item = x.shape[:3], x.shape[4:], x.itemsize
@@ -329,7 +329,7 @@ def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     return np.moveaxis(found, (-2, -3, -1), (1, 2, 3))
 
 
-def summed(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
+def sum_rows(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Add the products of rows of windows and rows of kernels, some of these and of the channels at a time."""
     count, (channels, rows), step = x.shape[1], w.shape[2:4], space.dilation[0]
     row = x.shape[0] * count * math.prod(lengths[1:]) * math.prod(w.shape[4:])

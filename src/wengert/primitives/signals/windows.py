@@ -40,7 +40,7 @@ def result_lengths(x: Lengths, w: Lengths, space: Geometry) -> Lengths:
     return tuple([max((n - span) // step + 1, 0) for n, span, step in steps])
 
 
-def surrounded(x: Array, low: Lengths, high: Lengths, spread: Lengths) -> Array:
+def surround_images(x: Array, low: Lengths, high: Lengths, spread: Lengths) -> Array:
     """Return images with zeros between and around their elements; negative numbers of them take elements away."""
     rank = len(low)
     lengths, inside, place = placement(x.shape[-rank:], low, high, spread)
