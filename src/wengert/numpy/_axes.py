@@ -26,11 +26,7 @@ REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 
 @functools.lru_cache(maxsize=256, typed=True)
 def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the parameters of a permutation of axes that NumPy has accepted.
-
-    Raises:
-        TypeError: an axis is a Tensor, say, which may be another number later.
-    """
+    """Return the parameters of a permutation that NumPy has accepted; a TypeError where an axis may change later."""
     if not all(isinstance(axis, int | np.integer) for axis in axes):
         raise TypeError(axes)
     return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
@@ -38,11 +34,7 @@ def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=256, typed=True)
 def exchange_axes(first: int, second: int, ndim: int) -> dict[str, Any]:
-    """Return the parameters of the permutation that exchanges two axes.
-
-    Raises:
-        TypeError: an axis is a Tensor, say, which may be another number later.
-    """
+    """Return the parameters of the permutation that exchanges two axes; a TypeError where one is a Tensor, say."""
     if not isinstance(first, int | np.integer) or not isinstance(second, int | np.integer):
         raise TypeError(first, second)
     order = list(range(ndim))

@@ -42,11 +42,7 @@ INFINITE = "Where the derivative is infinite, values on which nothing depends ge
 def describe_derivatives(module: Any, name: str, function: Any, docstring: str) -> str:
     """Return the docstring of a public function, with a paragraph about its derivatives after the summary.
 
-    Args:
-        module: the module of NumPy's that has it.
-        name: its name there.
-        function: NumPy's function.
-        docstring: what it is for; of a ufunc NumPy's summary is taken instead.
+    Of a ufunc NumPy's summary stands in place of its docstring.
 
     >>> print(describe_derivatives(np, "absolute", np.absolute, ""))
     Calculate the absolute value element-wise; see `numpy.absolute`.

@@ -28,11 +28,7 @@ from wengert.primitives.masked import is_undecided
 
 
 def as_indices(name: str, indices: Any) -> Any:
-    """Return indices as an integer array or Tensor.
-
-    Raises:
-        IndexError: they are not integers.
-    """
+    """Return indices as an integer array or Tensor; an IndexError is raised of others."""
     found = indices if type(indices) is Tensor else np.asarray(indices)
     if found.dtype.kind in "iu":
         return found
@@ -235,11 +231,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def rounds_without_repeats(shape: tuple[int, ...], index: Any) -> list[tuple[Any, Any]]:
-    """Split an index with repeats into rounds without any.
-
-    Returns:
-        For each round the flat places of an array of this shape, and the flat positions in the indexed part.
-    """
+    """Return rounds without repeats of an index: flat places in an array of this shape, and positions in the part."""
     size = int(np.prod(shape))
     places = np.asarray(np.arange(size).reshape(shape)[index]).ravel()
     order = np.argsort(places, kind="stable")

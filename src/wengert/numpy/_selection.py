@@ -186,12 +186,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 
 def bring_into_range(name: str, indices: Any, length: int, mode: str, *, negative: bool = True) -> Any:
-    """Return integer indices brought into range(length) as NumPy's `mode` says.
-
-    Raises:
-        IndexError: an index is out of range, and the mode is "raise"; of traced ones when the graph runs.
-        UsageError: there is no such mode.
-    """
+    """Return integer indices brought into range(length) as NumPy's `mode` says; traced ones raise when graphs run."""
     if indices.dtype.itemsize < np.dtype(np.intp).itemsize:  # and may have no room for the length
         indices = indices.astype(np.intp)
     if mode == "wrap":
@@ -274,11 +269,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def count_within(x: Any, weights: Any, length: int) -> Any:
-    """Return `bincount` of numbers that are not there yet: as many counts as are asked for, and no more.
-
-    Raises:
-        ValueError: a number is none of those that are counted, when the graph runs: there are more counts then.
-    """
+    """Return as many counts as are asked for of numbers that are not there yet; larger ones raise when a graph runs."""
     likewise: Any = [None if y is None else full_of_zeros(*aval_of(y)[:2]) for y in (x, weights)]
     counts: Any = as_tensor(
         np.zeros_like(np.bincount(likewise[0], likewise[1], length))

@@ -93,12 +93,8 @@ apply_broadcast_to = eager(shapes.broadcast_to)
 def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:
     """Return the elements in another shape, in C order.
 
-    For an ndarray under a plain Tensor, or one of a live tape, NumPy works out what -1 stands for.
-
-    Args:
-        x: the Tensor.
-        shape: the shape, in any form.
-        lengths: the same where it is known, and nothing is left to be worked out.
+    For an ndarray under a plain Tensor, or one of a live tape, NumPy works out what -1 stands for. `lengths` are the
+    shape where nothing is left to be worked out.
     """
     value, trace = x._value, x._trace
     if type(value) is np.ndarray and (trace is None or (trace.fast and not SPECIAL)) and not WATCHES:
@@ -147,11 +143,7 @@ def resolve_order(name: str, x: Tensor, order: str | None) -> Any:
 
 
 def known_of_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
-    """Return the answer to a question about the memory layout of a Tensor.
-
-    Raises:
-        GraphError: it lies in one of several ways, as a traced value decides, and the answers differ.
-    """
+    """Return the answer to a question about memory layout; a GraphError where traced values decide between several."""
     found = set(map(answer, buffer_examples(x)))
     if len(found) > 1:
         given = "the elements in the order in which they lie in memory, which traced values decide"

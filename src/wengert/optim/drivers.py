@@ -27,15 +27,7 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class VectorProblem:
-    """Be a function of containers as SciPy's drivers see it: of one vector of double precision.
-
-    Args:
-        name: the public function, for errors.
-        function: the user's.
-        start: its first argument at the start; lists and tuples of numbers are arrays, as in SciPy.
-        args: further arguments.
-        compiled: whether functions are jitted.
-    """
+    """Be a user's function of containers as SciPy's drivers see it: of one vector of double precision."""
 
     def __init__(self, name: str, function: Callable[..., Any], start: Any, args: Any, compiled: bool) -> None:
         require_callable(name, function)
@@ -107,12 +99,7 @@ class VectorProblem:
         return found
 
     def limits(self, bounds: Any, *, pairs: bool = False) -> Any:
-        """Return bounds as SciPy takes them: its own, or a pair of lowest and highest values.
-
-        Args:
-            bounds: the user's.
-            pairs: whether SciPy's own are a pair for each number, not a pair of vectors.
-        """
+        """Return bounds as SciPy takes them, whose own are `pairs` for each number or a pair of vectors."""
         from scipy.optimize import Bounds
 
         if bounds is None or isinstance(bounds, Bounds):
@@ -162,12 +149,7 @@ class VectorProblem:
     def constraint(self, given: Any, *, curved: bool) -> Any:
         """Return a constraint with its derivatives, if it is of a function and has none.
 
-        Args:
-            given: the user's.
-            curved: whether the method takes second derivatives: others warn of those of a NonlinearConstraint.
-
-        Raises:
-            UsageError: it has its own, which are those of a vector, where x0 is none.
+        Methods that take no second derivatives, which are not `curved`, warn of those of a NonlinearConstraint.
         """
         from scipy.optimize import NonlinearConstraint
 
@@ -260,11 +242,7 @@ def require_result(name: str, found: Any) -> Any:
 
 
 def require_real(name: str, label: str, vector: Any) -> None:
-    """Refuse complex numbers, whose imaginary parts SciPy's drivers would drop.
-
-    Raises:
-        DtypeError: there are such among them.
-    """
+    """Raise a DtypeError of complex numbers, whose imaginary parts SciPy's drivers would drop."""
     if vector.dtype.kind == "c":
         action = "Write an array of the real parts and one of the imaginary parts"
         raise DtypeError(name, f"complex numbers in {label}", "real ones are needed", action)

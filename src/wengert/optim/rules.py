@@ -55,18 +55,10 @@ class State(NamedTuple):
 
 
 def make_rule(name: str, rate: Rate, memories: int, step: Step, **settings: float) -> Rule:
-    """Return the rule that makes one step leaf by leaf.
+    """Return the rule that makes one step leaf by leaf, and keeps so many arrays of each, which are zero at first.
 
-    Args:
-        name: its public name.
-        rate: the step size, or a schedule.
-        memories: how many arrays it keeps of each leaf, which are zero at first.
-        step: takes the gradient, the memory, the leaf, the rate and the number of this step, from 1, and the settings
-            by name; returns the new leaf and memory.
-        **settings: numbers of 0 or more, those of `SHARES` below 1; truths are not looked at.
-
-    Raises:
-        UsageError: a setting, or a rate that is a number, is out of its range.
+    `step` takes the gradient, the memory, the leaf, the rate and the number of this step, from 1, and the settings by
+    name; it returns the new leaf and memory.
     """
     for what, value in settings.items():
         if what != "nesterov":

@@ -161,11 +161,7 @@ class Distribution:
         return found
 
     def formula(self, method: str) -> Formula:
-        """Return the formula of a method.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Return the formula of a method; a UsageError is raised if there is none."""
         if method not in self.formulas:
             needed = "one that can be differentiated is needed"
             action = f"Use scipy.stats.{self.name}.{method} on plain arrays"

@@ -219,11 +219,7 @@ def locate_points(name: str, location: Any, shape: Any, x: Any = None) -> list[A
 
 
 def cholesky_factor(matrix: Any) -> tuple[Any, Any]:
-    """Return the Cholesky factor of a matrix, and the logarithm of its determinant.
-
-    Raises:
-        LinAlgError: it is not positive definite.
-    """
+    """Return the Cholesky factor of a positive definite matrix, and the logarithm of its determinant."""
     root = np.linalg.cholesky(matrix)
     return root, 2 * np.sum(np.log(np.diagonal(root)))
 

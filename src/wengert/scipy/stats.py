@@ -29,11 +29,7 @@ from wengert.support.hints import names_on_demand
 
 
 def require_propagated(name: str, nan_policy: str) -> None:
-    """Raise an error unless NaN is to be treated as any number.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raise a UsageError unless NaN is to be treated as any number."""
     if nan_policy != "propagate":
         given, needed = f"nan_policy={nan_policy!r}", "'propagate' is needed"
         raise UsageError(name, given, needed, "Leave NaN out first, with numpy.where or by indexing")

@@ -213,12 +213,7 @@ def scaled_dot_product_attention(
 
 
 def masked_softmax(scores: Any, mask: Any) -> Any:
-    """Return the shares of what a mask leaves, and zeros for a query to which it leaves nothing.
-
-    Args:
-        scores: an array of shape (..., queries, keys).
-        mask: truth values that say what is left, or numbers to add, -infinity for what is not.
-    """
+    """Return the shares of what a mask leaves of scores, (..., queries, keys), and zeros where it leaves nothing."""
     left = mask if mask.dtype.kind == "b" else mask != -np.inf
     some = np.any(left, axis=-1, keepdims=True) if left.ndim else left
     known = elements(some)

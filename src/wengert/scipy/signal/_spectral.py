@@ -53,13 +53,7 @@ def require_trend(name: str, detrend: Any) -> None:
 def plan_pieces(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, count: int, onesided: bool, shared: int = 2
 ) -> Pieces:
-    """Return how signals of so many elements are cut, checked as SciPy does.
-
-    The part of a piece that the next has, too, is the `shared` part if it is not given.
-
-    Raises:
-        UsageError: lengths that contradict each other.
-    """
+    """Return how signals are cut, checked as SciPy does; the next piece has the `shared` part if it is not given."""
     if isinstance(window, str | tuple):
         length = min(256 if nperseg is None else int(nperseg), count)
         weights = as_tensor(scipy.signal.get_window(window, max(length, 1)))

@@ -213,12 +213,7 @@ def as_floats(name: str, value: Any, what: str = "points") -> Any:
 
 
 def of_two_points(value: str, example: str = PAIR) -> Callable[[Metric], Metric]:
-    """Return a decorator of a metric, which enters it and makes the function for two points, with its parameters.
-
-    Args:
-        value: what the function gives in the example of its docstring.
-        example: the arguments there.
-    """
+    """Return a decorator of a metric, which enters it and makes the function for two points, with an example."""
 
     def enter(metric: Metric) -> Metric:
         name = metric.__name__
