@@ -27,7 +27,7 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
-from wengert.core.values.levels import next_level
+from wengert.core.values.recording import next_level
 from wengert.errors import GraphError
 from wengert.passes import pipeline
 from wengert.passes.common_subexpressions import merge_common

@@ -12,7 +12,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import OPTIONS, Failures
-from wengert.core.values.ufunc_loops import FAULTY, compute_into
+from wengert.primitives.accumulations import FAULTY, compute_into
 
 SOURCE = Path(wg.__file__).parent
 LENGTHS = (1, 2, 3, 7, 8, 9, 17, 40)

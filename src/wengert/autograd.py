@@ -6,7 +6,6 @@ from wengert.support.hints import names_on_demand
 from wengert.traces.backward import backward, grad
 from wengert.traces.context import Context
 from wengert.traces.function import Function
-from wengert.traces.grad_function import GradFunction
 from wengert.traces.grad_modes import (
     detect_anomaly,
     enable_grad,
@@ -17,6 +16,7 @@ from wengert.traces.grad_modes import (
     set_grad_enabled,
 )
 from wengert.traces.hooks import RemovableHandle
+from wengert.traces.members import GradFunction
 from wengert.traces.once_differentiable import once_differentiable
 
 __all__ = [

@@ -24,7 +24,7 @@ from wengert.core.primitives.primitive import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.levels import next_level
+from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut

@@ -24,7 +24,7 @@ from wengert.core.memory.views import base_and_path, current, share
 from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.dispatch import apply, conformed
-from wengert.core.values.levels import next_level
+from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.passes.dead_code import must_run

@@ -13,8 +13,7 @@ import numpy as np
 from wengert.core.memory.buffers import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.memory.views import base_and_path, current, lasting
 from wengert.core.values.dispatch import as_tensor
-from wengert.core.values.levels import next_level
-from wengert.core.values.recording import recording_from
+from wengert.core.values.recording import next_level, recording_from
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrapped
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters

@@ -29,8 +29,7 @@ from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive, Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
-from wengert.core.values.aval import UNKNOWN, Aval, shape_of, strong
-from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, strong
 from wengert.core.values.dispatch import apply, counted, is_weak
 from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError

@@ -7,8 +7,9 @@ one by one only where they look at elements. In a graph stands `InGraph`, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,16 +20,25 @@ from wengert.core.forms.shape_probes import example_of
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.views import current
+from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import Aval, is_differentiable, strong
+from wengert.core.values.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply, as_tensor, innermost
-from wengert.core.values.levels import next_level
-from wengert.core.values.tensor import Tensor, Trace, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
+from wengert.core.values.recording import next_level
+from wengert.core.values.tensor import (
+    Tensor,
+    Trace,
+    constant_tensor,
+    innermost_trace,
+    make_tensor,
+    raw,
+    unwrapped,
+    wrapped_constant,
+)
 from wengert.errors import DtypeError, GraphError, WengertError
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
-from wengert.traces.unknown_derivatives import unknown_like
 
 Values = Sequence[Any]
 Avals = Sequence[Aval | None]
@@ -476,3 +486,49 @@ def in_front(value: Any, trace: Batch) -> Tensor:
 def is_refusal(error: Exception) -> bool:
     """Tell whether an error is one of ours, which NumPy may have wrapped."""
     return isinstance(error, WengertError) or isinstance(error.__cause__, WengertError)
+
+
+# Derivatives that are not known: a value that stands for one refuses to be used, and not before
+
+
+class Unknown(Trace):
+    """Be above every other trace, so that any operation on such a value ends here, in an error.
+
+    Args:
+        error: makes it.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Callable[[], GraphError]) -> None:
+        super().__init__(sys.maxsize)
+        self.error = error
+
+    @property
+    def owner_name(self) -> str:
+        """Refuse: whoever asks is about to say that it cannot use the value."""
+        raise self.error()
+
+    def below(self, tensor: Tensor) -> NoReturn:
+        """Refuse to show elements."""
+        raise self.error()
+
+    owner = duplicate = state = below
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> NoReturn:
+        """Refuse any operation."""
+        raise self.error()
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> NoReturn:
+        """Refuse to be written to."""
+        raise self.error()
+
+
+def unknown_like(value: Any, error: Callable[[], GraphError]) -> Tensor:
+    """Return what stands for a derivative of a value's shape and dtype that is not known.
+
+    Args:
+        value: what it is the derivative of.
+        error: makes the error to raise where it is used.
+    """
+    return make_tensor(aval_of(value), Unknown(error), None)

@@ -26,8 +26,7 @@ from wengert.core.primitives.rule import Rule
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.values.dispatch import apply, at_once, weakened
 from wengert.core.values.evaluation import evaluated
-from wengert.core.values.levels import next_level
-from wengert.core.values.recording import SPECIAL
+from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister

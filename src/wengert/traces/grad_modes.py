@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.core.values.levels import next_level
-from wengert.core.values.recording import Settings, change, restore, settings
+from wengert.core.values.recording import Settings, change, next_level, restore, settings
 from wengert.core.values.tensor import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,8 +18,7 @@ from wengert.core.diagnostics.source_positions import caller, is_operator
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.memory.views import ALIAS, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import NUMBERS
-from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.aval import NUMBERS, check_broadcast
 from wengert.core.values.dispatch import (
     apply,
     as_tensor,

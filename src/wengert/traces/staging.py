@@ -29,8 +29,7 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.values.dispatch import counted
-from wengert.core.values.levels import next_level
-from wengert.core.values.recording import SPECIAL
+from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.conversion import barrier, overwritten

@@ -23,8 +23,7 @@ from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_c
 from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
-from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result
-from wengert.traces.saved_tensor_hooks import pack
+from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result, pack
 from wengert.traces.transient import Transient
 
 

@@ -24,8 +24,7 @@ from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import base_and_path, lasting
 from wengert.core.memory.write_watches import Witness, rebound
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.levels import next_level
-from wengert.core.values.recording import recording_from, settings
+from wengert.core.values.recording import next_level, recording_from, settings
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.errors import GraphError
 from wengert.support.hints import hint_parameters

@@ -15,8 +15,8 @@ from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.memory.views import current
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import strengthened, weakened
-from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, unwrapped
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.traces.dual import Dual, make_dual

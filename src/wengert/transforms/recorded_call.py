@@ -12,8 +12,8 @@ from wengert.control.argument_aliasing import origin_of, protect_argument, requi
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import call_user
-from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError
 from wengert.traces.nodes import Node

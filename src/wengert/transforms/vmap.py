@@ -16,8 +16,8 @@ from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.memory.views import current
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import plain_array
-from wengert.core.values.levels import next_level
 from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters

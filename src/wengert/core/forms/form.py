@@ -30,8 +30,7 @@ from wengert.core.memory.memory_layout import order_of, strides_of
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import misdeclared
-from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
-from wengert.core.values.broadcast import misfit
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number, misfit
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.python_numbers import calculated
 from wengert.errors import GraphError

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.errors import RangeError
+from wengert.errors import RangeError, ShapeError
 
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
@@ -137,3 +138,21 @@ def zero_of(value: Any) -> Any:
 def is_differentiable(dtype: np.dtype[Any]) -> bool:
     """Tell whether values of a dtype have derivatives: float and complex have."""
     return dtype.kind in "fc"
+
+
+def check_broadcast(name: str, operands: Sequence[Any]) -> None:
+    """Raise a ShapeError if the shapes of operands do not broadcast together.
+
+    >>> check_broadcast("add", [1.0, 2.0])
+    """
+    shapes = [aval_of(x).shape for x in operands]
+    for axis in range(1, 1 + max((len(shape) for shape in shapes), default=0)):
+        lengths = {shape[-axis] for shape in shapes if len(shape) >= axis} - {1}
+        if len(lengths) > 1:
+            raise misfit(name, shapes)
+
+
+def misfit(name: str, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+    """Return the error about shapes that do not broadcast together."""
+    needed = "shapes that broadcast are needed: equal from the right, or 1"
+    return ShapeError(name, f"shapes {' and '.join(map(str, shapes))}", needed, "Reshape one of them")

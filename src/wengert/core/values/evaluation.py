@@ -10,8 +10,7 @@ from numpy import ndarray
 
 from wengert.core.diagnostics.numpy_warnings import at_users_line, call_with_warnings
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import NUMBERS, strong
-from wengert.core.values.broadcast import check_broadcast
+from wengert.core.values.aval import NUMBERS, check_broadcast, strong
 from wengert.core.values.python_numbers import calculated
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister

@@ -12,7 +12,18 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from itertools import count
 from typing import Any
+
+_levels = count(1)
+
+
+def next_level() -> int:
+    """Return a level newer than every other, for a trace; `next` on a counter is atomic, so threads need no lock.
+
+    An operation goes to the trace with the highest level among its operands.
+    """
+    return next(_levels)
 
 
 class Settings:
