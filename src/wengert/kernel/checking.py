@@ -23,7 +23,6 @@ from wengert.kernel.kernel import (
     Loop,
     Program,
     Reduction,
-    Routine,
     Run,
     Stage,
     Step,
@@ -376,7 +375,7 @@ def mixed(program: Program) -> Iterator[str]:
         if isinstance(step, Kernel):
             yield f"{place}: a kernel beside other steps"
             continue
-        missing = [name for name in (*used(step), *made(step)) if name not in known]
+        missing = [name for name in (*step.reads, *step.writes) if name not in known]
         if missing:
             yield f"{place}: the buffers {missing}"
         else:
@@ -387,7 +386,7 @@ def unfit(program: Program, known: dict[str, Buffer], step: Step) -> Iterator[st
     """Find what does not fit in a step that is no kernel, of buffers that are there."""
     if isinstance(step, Copy) and alike(known[step.source]) != alike(known[step.target]):
         yield f"{step.source} copied to {step.target}"
-    if (isinstance(step, Routine | Loop) or any(inner.failing for inner in program.programs)) and not program.failing:
+    if step.may_fail and not program.failing:
         yield "what may fail, in a program that does not say so"
     if isinstance(step, Run):
         own = step.program.named
@@ -427,46 +426,15 @@ def alike(buffer: Buffer) -> tuple[int, int, np.dtype[np.generic]]:
     return buffer.shape.count(UNKNOWN), buffer.size, buffer.dtype
 
 
-def used(step: Step) -> list[str]:
-    """Return the buffers that a step which is no kernel reads."""
-    match step:
-        case Copy():
-            return [step.source]
-        case Routine():
-            return list(step.arguments[: -step.results])
-        case Run():
-            return list(step.arguments[: len(step.program.inputs)])
-        case Loop():
-            told = [name for name in (step.count, step.starts) if name]
-            read = [row.buffer for row in step.rows if row.row in step.body.inputs]
-            starts = [name for x in step.carried for name in (x.start, x.known) if name]
-            return [*[x.buffer for x in step.constants], *starts, *read, *told]
-    return []
-
-
-def made(step: Step) -> list[str]:
-    """Return the buffers that a step which is no kernel writes."""
-    match step:
-        case Copy():
-            return [step.target]
-        case Routine():
-            return list(step.arguments[-step.results :])
-        case Run():
-            return list(step.arguments[len(step.program.inputs) :])
-        case Loop():
-            return [*[x.result for x in step.carried], *[r.buffer for r in step.rows if r.row in step.body.outputs]]
-    return []
-
-
 def untold(program: Program) -> Iterator[str]:
     """Find buffers that a step reads before another wrote them, or writes again, and outputs that none writes."""
     if not program.is_nested:
         return
     full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
     for n, step in enumerate(program.steps):
-        yield from (f"step {n} reads {name}" for name in used(step) if name not in full)
-        yield from (f"step {n} writes {name} again" for name in made(step) if name in full)
-        full |= set(made(step))
+        yield from (f"step {n} reads {name}" for name in step.reads if name not in full)
+        yield from (f"step {n} writes {name} again" for name in step.writes if name in full)
+        full |= set(step.writes)
     yield from (f"the output {name}" for name in program.outputs if name not in {*full, program.failing})
 
 

@@ -19,7 +19,8 @@ Records are frozen: a pass returns new ones. They hold no text, no address, no t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -174,8 +175,40 @@ class Keep:
     at: Affine
 
 
+class Step:
+    """One step of a program.
+
+    A further sort of them is a record here, its line in `grammar`, what does not fit in it in `checking`, what it
+    computes in `evaluation`, and, for this processor, what writes it in `emission/driver`; all else asks these members.
+    """
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The names of the buffers that it reads; of kernels their stages tell."""
+        return ()
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The names of those that it writes."""
+        return ()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that it runs."""
+        return ()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether it may find that it cannot compute what it should: as a program that it runs may."""
+        return any(program.failing for program in self.programs)
+
+    def with_programs(self, change: Callable[[Program], Program]) -> Step:
+        """Return it with other programs in place of those that it runs."""
+        return self
+
+
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(Step):
     """Stages that run one after the other for each row.
 
     Attributes:
@@ -222,7 +255,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Step):
     """Run a program.
 
     Attributes:
@@ -233,17 +266,46 @@ class Run:
     program: Program
     arguments: tuple[str, ...]
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The inputs."""
+        return self.arguments[: len(self.program.inputs)]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The outputs."""
+        return self.arguments[len(self.program.inputs) :]
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The one that it runs."""
+        return (self.program,)
+
+    def with_programs(self, change: Callable[[Program], Program]) -> Run:
+        """Return a run of another program."""
+        return replace(self, program=change(self.program))
+
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(Step):
     """Copy all of a buffer into another of its size and dtype."""
 
     source: str
     target: str
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What is copied."""
+        return (self.source,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Where to."""
+        return (self.target,)
+
 
 @dataclass(frozen=True)
-class Routine:
+class Routine(Step):
     """Call a function that is known by a name.
 
     Attributes:
@@ -261,6 +323,21 @@ class Routine:
     fields: tuple[tuple[str, int], ...]
     work: int
     cycles: float
+
+    @property
+    def may_fail(self) -> bool:
+        """That it may."""
+        return True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The operands."""
+        return self.arguments[: -self.results]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The results."""
+        return self.arguments[-self.results :]
 
 
 @dataclass(frozen=True)
@@ -296,7 +373,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(Step):
     """Run a program again and again.
 
     Attributes:
@@ -321,8 +398,32 @@ class Loop:
     going: str = ""
     reverse: bool = False
 
+    @property
+    def may_fail(self) -> bool:
+        """That it may."""
+        return True
 
-Step = Kernel | Run | Copy | Routine | Loop
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What iterations read, and what tells how many there are."""
+        starts = [name for x in self.carried for name in (x.start, x.known) if name]
+        rows = [row.buffer for row in self.rows if row.row in self.body.inputs]
+        told = [name for name in (self.count, self.starts) if name]
+        return (*[x.buffer for x in self.constants], *starts, *rows, *told)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """What is carried at the end, and what iterations leave behind."""
+        return (*[x.result for x in self.carried], *[x.buffer for x in self.rows if x.row in self.body.outputs])
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """That of an iteration."""
+        return (self.body,)
+
+    def with_programs(self, change: Callable[[Program], Program]) -> Loop:
+        """Return a loop of another program."""
+        return replace(self, body=change(self.body))
 
 
 @dataclass(frozen=True)
@@ -361,8 +462,7 @@ class Program:
     @property
     def programs(self) -> tuple[Program, ...]:
         """Those that its steps run."""
-        steps = self.steps
-        return tuple([s.program if isinstance(s, Run) else s.body for s in steps if isinstance(s, Run | Loop)])
+        return tuple([program for step in self.steps for program in step.programs])
 
     @property
     def repeats(self) -> bool:

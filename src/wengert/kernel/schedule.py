@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from wengert.kernel.checking import checked
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Loop, Operation, Program, Run, Stage, Store
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 
 MANY_LANES = 256
@@ -196,15 +196,7 @@ def with_schedule(program: Program) -> Program:
     """Return a program as it is carried out: it, and those that its steps run, by the schedules that are chosen."""
     if not program.is_nested:
         return scheduled(program, schedule_of(program))
-    steps = [
-        replace(s, program=with_schedule(s.program))
-        if isinstance(s, Run)
-        else replace(s, body=with_schedule(s.body))
-        if isinstance(s, Loop)
-        else s
-        for s in program.steps
-    ]
-    return replace(program, steps=tuple(steps))
+    return replace(program, steps=tuple([step.with_programs(with_schedule) for step in program.steps]))
 
 
 def packed(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:

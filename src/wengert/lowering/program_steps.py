@@ -62,8 +62,7 @@ class StepsWriter:
         """Return the program."""
         steps = (*self.steps, *[Copy(self.names[v], name) for v, name in self.unchanged.items()])
         inputs, outputs = [[b.name for b in self.buffers.values() if b.kind == k] for k in ("input", "output")]
-        may_fail = any(isinstance(s, Loop | Routine) or (isinstance(s, Run) and s.program.failing) for s in steps)
-        failing = f"y{len(outputs)}" if may_fail else ""
+        failing = f"y{len(outputs)}" if any(step.may_fail for step in steps) else ""
         if failing:
             outputs.append(self.enter(failing, (), np.dtype(bool), "output"))
         return Program(tuple(inputs), tuple(outputs), tuple(self.buffers.values()), steps, failing)
