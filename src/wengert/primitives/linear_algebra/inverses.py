@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import Any
 
@@ -17,6 +17,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
+from wengert.core.primitives.rule import Rule
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
 from wengert.primitives.contractions import conj, shape_mismatch
@@ -44,19 +45,12 @@ def evaluate_norm(x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
     return np.linalg.norm(x, order, axis, keepdims)
 
 
-def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
-    """Differentiate (sum |x|^p)^(1/p): the partial by x is conj(x) / |x| (|x| / norm)^(p - 1).
+def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
+    """Return t times the partials of (sum |x|^p)^(1/p) by the elements: conj(x) / |x| (|x| / norm)^(p - 1).
 
     At zero (of the whole for p = 2, of an element otherwise) it is 0, and so are its own derivatives. For p = 2 the
     factors |x| cancel, which leaves x / norm with the right derivatives where single elements are zero.
     """
-    axes = axes_of(x.ndim, axis)
-    ct, out = (restore_axes(y, x.shape, axes, keepdims) for y in (ct, out))
-    return times_slope(ct, out, x, order)
-
-
-def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
-    """Return t times the partials of a norm by the elements."""
     if order in EUCLIDEAN:
         known = seen(out)
         if known is not None and known.all():
@@ -68,11 +62,23 @@ def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
     return np.where(zero, 0.0, t * (conj(x) / size) * ratio ** (order - 1))
 
 
-def jvp_norm(tangents: Sequence[Any], out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
-    """Sum the tangents, each times its partial."""
-    axes = axes_of(x.ndim, axis)
-    parts = times_slope(tangents[0], restore_axes(out, x.shape, axes, keepdims), x, order)
-    return np.sum(parts, axis=axes, keepdims=keepdims).real
+def rules_of_norm(times_slope: Callable[..., Any]) -> tuple[Rule, Rule]:
+    """Return the rules of a norm or its square, from what gives numbers times its partials by the elements."""
+
+    def vjp(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+        axes = axes_of(x.ndim, axis)
+        ct, out = (restore_axes(y, x.shape, axes, keepdims) for y in (ct, out))
+        return times_slope(ct, out, x, order)
+
+    def jvp(tangents: Sequence[Any], out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+        axes = axes_of(x.ndim, axis)
+        parts = times_slope(tangents[0], restore_axes(out, x.shape, axes, keepdims), x, order)
+        return np.sum(parts, axis=axes, keepdims=keepdims).real
+
+    return vjp, jvp
+
+
+vjp_norm, jvp_norm = rules_of_norm(times_slope)
 
 
 def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
@@ -88,18 +94,7 @@ def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batch
     return result.reshape((x.shape[0], *(1,) * len(shape))) if params["keepdims"] else result
 
 
-def vjp_square_of_norm(ct: Any, _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
-    """Differentiate the sum of |x|^2."""
-    axes = axes_of(x.ndim, axis)
-    return restore_axes(ct, x.shape, axes, keepdims) * (2 * conj(x))
-
-
-def jvp_square_of_norm(tangents: Sequence[Any], _out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
-    """Sum the tangents, each times its partial."""
-    axes = axes_of(x.ndim, axis)
-    return np.sum(tangents[0] * (2 * conj(x)), axis=axes, keepdims=keepdims).real
-
-
+vjp_square_of_norm, jvp_square_of_norm = rules_of_norm(lambda t, _out, x, _order: t * (2 * conj(x)))
 square_of_norm = Opaque(
     "square of norm",
     lambda x, **params: np.square(evaluate_norm(x, **params)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,89 +11,67 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.rule import Rule
 from wengert.core.values.dispatch import apply
 from wengert.primitives.linear_algebra.matrices import adjoint, of_scipy, total
 
 Tangents = Sequence[Any]
 
 
-# A X + X B = Q
+# A X + X B = Q and its like
 
 
-def vjp_sylvester(ct: Any, out: Any, a: Any, b: Any, q: Any) -> tuple[Any, Any, Any]:
-    """Solve the transposed equation A^T Y + Y B^T = ct: ct_Q = Y, ct_A = -Y X^T, ct_B = -X^T Y."""
-    y = apply(solve_sylvester, a.mT, b.mT, ct)
-    return (
-        unbroadcast(-(y @ out.mT), a.shape),
-        unbroadcast(-(out.mT @ y), b.shape),
-        unbroadcast(y, q.shape),
-    )
+def equation(
+    name: str, evaluate: Callable[..., Any], signature: str, transposed: Rule, back: Rule, change: Rule
+) -> Primitive:
+    """Declare the solution X of L(A, ...) X = Q, which is linear in Q, the last operand.
+
+    Args:
+        name: of the primitive.
+        evaluate: its evaluation.
+        signature: its form.
+        transposed: the other operands of the transposed equation, from those of this one.
+        back: the cotangents of the other operands, from Y, which solves that equation for the cotangent, X, and them.
+        change: -dL X for the tangents of the other operands, X, and them.
+    """
+
+    def vjp(ct: Any, out: Any, *operands: Any, **params: Any) -> tuple[Any, ...]:
+        *others, _ = operands
+        y = apply(primitive, *transposed(*others), ct, **params)
+        return tuple([unbroadcast(z, x.shape) for z, x in zip((*back(y, out, *others), y), operands, strict=True)])
+
+    def jvp(tangents: Tangents, out: Any, *operands: Any, **params: Any) -> Any:
+        *moved, dq = tangents
+        others = operands[:-1]
+        return apply(primitive, *others, total(dq, *change(*moved, out, *others)), **params)
+
+    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine(signature))
+    return primitive
 
 
-def jvp_sylvester(tangents: Tangents, out: Any, a: Any, b: Any, _q: Any) -> Any:
-    """Solve A dX + dX B = dQ - dA X - X dB."""
-    da, db, dq = tangents
-    change = total(dq, None if da is None else -(da @ out), None if db is None else -(out @ db))
-    return apply(solve_sylvester, a, b, change)
-
-
-solve_sylvester: Primitive = opaque(
+solve_sylvester = equation(  # A^T Y + Y B^T = ct
     "solve_sylvester",
     of_scipy(lambda linalg, a, b, q: linalg.solve_sylvester(a, b, q), 2, 2, 2),
-    vjp=vjp_sylvester,
-    jvp=jvp_sylvester,
-    form=Routine("(m,m),(n,n),(m,n)->(m,n)"),
+    "(m,m),(n,n),(m,n)->(m,n)",
+    transposed=lambda a, b: (a.mT, b.mT),
+    back=lambda y, x, _a, _b: (-(y @ x.mT), -(x.mT @ y)),
+    change=lambda da, db, x, _a, _b: (None if da is None else -(da @ x), None if db is None else -(x @ db)),
 )
-
-
-# A X + X A^H = Q
-
-
-def vjp_lyapunov(ct: Any, out: Any, a: Any, q: Any) -> tuple[Any, Any]:
-    """Solve the transposed equation A^T Y + Y conj(A) = ct: ct_Q = Y, ct_A = -Y X^T - (X^T Y)^H."""
-    y = apply(solve_continuous_lyapunov, a.mT, ct)
-    return unbroadcast(-(y @ out.mT) - adjoint(out.mT @ y), a.shape), unbroadcast(y, q.shape)
-
-
-def jvp_lyapunov(tangents: Tangents, out: Any, a: Any, _q: Any) -> Any:
-    """Solve A dX + dX A^H = dQ - dA X - X dA^H."""
-    da, dq = tangents
-    change = total(dq, None if da is None else -(da @ out) - out @ adjoint(da))
-    return apply(solve_continuous_lyapunov, a, change)
-
-
-solve_continuous_lyapunov: Primitive = opaque(
+solve_continuous_lyapunov = equation(  # A X + X A^H = Q, and A^T Y + Y conj(A) = ct
     "solve_continuous_lyapunov",
     of_scipy(lambda linalg, a, q: linalg.solve_continuous_lyapunov(a, q), 2, 2),
-    vjp=vjp_lyapunov,
-    jvp=jvp_lyapunov,
-    form=Routine("(n,n),(n,n)->(n,n)"),
+    "(n,n),(n,n)->(n,n)",
+    transposed=lambda a: (a.mT,),
+    back=lambda y, x, _a: (-(y @ x.mT) - adjoint(x.mT @ y),),
+    change=lambda da, x, _a: () if da is None else (-(da @ x) - x @ adjoint(da),),
 )
-
-
-# A X A^H - X + Q = 0
-
-
-def vjp_discrete_lyapunov(ct: Any, out: Any, a: Any, q: Any, *, method: str | None) -> tuple[Any, Any]:
-    """Solve A^T Y conj(A) - Y + ct = 0: ct_Q = Y, ct_A = Y (X A^H)^T + ((A X)^T Y)^H."""
-    y = apply(solve_discrete_lyapunov, a.mT, ct, method=method)
-    ct_a = y @ (out @ adjoint(a)).mT + adjoint((a @ out).mT @ y)
-    return unbroadcast(ct_a, a.shape), unbroadcast(y, q.shape)
-
-
-def jvp_discrete_lyapunov(tangents: Tangents, out: Any, a: Any, _q: Any, *, method: str | None) -> Any:
-    """Solve A dX A^H - dX + (dQ + dA X A^H + A X dA^H) = 0."""
-    da, dq = tangents
-    change = total(dq, None if da is None else da @ out @ adjoint(a) + a @ out @ adjoint(da))
-    return apply(solve_discrete_lyapunov, a, change, method=method)
-
-
-solve_discrete_lyapunov: Primitive = opaque(
+solve_discrete_lyapunov = equation(  # A X A^H - X + Q = 0, and A^T Y conj(A) - Y + ct = 0
     "solve_discrete_lyapunov",
     of_scipy(lambda linalg, a, q, method: linalg.solve_discrete_lyapunov(a, q, method), 2, 2),
-    vjp=vjp_discrete_lyapunov,
-    jvp=jvp_discrete_lyapunov,
-    form=Routine("(n,n),(n,n)->(n,n)"),
+    "(n,n),(n,n)->(n,n)",
+    transposed=lambda a: (a.mT,),
+    back=lambda y, x, a: (y @ (x @ adjoint(a)).mT + adjoint((a @ x).mT @ y),),
+    change=lambda da, x, a: () if da is None else (da @ x @ adjoint(a) + a @ x @ adjoint(da),),
 )
 
 
