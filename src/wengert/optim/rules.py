@@ -424,6 +424,13 @@ def update_clipped(
 Schedule = Callable[[Any], Any]
 
 
+def make_schedule(name: str, rate: Callable[..., Any], steps: int, **numbers: float) -> Schedule:
+    """Return the schedule of a rate that depends on numbers of 0 or more and on so many steps."""
+    for what, value in numbers.items():
+        require(name, what, value)
+    return functools.partial(rate, *numbers.values(), as_whole(f"optim.{name}", "steps", steps, 1))
+
+
 def linear(start: float, end: float, steps: int) -> Schedule:
     """Return the schedule that goes from one rate to another in a line, and stays there.
 
@@ -442,10 +449,7 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     >>> float(rate(1)), float(rate(9))
     (0.75, 0.0)
     """
-    require("linear", "start", start)
-    require("linear", "end", end)
-    count = as_whole("optim.linear", "steps", steps, 1)
-    return functools.partial(linear_rate, start, end, count)
+    return make_schedule("linear", linear_rate, steps, start=start, end=end)
 
 
 def linear_rate(start: float, end: float, count: int, step: Any) -> Any:
@@ -470,10 +474,7 @@ def exponential(start: float, factor: float, steps: int = 1) -> Schedule:
     >>> float(exponential(1.0, 0.5, 10)(20))
     0.25
     """
-    require("exponential", "start", start)
-    require("exponential", "factor", factor)
-    count = as_whole("optim.exponential", "steps", steps, 1)
-    return functools.partial(exponential_rate, start, factor, count)
+    return make_schedule("exponential", exponential_rate, steps, start=start, factor=factor)
 
 
 def exponential_rate(start: float, factor: float, count: int, step: Any) -> Any:
@@ -499,10 +500,7 @@ def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
     >>> round(float(rate(5)), 12), round(float(rate(10)), 12)
     (0.5, 0.0)
     """
-    require("cosine", "start", start)
-    require("cosine", "end", end)
-    count = as_whole("optim.cosine", "steps", steps, 1)
-    return functools.partial(cosine_rate, start, end, count)
+    return make_schedule("cosine", cosine_rate, steps, start=start, end=end)
 
 
 def cosine_rate(start: float, end: float, count: int, step: Any) -> Any:
