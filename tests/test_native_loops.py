@@ -479,6 +479,15 @@ def test_results_share_no_memory() -> None:
     assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, c), (b, d), (a, X)))
 
 
+def test_a_result_of_steps_that_is_given_twice_is_written_twice() -> None:
+    def twice(x: Any, start: Any) -> Any:
+        total = np.sum(wg.scan(lambda t, u: (start * u, start), start, x)[1], axis=0)
+        return total, start, total
+
+    for got, want in zip(Compiled(trace(twice)(X, 1.5))([X, 1.5]), trace(twice)(X, 1.5)(X, 1.5), strict=True):
+        np.testing.assert_allclose(got, want)
+
+
 def test_rounds_are_shown() -> None:
     def function(x: Any) -> Any:
         return wg.scan(lambda c, _row: (np.sort(c) + halved(c)[0], halved(c)[1]), x, ROWS)

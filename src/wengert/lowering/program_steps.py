@@ -44,7 +44,7 @@ class StepsWriter:
     Attributes:
         names: of the buffers of variables.
         following: what is to follow the step that is being written.
-        unchanged: the outputs that are inputs, with the buffers that they are copied to.
+        copied: the outputs that are inputs, or other outputs, too, with the buffers that they are copied to.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -54,13 +54,13 @@ class StepsWriter:
         self.following: list[Step] = []
         given = [self.enter(f"x{n}", shape_of(v), dtype_of(v), "input") for n, v in enumerate(graph.inputs)]
         made = [self.enter(f"y{n}", shape_of(v), dtype_of(v), "output") for n, v in enumerate(graph.outputs)]
-        inputs, outputs = dict(zip(graph.inputs, given, strict=True)), dict(zip(graph.outputs, made, strict=True))
-        self.names: dict[Variable, str] = {**outputs, **inputs}
-        self.unchanged = {v: name for v, name in outputs.items() if v in inputs}
+        variables = (*graph.outputs, *graph.inputs)
+        self.names: dict[Variable, str] = dict(zip(variables, (*made, *given), strict=True))
+        self.copied = [(v, name) for v, name in zip(graph.outputs, made, strict=True) if self.names[v] != name]
 
     def program(self) -> Program:
         """Return the program."""
-        steps = (*self.steps, *[Copy(self.names[v], name) for v, name in self.unchanged.items()])
+        steps = (*self.steps, *[Copy(self.names[v], name) for v, name in self.copied])
         inputs, outputs = [[b.name for b in self.buffers.values() if b.kind == k] for k in ("input", "output")]
         failing = f"y{len(outputs)}" if any(step.may_fail for step in steps) else ""
         if failing:
