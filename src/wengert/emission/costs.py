@@ -11,10 +11,8 @@ import numpy as np
 from wengert.emission.plans import dependences
 from wengert.kernel.functions import FUNCTIONS, Features, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Program, Stage
+from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
-
-FREE = frozenset({"load", "gather", "constant", "number", "index", "pick", "argument", "bitcast", "convert", "select"})
-"""What moves and chooses numbers, and computes none."""
 
 
 class KernelCost(NamedTuple):
@@ -54,7 +52,7 @@ def operations_of(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[st
     """Yield what a stage computes, with its dtype and how often."""
     depends = dependences(stage, buffers)
     for operation, dimensions in zip(stage.operations, depends, strict=True):
-        if operation.name not in FREE:
+        if not OPCODES[operation.name].moves:
             yield operation.name, operation.dtype, math.prod([stage.extents[d] for d in dimensions])
     for reduction in stage.reductions:
         yield reduction.combine, stage.operations[reduction.value].dtype, math.prod(stage.extents)
@@ -67,7 +65,7 @@ def flops_of(name: str, dtype: np.dtype[np.generic], features: Features) -> int:
     if name not in FUNCTIONS:
         return 2 if name == "fma" else 1
     expression = expression_of(name, dtype, features)
-    inner = [o for o in expression.operations if o.name not in FREE and o.name != "entry"]
+    inner = [o for o in expression.operations if not OPCODES[o.name].moves]
     return sum([flops_of(o.name, o.dtype, features) for o in inner])
 
 

@@ -30,10 +30,7 @@ from wengert.kernel.kernel import (
 from wengert.kernel.opcodes import OPCODES
 from wengert.support import config
 
-COMBINING = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 READING = frozenset({"load", "gather"})
-BITWISE = frozenset({"and", "or", "xor", "not"})
-ANY_DTYPE = frozenset({"select", "pick", "convert", "equal", "not_equal"})
 DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")))
 
 
@@ -247,7 +244,8 @@ def mistyped(program: Program) -> Iterator[str]:
             dtype = dtypes[reduction.value]
             whole = reduction.factor is None or (reduction.combine == "add" and dtypes[reduction.factor] == dtype)
             if (
-                reduction.combine not in COMBINING
+                reduction.combine not in OPCODES
+                or not OPCODES[reduction.combine].combines
                 or not whole
                 or not is_typed(reduction.combine, [dtype, dtype], dtype)
             ):
@@ -265,9 +263,9 @@ def is_typed(name: str, given: list[np.dtype[np.generic]], dtype: np.dtype[np.ge
     if len(set(given)) > 1:
         return False
     kind = given[0].kind if given else dtype.kind
-    fits = kind in "biu" if name in BITWISE else kind != "b" or name in ANY_DTYPE or not given
-    gives = OPCODES[name].gives
-    return fits and (gives == "stated" or dtype == (np.dtype(bool) if gives == "bool" else given[-1]))
+    opcode = OPCODES[name]
+    fits = kind in "biu" if opcode.takes == "bits" else kind != "b" or opcode.takes == "any" or not given
+    return fits and (opcode.gives == "stated" or dtype == (np.dtype(bool) if opcode.gives == "bool" else given[-1]))
 
 
 def misaddressed(program: Program) -> Iterator[str]:

@@ -32,7 +32,7 @@ from wengert.kernel.kernel import (
     Step,
     Store,
 )
-from wengert.kernel.opcodes import OPCODES
+from wengert.kernel.opcodes import OPCODES, evaluated
 
 Array = np.ndarray[Any, Any]
 GROUPS = 3
@@ -351,8 +351,6 @@ class Group:
             return self.numbers[operation.buffer].reshape(-1, *space.ones[1:])
         if name == "pick":
             return np.where(space.holds(operation.guard), *operands)
-        if name == "convert":
-            return operands[0].astype(operation.dtype)
         if at is not None:
             where = space.at(at)
             if name == "index":
@@ -360,9 +358,7 @@ class Group:
             if name == "gather":
                 where = where + operands[0]
             return self.memory[operation.buffer].read(space.own_rows, where, space.holds(operation.guard))
-        compute = OPCODES[name].evaluate
-        assert compute is not None
-        return np.asarray(compute(*operands))
+        return np.asarray(evaluated(name, operation.dtype, operands))
 
     def store(self, store: Store, value: Array, space: Space) -> None:
         """Write the values of a store."""

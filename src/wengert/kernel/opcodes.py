@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ from wengert.kernel import fused
 
 Gives = Literal["operand", "bool", "stated"]
 """The dtype of a result: that of the last operand, bool, or what the operation states."""
+Takes = Literal["numbers", "bits", "any"]
+"""The dtypes of operands: all but bool, all but floating-point ones, or all."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Opcode:
         cost: processor cycles for a vector, about; what costs more than a load is not computed twice.
         function: how it is made of others, if the processor does not have it.
         never_negative: whether no result is negative.
+        takes: the dtypes of its operands.
+        combines: whether reductions may combine by it, since it is associative.
+        moves: whether it moves or chooses numbers, and computes none.
     """
 
     name: str
@@ -58,6 +63,9 @@ class Opcode:
     cost: int = 1
     function: Function | None = None
     never_negative: bool = False
+    takes: Takes = "numbers"
+    combines: bool = False
+    moves: bool = False
 
 
 def special(name: str) -> Callable[..., Any]:
@@ -78,23 +86,23 @@ def table(*rows: Opcode) -> dict[str, Opcode]:
 
 OPCODES = table(
     # what reads memory, numbers of the row and places
-    Opcode("load", 0, gives="stated", cost=0),
-    Opcode("gather", 1, gives="stated", cost=8),
-    Opcode("constant", 0, gives="stated", cost=0),
-    Opcode("number", 0, gives="stated", cost=0),
-    Opcode("index", 0, gives="stated"),
-    Opcode("pick", 2),
+    Opcode("load", 0, gives="stated", cost=0, moves=True),
+    Opcode("gather", 1, gives="stated", cost=8, moves=True),
+    Opcode("constant", 0, gives="stated", cost=0, moves=True),
+    Opcode("number", 0, gives="stated", cost=0, moves=True),
+    Opcode("index", 0, gives="stated", moves=True),
+    Opcode("pick", 2, takes="any", moves=True),
     # arithmetic
-    Opcode("add", 2, np.add),
+    Opcode("add", 2, np.add, combines=True),
     Opcode("subtract", 2, np.subtract),
-    Opcode("multiply", 2, np.multiply),
+    Opcode("multiply", 2, np.multiply, combines=True),
     Opcode("product", 2, operator.mul),  # in a sum of products, as of matrices: rounded with the sum, or by itself
     Opcode("divide", 2, np.divide, cost=6),
     Opcode("negative", 1, np.negative),
     Opcode("absolute", 1, np.absolute, never_negative=True),
     Opcode("sqrt", 1, np.sqrt, cost=12, never_negative=True),
-    Opcode("maximum", 2, np.maximum, cost=3),
-    Opcode("minimum", 2, np.minimum, cost=3),
+    Opcode("maximum", 2, np.maximum, cost=3, combines=True),
+    Opcode("minimum", 2, np.minimum, cost=3, combines=True),
     Opcode("floor", 1, np.floor),
     Opcode("ceil", 1, np.ceil),
     Opcode("rint", 1, np.rint),
@@ -103,24 +111,24 @@ OPCODES = table(
     Opcode("floor_divide", 2, np.floor_divide, cost=40),  # of whole numbers; by zero it is zero
     Opcode("long_remainder", 2, np.fmod, cost=90),  # of any two floating-point numbers
     # comparisons and logic; NaN is unequal to everything
-    Opcode("equal", 2, np.equal, "bool"),
-    Opcode("not_equal", 2, np.not_equal, "bool"),
+    Opcode("equal", 2, np.equal, "bool", takes="any"),
+    Opcode("not_equal", 2, np.not_equal, "bool", takes="any"),
     Opcode("less", 2, np.less, "bool"),
     Opcode("less_equal", 2, np.less_equal, "bool"),
     Opcode("greater", 2, np.greater, "bool"),
     Opcode("greater_equal", 2, np.greater_equal, "bool"),
-    Opcode("and", 2, np.bitwise_and),
-    Opcode("or", 2, np.bitwise_or),
-    Opcode("xor", 2, np.bitwise_xor),
-    Opcode("not", 1, np.invert),
-    Opcode("select", 3, np.where),
+    Opcode("and", 2, np.bitwise_and, takes="bits", combines=True),
+    Opcode("or", 2, np.bitwise_or, takes="bits", combines=True),
+    Opcode("xor", 2, np.bitwise_xor, takes="bits"),
+    Opcode("not", 1, np.invert, takes="bits"),
+    Opcode("select", 3, np.where, takes="any", moves=True),
     Opcode("guarded", 2, fused.guarded, cost=2),
-    Opcode("convert", 1, gives="stated"),
+    Opcode("convert", 1, gives="stated", takes="any", moves=True),
     # what expressions of functions are made of besides; `argument` is what a function is of
-    Opcode("argument", 0, gives="stated", cost=0),
+    Opcode("argument", 0, gives="stated", cost=0, moves=True),
     Opcode("fma", 3, fused.fused),
-    Opcode("bitcast", 1, gives="stated"),
-    Opcode("entry", 1, gives="stated", cost=8),  # of a table of constants, named by the operation's buffer
+    Opcode("bitcast", 1, gives="stated", moves=True),
+    Opcode("entry", 1, gives="stated", cost=8, moves=True),  # of a table of constants, named by the operation's buffer
     Opcode("shift_left", 2, np.left_shift),
     Opcode("shift_right", 2, np.right_shift),
     # as AVX-512 has them: getexp, getmant of |x| from 3/4 to 3/2, scalef
@@ -192,3 +200,19 @@ OPCODES = table(
     Opcode("digamma", 1, special("digamma"), cost=90, function=Function("gamma.digamma", (5, 5), (0.51, 0.51))),
 )
 """Every opcode by name; the names are NumPy's where it has the function."""
+
+
+def evaluated(name: str, dtype: np.dtype[np.generic], operands: Sequence[Any]) -> Any:
+    """Return the values of dtype that an opcode makes of operands.
+
+    Raises:
+        TypeError: it reads memory or places, which whoever evaluates knows.
+    """
+    if name == "convert":
+        return operands[0].astype(dtype)
+    if name == "bitcast":
+        return operands[0].view(dtype)
+    compute = OPCODES[name].evaluate
+    if compute is None:
+        raise TypeError(f"{name} reads memory, which is not known here")
+    return compute(*operands)

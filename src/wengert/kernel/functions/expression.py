@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from wengert.kernel import opcodes
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
-from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["Body", "Builder", "Expression", "Features", "Format", "Rare", "Table", "Term", "evaluated", "written"]
 
@@ -404,11 +404,4 @@ def value_of(operation: Operation, operands: Sequence[Array], arguments: Sequenc
         return operation.dtype.type(operation.value)
     if operation.name == "entry":
         return np.array(TABLES[operation.buffer], operation.dtype)[operands[0]]
-    if operation.name == "convert":
-        return operands[0].astype(operation.dtype)
-    if operation.name == "bitcast":
-        return operands[0].view(operation.dtype)
-    evaluate = OPCODES[operation.name].evaluate
-    if evaluate is None:
-        raise TypeError(f"{operation.name} reads memory; an expression has arguments only")
-    return evaluate(*operands)
+    return opcodes.evaluated(operation.name, operation.dtype, operands)
