@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
 from wengert.core.values.dispatch import apply, weakened
-from wengert.primitives import checks, conversion
+from wengert.primitives import conversion
 
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
 HOLES = np.array([1.5, np.nan, -np.inf, np.inf, -2.0])
@@ -30,7 +30,7 @@ SAMPLES = [
     sample("real", np.real_if_close, COMPLEX),
     sample("fitted", lambda x: apply(conversion.fitted, x, dtype=np.dtype(np.int8)), spaced(5), order=0),
     sample("whole", lambda x: apply(conversion.whole, x), spaced(5), order=0),
-    sample("raised", lambda x: apply(checks.raised, x, error=ValueError("bad")), np.array(False), order=0),
+    sample("raised", lambda x: apply(conversion.raised, x, error=ValueError("bad")), np.array(False), order=0),
     sample("round", np.round, spaced(5)),
     sample("round", lambda x: np.round(x, 1), spaced(5) + 0.02),
     sample("trunc", np.fix, spaced(5) + 0.02),

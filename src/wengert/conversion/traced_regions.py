@@ -28,7 +28,7 @@ from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.passes.dead_code import must_run
-from wengert.primitives.checks import raised, require_none
+from wengert.primitives.conversion import raised, require_none
 from wengert.traces.staging import Staging
 
 RAISE = dis.opmap["RAISE_VARARGS"]

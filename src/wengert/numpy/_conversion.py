@@ -18,7 +18,7 @@ from wengert.errors import DtypeError, GraphError
 from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import as_0d_like, lay_in_order, lay_like, replace, with_out
 from wengert.numpy._shapes import flat_or_axis
-from wengert.primitives import angles, conversion, floating_point, modified_bessel, shapes, trigonometric
+from wengert.primitives import angles, conversion, exponentials, floating_point, shapes, trigonometric
 from wengert.traces.eager import eager
 from wengert.traces.operands import operand
 
@@ -141,7 +141,7 @@ def sinc(x: Any) -> Any:
 @implements(np.i0)
 def i0(x: Any) -> Any:
     """Return the modified Bessel function of the first kind, order 0; see `numpy.i0`."""
-    return apply(modified_bessel.i0, as_tensor(x))
+    return apply(exponentials.i0, as_tensor(x))
 
 
 @implements(np.unwrap)

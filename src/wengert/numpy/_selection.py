@@ -20,7 +20,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import flat_or_axis, flatten
 from wengert.primitives import arithmetic, kinks, selection
-from wengert.primitives.checks import raised
+from wengert.primitives.conversion import raised
 from wengert.primitives.indexing.parts import full_of_zeros
 from wengert.primitives.masked import is_selection, is_undecided, places_of
 from wengert.traces.eager import REAL, SEVERAL, eager

@@ -16,8 +16,7 @@ from wengert.core.memory.memory_layout import is_uniform, lie_alike
 from wengert.core.values.aval import aval_of
 from wengert.core.values.evaluation import evaluated
 from wengert.passes.equations import Known, everywhere, renamed
-from wengert.primitives.checks import raised
-from wengert.primitives.conversion import astype
+from wengert.primitives.conversion import astype, raised
 from wengert.primitives.rewrites import Definitions, Rewrite, is_number_of, is_repeated
 from wengert.primitives.shapes import broadcast_to
 

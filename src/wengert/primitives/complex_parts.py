@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.primitives.angles import length
-from wengert.primitives.complements import LEAST
-from wengert.primitives.floating_point import has_infinity, has_nan, is_finite, is_infinite
+from wengert.primitives.floating_point import LEAST, has_infinity, has_nan, is_finite, is_infinite
 
 Parts = tuple[Any, Any]
 MOST_PRODUCTS = 100

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Pointwise, View
+from wengert.core.forms.form import Pointwise, Region, View
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.declare import constant, elementwise, linear, opaque
-from wengert.core.values.aval import Aval
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import apply
 from wengert.core.values.python_numbers import LARGEST
 from wengert.errors import RangeError, UsageError
 from wengert.primitives import rewrites
@@ -254,3 +257,29 @@ overwritten = elementwise(
     "overwritten", replace_value, d=(lambda t, _out, _old, _new: t, None), scalar=lambda _old, new: new, parts="each"
 )
 """The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch."""
+
+
+# Errors of the user's program that a traced value decides about: raised when the graph runs
+
+
+def require_none(failed: Any, *, error: Exception) -> Any:
+    """Raise an error where a truth says so, or one of those of all lanes."""
+    if np.any(failed):
+        raise error.with_traceback(None)
+    return failed
+
+
+def ask_all_lanes(
+    primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Sequence[bool], params: Mapping[str, Any]
+) -> Any:
+    """Ask all lanes at once."""
+    return apply(primitive, operands[0], **params)
+
+
+raised = constant(
+    "raised",
+    require_none,
+    form=Region(lambda inputs, _params: [aval_of(inputs[0])]),
+    batch=ask_all_lanes,
+    must_run=True,
+)

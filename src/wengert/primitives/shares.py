@@ -21,7 +21,7 @@ from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
-from wengert.primitives.complements import LEAST
+from wengert.primitives.floating_point import LEAST
 from wengert.primitives.half_precision import in_single_precision
 
 Axes = tuple[int, ...]

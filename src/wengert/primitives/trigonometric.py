@@ -14,8 +14,7 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives import complex_parts
-from wengert.primitives.complements import LEAST, ONE, less_square
-from wengert.primitives.scalar_polynomials import polynomial
+from wengert.primitives.floating_point import LEAST, ONE, less_square, polynomial
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]

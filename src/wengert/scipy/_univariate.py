@@ -13,7 +13,7 @@ import scipy.special as sp
 
 from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
-from wengert.primitives.special.incomplete import beta_density_at, gamma_density_at
+from wengert.primitives.special.densities import beta_density_at, gamma_density_at
 from wengert.scipy._distributions import Continuous, Discrete, all_of, either, evaluate_where, vanish_at_infinity
 
 STEEP = 700.0

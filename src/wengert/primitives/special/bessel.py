@@ -16,8 +16,8 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.errors import DtypeError
 from wengert.primitives import polynomial_coefficients as coefficients
-from wengert.primitives.modified_bessel import bessel_i_at
-from wengert.primitives.scalar_polynomials import in_double, polynomial
+from wengert.primitives.exponentials import bessel_i_at
+from wengert.primitives.floating_point import in_double, polynomial
 from wengert.primitives.special.declaration import OF_SCIPY, Rule, flat, is_complex, refusing, special
 from wengert.support.refusals import refusal
 

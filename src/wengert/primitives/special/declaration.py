@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.special import roots_legendre
 
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
@@ -100,3 +101,24 @@ def flat(*operands: Any) -> tuple[np.dtype[Any], list[Any]]:
     wide = np.result_type(dtype, np.float64)
     arrays = np.broadcast_arrays(*[np.asarray(x, wide) for x in operands])
     return (dtype if dtype.kind in "fc" else np.dtype(float)), [x[..., np.newaxis] for x in arrays]
+
+
+# Quadrature rules on the interval from 0 to 1: pairs of nodes and weights
+
+Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def legendre(count: int) -> Nodes:
+    """Return the rule of Gauss and Legendre, for smooth integrands."""
+    nodes, weights = roots_legendre(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+def tanh_sinh(step: float, last: float) -> Nodes:
+    """Return the rule of Takahasi and Mori (1974), whose nodes crowd at the ends: for integrands of several scales."""
+    u = np.arange(-round(last / step), round(last / step) + 1) * step
+    return 1 / (1 + np.exp(-np.pi * np.sinh(u))), step * np.pi * np.cosh(u) / (2 * np.cosh(np.pi / 2 * np.sinh(u))) ** 2
+
+
+LEGENDRE = {count: legendre(count) for count in (16, 48)}
+TANH_SINH = tanh_sinh(1 / 32, 3.2)

@@ -12,17 +12,10 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.primitives.special.declaration import special
+from wengert.primitives.special.densities import beta_body, beta_density, beta_density_at, gamma_density_at
 from wengert.primitives.special.error import normal_density
 from wengert.primitives.special.gamma import polygamma_difference
-from wengert.primitives.special.incomplete import (
-    beta_body,
-    beta_density,
-    beta_density_at,
-    betainc_by_shapes,
-    gamma_density_at,
-    moved_by_shape,
-    shape_slope,
-)
+from wengert.primitives.special.incomplete import betainc_by_shapes, moved_by_shape, shape_slope
 from wengert.primitives.trigonometric import faded
 
 # Gamma, chi-square and Poisson distributions

@@ -10,9 +10,8 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives.angles import cosine
-from wengert.primitives.floating_point import is_nan
+from wengert.primitives.floating_point import in_double, is_nan
 from wengert.primitives.powers import power_base, power_exponent
-from wengert.primitives.scalar_polynomials import in_double
 from wengert.primitives.special.declaration import Rule, is_complex, piecewise_constant, special
 
 LN10 = np.log(10.0)

@@ -12,10 +12,9 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.tensor import seen
+from wengert.primitives.floating_point import in_double, polynomial
 from wengert.primitives.polynomial_coefficients import GAMMA, GAMMA_FAR
-from wengert.primitives.scalar_polynomials import in_double, polynomial
-from wengert.primitives.special.declaration import flat, is_complex, piecewise_constant, refusing, special
-from wengert.primitives.special.quadrature import LEGENDRE
+from wengert.primitives.special.declaration import LEGENDRE, flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.trigonometric import faded
 
 SHIFT = 16

@@ -11,8 +11,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
-from wengert.primitives.special.declaration import flat, refusing, several, special
-from wengert.primitives.special.quadrature import LEGENDRE
+from wengert.primitives.special.declaration import LEGENDRE, flat, refusing, several, special
 from wengert.primitives.special.quotients import sinhc_derivative
 
 # Exponential integrals

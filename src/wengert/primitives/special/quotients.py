@@ -17,9 +17,8 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import PointRules
 from wengert.core.values.dispatch import at_once
-from wengert.primitives.scalar_polynomials import in_double, polynomial
-from wengert.primitives.special.declaration import flat, is_complex, special
-from wengert.primitives.special.quadrature import LEGENDRE
+from wengert.primitives.floating_point import in_double, polynomial
+from wengert.primitives.special.declaration import LEGENDRE, flat, is_complex, special
 
 Slope = Callable[[Any, int], Any]
 
