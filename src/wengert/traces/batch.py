@@ -253,9 +253,10 @@ class Batch(Transient):
                 if lanes is None:
                     return None
                 operands, steps = lanes
-                for step, changed in steps:
-                    operands = ((step.evaluate if step.view else step.strict)(*operands, **changed),)
                 out = operands[0]
+                for step, changed in steps:
+                    out = step.strict(*operands, **changed)
+                    operands = (out,)
         except LANE_ERRORS:  # which `process` notes
             return None
         except TypeError as error:
@@ -265,8 +266,10 @@ class Batch(Transient):
             return None
         if out.ndim > 1 and not out.flags.c_contiguous:
             return None
-        if out.ndim > 2 and not all(x.flags.c_contiguous for x in values):
-            return None
+        if out.ndim > 2:
+            for x in values:
+                if not x.flags.c_contiguous:
+                    return None
         return out
 
     def laid_out(

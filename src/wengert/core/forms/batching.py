@@ -7,6 +7,7 @@ operands of which those marked in `batched` have theirs in front.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,19 @@ def shift(axis: Any) -> Any:
     >>> shift((0, -1))
     (1, -1)
     """
-    if type(axis) is tuple:
-        return tuple([item + 1 if type(item) is int and item >= 0 else shift(item) for item in axis])
     try:
+        if type(axis) is tuple:
+            return shift_several(axis)
         return axis if axis is None or axis < 0 else axis + 1
     except (TypeError, ValueError):
         needed = "an axis, a tuple of them, or None is needed"
         raise DtypeError("shift", f"{shown(axis)} as axes", needed, "Pass whole numbers") from None
+
+
+@lru_cache(maxsize=256)
+def shift_several(axes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return several axes as they are counted once there is a batch axis in front."""
+    return tuple(map(shift, axes))
 
 
 def lead(value: Any, batched: bool, size: int) -> Any:
@@ -60,7 +67,14 @@ def lead(value: Any, batched: bool, size: int) -> Any:
     return np.broadcast_to(value, (size, *shape_of(value)))
 
 
-def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> list[Any]:
+def all_lead(size: int, operands: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
+    """Return operands with their batch axes in front, each repeated along it if it had none."""
+    if all(batched):
+        return operands
+    return [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+
+
+def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> Sequence[Any]:
     """Return operands reshaped so that they broadcast with their batch axes first, up to their last axes, the cores.
 
     Args:
@@ -76,6 +90,8 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[in
     >>> [x.shape for x in aligned([np.ones((4, 3)), np.ones((2, 3, 3))], [True, False], [1, 2])]
     [(4, 1, 3), (2, 3, 3)]
     """
+    if len(operands) == 1:
+        return operands
     try:
         ranks = [len(shape_of(x)) - bool(flag) for x, flag in zip(operands, batched, strict=True)]
         if cores is not None:

@@ -12,7 +12,7 @@ from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.shape_probes import Results, resized, unfilled
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
-from wengert.core.values.dispatch import apply, at_once
+from wengert.core.values.dispatch import apply
 
 
 class Contraction(Form):
@@ -25,7 +25,7 @@ class Contraction(Form):
             products, too: a small one takes 1 us so, and 4 by labels.
         stacked: whether the evaluation takes stacks of such matrices.
 
-    >>> from wengert.core.values.dispatch import apply, at_once
+    >>> from wengert.core.values.dispatch import apply
     >>> from wengert.core.primitives.declare import multilinear
     >>> import wengert as wg
     >>> area = multilinear("example.area", np.outer, form=Contraction("i,j->ij"))
@@ -70,8 +70,8 @@ class Contraction(Form):
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
     ) -> Lanes | None:
         """Give the batch axis a label of its own, or let NumPy multiply stacks of matrices."""
-        arrays = all(type(x) is np.ndarray for x in operands)
-        if arrays and self.stacked and all(batched) and all(x.ndim == 3 for x in operands):
+        arrays = {np.ndarray}.issuperset(map(type, operands))
+        if self.stacked and arrays and all(batched) and {x.ndim for x in operands} == {3}:
             return operands, [(primitive, params)]
         shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
         try:
@@ -82,10 +82,10 @@ class Contraction(Form):
             raise
         if primitive.view:
             return operands, [(primitive, {**params, "subscripts": (*labels.operands, labels.result)})]
+        # dispatching takes 1 us
+        found = labels.evaluate(*operands) if arrays else apply(PRIMITIVES["contract"], *operands, labels=labels)
         dtype = params.get("dtype")
-        if dtype is None:
-            return operands, [(PRIMITIVES["contract"], {"labels": labels})]
-        return [at_once(PRIMITIVES["contract"], *operands, labels=labels).astype(dtype)], []
+        return [found if dtype is None else found.astype(dtype)], []
 
     def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
         """Return the cotangent of operand i: it and the result change places."""

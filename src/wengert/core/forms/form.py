@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import aligned, lead, shift
+from wengert.core.forms.batching import aligned, all_lead, lead, shift
 from wengert.core.forms.shape_probes import (
     Results,
     dummy,
@@ -223,12 +223,12 @@ class Reduction(Form):
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
     ) -> Lanes | None:
         """Reduce the same axes behind the batch axis; of starting values NumPy wants one for all lanes."""
-        names = params.get("extras", self.operands)
-        if "initial" in names and batched[1 + names.index("initial")]:
-            return None
-        first = lead(operands[0], batched[0], size)
-        moved = aligned([first, *operands[1:]], [True, *batched[1:]])
-        return moved, [(primitive, {**params, "axis": shift(params["axis"])})]
+        if len(operands) > 1:
+            names = params.get("extras", self.operands)
+            if "initial" in names and batched[1 + names.index("initial")]:
+                return None
+            operands = aligned((lead(operands[0], batched[0], size), *operands[1:]), (True, *batched[1:]))
+        return operands, [(primitive, {**params, "axis": shift(params["axis"])})]
 
 
 class Scan(Form):
@@ -324,8 +324,7 @@ class Place(View):
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
     ) -> Lanes | None:
         """Fill the same parts in every lane."""
-        moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
-        return super().batch(primitive, size, moved, batched, params)
+        return super().batch(primitive, size, all_lead(size, operands, batched), batched, params)
 
 
 def stepwise(operands: Sequence[Any], steps: Steps) -> Any:

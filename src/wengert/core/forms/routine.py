@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import aligned, lead, shift
+from wengert.core.forms.batching import aligned, all_lead, shift
 from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Names, Params, Shape
 from wengert.core.forms.shape_probes import Results, dummy, grown_order, strong_aval, tried
 from wengert.core.memory.memory_layout import strides_of, strides_of_copy
@@ -122,8 +122,7 @@ class Routine(Form):
             names = (self.axis,) if isinstance(self.axis, str) else self.axis
             params = {**params, **{name: shift(params[name]) for name in names}}
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
-                moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
-                return moved, [(primitive, params)]
+                return all_lead(size, operands, batched), [(primitive, params)]
         return aligned(operands, batched, cores), [(primitive, params)]
 
 
