@@ -310,7 +310,7 @@ class Batch(Transient):
         Most are of arrays of this batch, and of numbers and arrays without lanes. For them this path takes a third of
         the general one's time.
         """
-        values: list[Any] = []
+        values: Any = []
         rank = widest = 0
         even = True
         for x in operands:
