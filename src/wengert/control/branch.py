@@ -36,7 +36,8 @@ from wengert.control.zero_sequence import zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
+from wengert.core.primitives.primitive import register
+from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw

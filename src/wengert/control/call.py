@@ -24,8 +24,9 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.identity import identity
 from wengert.core.memory.views import base_and_path
-from wengert.core.primitives.primitive import StructuredLowering, register
+from wengert.core.primitives.primitive import register
 from wengert.core.primitives.signatures import called_with
+from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply, require_plain
 from wengert.core.values.tensor import Tensor, is_staged

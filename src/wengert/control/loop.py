@@ -49,7 +49,8 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
-from wengert.core.primitives.primitive import Pullback, Structured, StructuredLowering, register
+from wengert.core.primitives.primitive import register
+from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply

@@ -20,7 +20,7 @@ from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch
-from wengert.core.primitives.primitive import Structured
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor

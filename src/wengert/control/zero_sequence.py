@@ -10,7 +10,8 @@ import numpy as np
 from wengert.control.structured_checks import require
 from wengert.core.forms.form import Region
 from wengert.core.memory.memory_layout import example, strides_of
-from wengert.core.primitives.primitive import Structured, register
+from wengert.core.primitives.primitive import register
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import Items, sequence_aval

@@ -10,7 +10,7 @@ from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.primitives.primitive import Structured
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES

@@ -13,7 +13,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
-from wengert.core.primitives.primitive import Structured, StructuredLowering
+from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import Aval
 from wengert.passes.equations import distinct_variables
 from wengert.passes.inlining import spliced

@@ -8,7 +8,7 @@ from itertools import compress
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.primitive import Structured
+from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import everywhere
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
-from wengert.core.primitives.primitive import Structured
+from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import Known, everywhere, renamed
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.primitive import Structured, StructuredLowering
+from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import is_number
 from wengert.passes.equations import Known, holds_graphs, renamed, throughout
 

@@ -18,7 +18,9 @@ from wengert.primitives.floating_point import in_double, one_less, polynomial
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
-exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out, parts=complex_parts.exponential, own=True)
+exp = elementwise(
+    "exp", np.exp, d=lambda t, out, _x: t * out, parts=complex_parts.exponential, not_negative=(), own=True
+)
 exp2 = elementwise(
     "exp2",
     np.exp2,

@@ -39,6 +39,7 @@ absolute = elementwise(
     "absolute",
     np.absolute,
     d=absolute_rule,
+    not_negative=(),
     **ROOT,
     parts=length,
     operator=operator.abs,
@@ -99,6 +100,7 @@ maximum = elementwise(
     np.maximum,
     d=(lambda t, _out, x, y: split_at_ties(t, x > y, x == y), lambda t, _out, x, y: split_at_ties(t, y > x, x == y)),
     passes=True,
+    not_negative=(0, 1),
     whole_bits=62,
     kink=HALVES,
 )

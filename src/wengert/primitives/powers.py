@@ -211,5 +211,6 @@ sqrt = elementwise(
     degree=2,
     square=lambda: square_of_sqrt,
     parts=complex_parts.root,
+    not_negative=(),
 )
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True, steep=True, degree=3)

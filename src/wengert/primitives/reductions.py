@@ -105,7 +105,14 @@ def transpose_sum(
     return np.where(mask[0], repeated, 0.0) if mask else repeated
 
 
-sum_ = linear("sum", evaluate_sum, transpose=transpose_sum, form=Reduction(np.add, ("where",)), parts="each")
+sum_ = linear(
+    "sum",
+    evaluate_sum,
+    transpose=transpose_sum,
+    form=Reduction(np.add, ("where",)),
+    parts="each",
+    not_negative=(0,),
+)
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
@@ -157,6 +164,7 @@ mean = linear(
     scalar=mean_at,
     loop=(1,),
     parts="each",
+    not_negative=(0,),
 )
 
 

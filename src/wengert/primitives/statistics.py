@@ -185,6 +185,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         square=(lambda **_params: square) if root else None,
         scalar=None if skipna else functools.partial(dispersion_at, root=root),
         loop=range(1),
+        not_negative=(),
     )
 
 

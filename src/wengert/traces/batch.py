@@ -27,7 +27,8 @@ from wengert.core.memory.memory_layout import (
 )
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.primitives.kinds import Linear
-from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, strong
 from wengert.core.values.dispatch import apply, counted, is_weak

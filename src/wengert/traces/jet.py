@@ -25,7 +25,8 @@ from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.memory.views import current, share
 from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
-from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
 from wengert.core.values.dispatch import apply, as_tensor, weakened
 from wengert.core.values.recording import SPECIAL
@@ -39,7 +40,6 @@ from wengert.core.values.tensor import (
     wrapped_constants,
 )
 from wengert.primitives.arithmetic import divide
-from wengert.primitives.powers import float_power, power, raised
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import stopped
 from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
@@ -242,7 +242,7 @@ class Jet(Transient):
             return self.product(primitive, operands, params, out)
         if primitive is divide:
             return self.quotient(operands, out)
-        if primitive in (power, raised, float_power):
+        if primitive.raises and len(operands) == 2:
             return self.power(primitive, operands, params, out)
         if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
             return self.affine_result(primitive, operands, params, out)

@@ -18,7 +18,8 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
-from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe

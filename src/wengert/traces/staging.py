@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from types import CodeType, MappingProxyType
+from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -33,7 +33,7 @@ from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.conversion import barrier, overwritten
-from wengert.traces.captured_variables import variables_stay
+from wengert.support.attributes import attribute
 from wengert.traces.grad_modes import stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
@@ -452,3 +452,41 @@ def same_bits(array: np.ndarray[Any, Any], literal: Any) -> bool:
         return False
     bits = f"u{array.itemsize}"
     return np.array_equal(array.view(bits), literal.view(bits))
+
+
+def variables_stay(name: str, functions: Sequence[Any]) -> Callable[[], None]:
+    """Return what raises a GraphError if a variable that some functions capture has been set to something else since.
+
+    Args:
+        name: of what calls the functions, for errors.
+        functions: these; those that they capture count, too.
+    """
+    place = caller()
+    kept: dict[int, tuple[CellType, Any]] = {}
+    queue = list(functions)
+    while queue:
+        function = queue.pop()
+        if type(function) is not FunctionType:  # one with rules, or jitted
+            function = attribute(function, "__wrapped__")
+        for cell in (function.__closure__ or ()) if type(function) is FunctionType else ():
+            if id(cell) not in kept and is_set(cell):
+                kept[id(cell)] = cell, cell.cell_contents
+                queue.append(cell.cell_contents)
+
+    def require_unset() -> None:
+        if any(not is_set(cell) or cell.cell_contents is not content for cell, content in kept.values()):
+            given = "a variable that a function with rules of its own captures, and that is set after the call"
+            needed = "one value is needed, because a graph calls the function later"
+            action = "Pass it as an argument, or give it another name"
+            raise GraphError(name, given, needed, action, place=position_of(*place))
+
+    return require_unset
+
+
+def is_set(cell: CellType) -> bool:
+    """Tell whether a variable has a value."""
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True

@@ -15,32 +15,19 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
-from wengert.primitives.arithmetic import add, divide, multiply, square
-from wengert.primitives.exponentials import exp
-from wengert.primitives.kinks import absolute, maximum
-from wengert.primitives.linear_algebra.inverses import norm
+from wengert.primitives.arithmetic import add
 from wengert.primitives.powers import sqrt
-from wengert.primitives.reductions import mean, sum_
-from wengert.primitives.statistics import var
 from wengert.traces.powers_of_roots import exponent_of
 from wengert.traces.staging import Staging
 
 FARTHEST = 64
 """Equations that are looked at before a root."""
-NOT_NEGATIVE = (absolute, exp, norm, sqrt, square, var)
-"""Primitives whose results are not negative, whatever the operands are."""
-COMBINED = (add, divide, maximum, multiply)
-"""Primitives whose results are not negative if no operand is."""
-SUMS = (mean, sum_)
 
 
 def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
     """Tell whether the partial of an operation may have been infinite where its result is finite.
 
-    Args:
-        ct: the cotangent of the result.
-        found: the cotangent of the operand, which its rule gave.
-        out: the result, if it was saved.
+    A rule found the cotangent of the operand from that of the result, `ct`; `out` is the result, if it was saved.
     """
     if not is_staged(found):
         return bool(np.isinf(raw(found)).any() and np.isfinite(raw(ct)).all())
@@ -94,14 +81,12 @@ def is_not_negative(value: Any, trace: Staging) -> bool:
         if equation is None:
             return False
         primitive = equation.primitive
-        if primitive in NOT_NEGATIVE or is_even_power(equation):
+        if is_even_power(equation):
             continue
-        if primitive in COMBINED:
-            waiting += equation.inputs
-        elif hands_on(primitive) or primitive in SUMS:
-            waiting.append(equation.inputs[0])
-        else:
+        operands = (0,) if hands_on(primitive) else primitive.not_negative
+        if operands is None:
             return False
+        waiting += [equation.inputs[i] for i in operands]
     return False
 
 

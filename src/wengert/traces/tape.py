@@ -14,7 +14,8 @@ from numpy import ndarray
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import as_fixed, lend
 from wengert.core.primitives.kinds import Linear
-from wengert.core.primitives.primitive import Primitive, Structured
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import ARRAYS, apply, checked
 from wengert.core.values.evaluation import evaluated

@@ -1,8 +1,7 @@
-"""Primitives: what all of them have, and the registry. `kinds` has their kinds, but for those that run graphs."""
+"""Primitives: what all of them have, and the registry. `kinds` has their kinds, `structured` those that run graphs."""
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
@@ -71,6 +70,7 @@ class PointRules(TypedDict, total=False):
         cost: processor cycles of a vector, about, if they are many more than those of an addition.
         cheap: whether it takes about as long as reading its result from memory.
         linear_in: of an elementwise one, groups of operands in which it is linear, in those of one together.
+        not_negative: the operands that must not be negative for results not to be; () where these never are.
         operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
         counts: whether this takes Python's truths for 0 and 1: `True + True` is 2, where NumPy's is true.
         whole_bits: how many bits Python's whole numbers may have if its result is to have 64; 0 if that is not known.
@@ -87,6 +87,7 @@ class PointRules(TypedDict, total=False):
     cost: int
     cheap: bool
     linear_in: Sequence[Sequence[int]]
+    not_negative: Sequence[int] | None
     operator: Callable[..., Any] | None
     counts: bool
     whole_bits: int
@@ -119,7 +120,7 @@ class Primitive:
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
-        structured: whether parameters hold graphs that the operation runs; see `Structured`.
+        structured: whether parameters hold graphs that the operation runs; see `wengert.core.primitives.structured`.
         firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
             dtypes give way.
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
@@ -141,8 +142,8 @@ class Primitive:
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
         sweeps_as: how a sweep pulls its nodes, a key of `wengert.traces.sweep.Sweep.pulls`.
         form, batch: see `ShapeRules`.
-        scalar, parts, loop, cost, cheap, linear_in, operator, counts, whole_bits, kink, routine, rewrites: see
-            `PointRules`.
+        scalar, parts, loop, cost, cheap, linear_in, not_negative, operator, counts, whole_bits, kink, routine,
+            rewrites: see `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -179,6 +180,7 @@ class Primitive:
     cost = 1
     cheap = False
     linear_in: Sequence[Sequence[int]] = ()
+    not_negative: Sequence[int] | None = None
     operator: Callable[..., Any] | None = None
     counts = False
     whole_bits = 0
@@ -323,149 +325,3 @@ def register(primitive: Primitive) -> None:
     primitive.registered = True
     if primitive.operator is not None:
         primitive.firm = False
-
-
-class StructuredLowering:
-    """Make something of structured operations: each method gets the graphs of one sort, and returns None by default."""
-
-    def call(self, _graph: Any) -> Any:
-        """Lower a graph that runs once."""
-        return None
-
-    def branch(self, _graphs: Sequence[Any]) -> Any:
-        """Lower graphs of which an index, the first operand, chooses one."""
-        return None
-
-    def loop(self, _params: Mapping[str, Any]) -> Any:
-        """Lower a loop, of the parameters that `wengert.control.loop` names."""
-        return None
-
-
-class Structured(Primitive):
-    """Run graphs that are among the parameters: branches, loops, calls.
-
-    Where the operands have elements, the graphs are evaluated on them as they are, so every trace sees the operations
-    inside. Where they are being staged there is one equation, and the methods here give those that follow from it.
-    There are any number of results, always in a tuple.
-    """
-
-    kind = "structured"
-    structured = True
-    firm = False
-    outputs = 0
-
-    def check(self, _inputs: Sequence[Any], _params: Mapping[str, Any]) -> None:
-        """Raise an error unless graphs among the parameters fit the operands: they may come from a file."""
-
-    def trimmed(
-        self, _used: Sequence[bool], _params: Mapping[str, Any]
-    ) -> tuple[Sequence[bool], Sequence[bool], Mapping[str, Any]] | None:
-        """Return which operands and results are needed for those that are used, and the parameters for them alone.
-
-        None if all are.
-        """
-        return None
-
-    def hoisted(self, _equation: Any) -> tuple[list[Any], dict[Any, Any]] | None:
-        """Return equations in place of one of this operation, and values in place of some of its results.
-
-        None if nothing in it can be computed before it.
-        """
-        return None
-
-    def rounds(self, _params: Mapping[str, Any]) -> float:
-        """Return about how often each of the graphs runs."""
-        return 1.0
-
-    def lower(self, _params: Mapping[str, Any], _lowering: StructuredLowering) -> Any:
-        """Return what a lowering makes of the graphs among the parameters, by the method for what is done with them.
-
-        None for what has no other form than its evaluation.
-        """
-        return None
-
-    def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
-        """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
-        raise NotImplementedError
-
-    def following(
-        self, _moves: Sequence[Any], _params: Mapping[str, Any], _followed: Callable[[Any, Sequence[Any]], Any]
-    ) -> Sequence[Any] | None:
-        """Return how the results follow what a rule carries, linearly or not.
-
-        None if that is not known.
-
-        Args:
-            _moves: how the operands do, each a `wengert.traces.linearity.Moves`.
-            _params: the parameters of the operation.
-            _followed: gives how the outputs of a graph do, from how its inputs do.
-        """
-        return None
-
-    def tangent(
-        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the results and their tangents, None for structural zeros, from those of the operands."""
-        found, moved = self.moved(values, [None if t is None else (t,) for t in tangents], params, None)
-        return found, [None if t is None else t[0] for t in moved]
-
-    def moved(
-        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
-
-        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros.
-        """
-        raise NotImplementedError
-
-    def lanes(
-        self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
-    ) -> tuple[Sequence[Any], Sequence[bool]]:
-        """Return the results for all lanes of a batch, and which of them differ between lanes."""
-        raise NotImplementedError
-
-    def linearized(
-        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]
-    ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
-        """Return the results, which of them depend on the wanted operands, and the pullback of the call."""
-        raise NotImplementedError
-
-
-class Pullback(Primitive):
-    """Be the reverse of one call of a structured primitive, which holds what it needs of the forward pass.
-
-    Args:
-        name: of the structured primitive.
-        outputs: the number of its results.
-        rule: from cotangents of the results, None for those without, and whether a mask has been passed before, to
-            those of the operands.
-        masks: whether a sweep that passes it has passed a mask.
-        needed: the results for which a cotangent that is missing, so that zeros stand for it, is like a mask.
-    """
-
-    kind = "opaque"
-
-    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool, needed: Sequence[int]) -> None:
-        super().__init__(name, rule)
-        self.outputs = outputs
-        self.masks = masks
-        self.needed = needed
-        self.masked = False
-
-    def hides(self, cts: Sequence[Any]) -> bool:
-        """Tell whether a cotangent is missing that is needed."""
-        return any(cts[i] is None for i in self.needed)
-
-    @cached
-    def guarded(self) -> Primitive:
-        """The same for sweeps that have passed a mask."""
-        twin = copy.copy(self)
-        twin.masked = True
-        return twin
-
-    def vjp(
-        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
-    ) -> Sequence[Any]:
-        """Call the rule with the cotangents of the results, None for those without."""
-        found: Sequence[Any] = self.evaluate(ct, self.masked or self.hides(ct))
-        return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]

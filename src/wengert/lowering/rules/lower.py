@@ -21,7 +21,8 @@ from wengert.core.forms.routine import Routine
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.primitive import Primitive, Structured, StructuredLowering
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.index_maps import Index

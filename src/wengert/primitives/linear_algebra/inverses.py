@@ -125,6 +125,7 @@ norm = opaque(
     batch=batch_norm,
     square=euclidean_square,
     scalar=norm_at,
+    not_negative=(),
 )
 
 
