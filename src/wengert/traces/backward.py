@@ -168,10 +168,7 @@ def requires_grad(leaf: Leaf) -> bool:
 def inside_of_transformation(name: str, tensor: Tensor, action: str) -> GraphError:
     """Return the error about what the tape alone does, for a Tensor of a transformation.
 
-    Args:
-        name: what was called, for errors.
-        tensor: the Tensor.
-        action: what to do in a transformation that computes; one that traces ends before there are gradients.
+    The action is for a transformation that computes; one that traces ends before there are gradients.
     """
     trace = innermost_trace(tensor)
     needed = "a Tensor outside of transformations is needed"

@@ -139,13 +139,9 @@ def different_attributes(one: Context, other: Context) -> list[str]:
 def unknown_attributes(context: Context, given: Sequence[Any], functions: Sequence[Any]) -> list[str]:
     """Return the names of attributes that hold floats which may depend on the arguments, so nobody knows how.
 
-    Known are what the call was given as it is, what the functions name (constants, and variables of theirs), integers
-    and booleans. (A Tensor that is an attribute itself is saved like the others, and followed.)
-
-    Args:
-        context: that of a call.
-        given: the arguments that are not followed.
-        functions: `forward` and what fills the context.
+    Known are what the call was given and is not followed, what the functions (`forward`, and what fills the context)
+    name (constants, and variables of theirs), integers and booleans. (A Tensor that is an attribute itself is saved
+    like the others, and followed.)
     """
     attributes = {key: flatten(value)[0] for key, value in public_attributes(context).items() if key != NEEDED}
     if not attributes:

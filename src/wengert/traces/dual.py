@@ -132,7 +132,8 @@ class Dual(Transient):
             return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
-        if rooted and primitive.outputs == 1:
+        pointwise = isinstance(primitive, Elementwise)
+        if (rooted or (primitive.square is not None and not pointwise)) and primitive.outputs == 1:
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
@@ -152,10 +153,7 @@ class Dual(Transient):
         with silence():
             if primitive.outputs == 1:
                 out = unwrapped(out)
-                result = self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
-                if primitive.square is not None and result._trace is self:
-                    result._node.origin = partial(tangent_of_square, primitive, tangents, out, values, params)
-                return result
+                return self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
             outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
@@ -374,12 +372,7 @@ def propagate(
 ) -> Any:
     """Return the tangent of a primitive's output (a tuple of them for several), one level below.
 
-    Args:
-        primitive: the operation.
-        tangents: those of the operands, None for structural zeros.
-        out: its output, or the tuple of them.
-        operands: its operands.
-        params: its parameters.
+    Tangents of operands that are None are structural zeros.
     """
     if all(t is None for t in tangents):
         return None if primitive.outputs == 1 else (None,) * len(out)

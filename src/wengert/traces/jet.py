@@ -111,9 +111,7 @@ class Jet(Transient):
         """Return the zeroth coefficient."""
         return tensor._node[0]
 
-    def owner(self, tensor: Tensor) -> Any:
-        """Return the zeroth coefficient."""
-        return tensor._node[0]
+    owner = below
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value; series are never overwritten."""
@@ -405,7 +403,7 @@ class Jet(Transient):
         key, sources = self.key_of(primitive, operands, params)
         if key in self.memo:
             known = self.memo[key][0]
-            return tuple(map(self.another, known)) if isinstance(known, tuple) else self.another(known)
+            return tuple(map(self.snapshot, known)) if isinstance(known, tuple) else self.snapshot(known)
         rates: list[Series] = []
 
         def compute(i: int, k: int) -> Any:
@@ -418,11 +416,6 @@ class Jet(Transient):
         result = results if isinstance(out, tuple) else results[0]
         self.memo[key] = (result, sources)
         return result
-
-    @staticmethod
-    def another(tensor: Tensor) -> Tensor:
-        """Return another handle of the same series."""
-        return make_tensor(tensor._value, tensor._trace, tensor._node)
 
     def key_of(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return what tells applications within a rule apart, and the objects that must live as long."""

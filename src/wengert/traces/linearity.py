@@ -47,14 +47,10 @@ NEEDED = {
 
 
 def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> None:
-    """Raise a GraphError unless a rule is linear.
+    """Raise a GraphError unless a primitive's rule, a "vjp" or "jvp" of arrays of these avals, is linear.
 
-    Args:
-        primitive: whose rule it is.
-        kind: "vjp" or "jvp".
-        rule: from the cotangents of the results to those of the operands, None where there are none; or from the
-            tangents of the operands to those of the results.
-        avals: those of what it is given.
+    A vjp leads from the cotangents of the results to those of the operands, None where there are none; a jvp from the
+    tangents of the operands to those of the results.
     """
     try:
         graph, captured = traced(primitive, kind, rule, avals)

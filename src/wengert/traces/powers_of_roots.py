@@ -38,10 +38,7 @@ def are_same(nodes: Sequence[Any]) -> bool:
 def exponent_of(primitive: Primitive, operands: Sequence[Any], same: bool) -> float:
     """Return the power, of at least 2, that operand 0 is raised to; 0 if it is to none, or to one that varies.
 
-    Args:
-        primitive: the operation.
-        operands: its operands, of which the first is not looked at.
-        same: whether the first two are one value.
+    The operand itself is not looked at; `same` if the second is the same value.
     """
     if not primitive.raises:
         return 2.0 if same and primitive is multiply else 0.0
@@ -85,13 +82,7 @@ def scaled_square(
 ) -> Any:
     """Return the tangent of the square of a scaled root; None if the operation scales none.
 
-    Args:
-        primitive: the operation.
-        squares: for each operand that is a root, or a scaled one, what gives the tangent of its square.
-        tangents: those of the operands.
-        out: the result.
-        operands: the values of the operands.
-        params: its parameters.
+    The squares give, for each operand that is a root, or a scaled one, the tangent of its square.
     """
     known = next((i for i in primitive.scales if squares[i] is not None), None)
     if known is None:
@@ -118,15 +109,7 @@ def scaled_square(
 def squared_result(
     primitive: Primitive, position: int, square: Callable[[], Any], operands: Sequence[Any], params: Mapping[str, Any]
 ) -> Any:
-    """Return the square of a scaled root.
-
-    Args:
-        primitive: the scaling.
-        position: which operand is the root.
-        square: gives the square of that.
-        operands: the operands.
-        params: its parameters.
-    """
+    """Return the square of a scaled root, the operand at a position, whose own square a function gives."""
     found = square()
     if primitive.kind == "linear":
         return apply(primitive, found, *operands[1:], **params)
@@ -152,9 +135,7 @@ def power_of(node: Node) -> float:
 def path_to_root(node: Node | None, is_open: Callable[[Node], bool]) -> list[Node]:
     """Return the nodes from a scaled root to the root that it is a multiple of; none if there is no root.
 
-    Args:
-        node: the node of what may be a scaled root.
-        is_open: tells whether nobody but the sweep asks for the cotangent of a node.
+    A node is open if nobody but the sweep asks for its cotangent.
     """
     waiting: list[tuple[Node | None, list[Node]]] = [(node, [])]
     for _ in range(FARTHEST):
@@ -179,11 +160,7 @@ def scaled_back(
 ) -> tuple[Any, tuple[Node, Any] | None]:
     """Return the cotangent of the square of what was scaled, and that of the factor, with its node, if it has one.
 
-    Args:
-        node: the scaling.
-        further: which of its operands is the (scaled) root.
-        ct: the cotangent of the square of the result.
-        residuals: the saved result and operands.
+    The scaling is a node, of which the operand `further` is the (scaled) root; `ct` is that of the result's square.
     """
     out, operands = residuals
     primitive, parents = node.primitive, node.inputs

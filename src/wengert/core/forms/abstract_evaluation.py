@@ -33,10 +33,7 @@ def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, A
 def avals_and_strides(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
     """Return shapes and dtypes of a primitive's results, and how they lie in memory.
 
-    Args:
-        primitive: the operation.
-        inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
-        params: its parameters.
+    Inputs are numbers, arrays, variables or anything else with a shape, dtype and strides.
 
     Raises:
         ShapeError: the shapes do not fit.

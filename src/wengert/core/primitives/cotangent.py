@@ -220,12 +220,8 @@ def strong_zero(
     """Wrap the rule of a singular primitive so that a zero times an infinite partial is zero.
 
     Only elements where the product came out as NaN are replaced. Where the partial is finite the result stays a
-    linear function of `t`, so that derivatives of the rule at t = 0 (a vjp of a vjp, say) are right.
-
-    Args:
-        rule: the rule.
-        regular: tells of operands, literal ones among them, whether their partials are finite where they are.
-        **kept: `masked`, if the sweep has passed a mask; `steep`, if an infinite partial; see `guard`.
+    linear function of `t`, so that derivatives of the rule at t = 0 (a vjp of a vjp, say) are right. Of operands that
+    are `regular` (literal ones among them tell) partials are finite where values are. See `guard` for what is kept.
     """
     steep = "steep" in kept
 

@@ -157,12 +157,7 @@ class Claim:
 class Evaluation:
     """Be the evaluation of a user's primitive, whose results must have the shapes that its form tells.
 
-    Attributes:
-        function: the evaluation as it was declared.
-        claim: whose it is.
-        form: how it runs over its elements.
-        outputs: the number of results.
-        view: whether results may be memory of operands; of others that would be written to unseen.
+    Only those of a view may be memory of operands; of others that would be written to unseen.
     """
 
     def __init__(self, function: Callable[..., Any], claim: Claim, form: Form, outputs: int, view: bool) -> None:

@@ -141,11 +141,7 @@ np.float64(1.0)""",
 def variant(original: Opaque, name: str, evaluate: Callable[..., Any], **changes: Any) -> Opaque:
     """Declare a primitive with the statement of another one: the same operation, as another library evaluates it.
 
-    Args:
-        original: the other one.
-        name: its own name.
-        evaluate: its own evaluation.
-        **changes: attributes that differ, too.
+    Changes are attributes that differ, too.
     """
     twin = copy.copy(original)
     for computed in [key for key in vars(twin) if isinstance(getattr(type(twin), key, None), cached)]:

@@ -15,10 +15,7 @@ CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
 def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:
     """Return what `run` makes of a user's function; of its converted form where it asks traced values for their truth.
 
-    Args:
-        values: what the function computes with; where none is traced it is called as it is.
-        function: the function.
-        run: calls it, or its converted form.
+    Where none of the values that it computes with is traced it is called as it is.
     """
     convert = CONVERTING and any(map(is_staged, values))  # the layer above may not have been asked for yet
     return CONVERTING[0](function, run) if convert else run(function)

@@ -81,14 +81,7 @@ transposed = functools.cache(Transposed)
 def transposition(
     primitive: Linear, aval: Aval, params: Params, constants: Sequence[Any]
 ) -> tuple[Linear, dict[str, Any]]:
-    """Return the operation that is the transpose of a linear one on one operand, and its parameters.
-
-    Args:
-        primitive: the operation.
-        aval: that of its linear operand.
-        params: its parameters.
-        constants: its other operands.
-    """
+    """Return the operation that is the transpose of a linear one on an operand of this aval, and its parameters."""
     if type(primitive) is Transposed and not params["constants"]:
         return primitive.original, params["params"]
     return transposed(primitive), {"aval": aval, "params": params, "constants": constants}
