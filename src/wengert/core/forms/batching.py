@@ -74,7 +74,7 @@ def all_lead(size: int, operands: Sequence[Any], batched: Sequence[bool]) -> Seq
     return [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
 
 
-def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> Sequence[Any]:
+def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> list[Any]:
     """Return operands reshaped so that they broadcast with their batch axes first, up to their last axes, the cores.
 
     Args:
@@ -90,8 +90,6 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[in
     >>> [x.shape for x in aligned([np.ones((4, 3)), np.ones((2, 3, 3))], [True, False], [1, 2])]
     [(4, 1, 3), (2, 3, 3)]
     """
-    if len(operands) == 1:
-        return operands
     try:
         ranks = [len(shape_of(x)) - bool(flag) for x, flag in zip(operands, batched, strict=True)]
         if cores is not None:

@@ -162,7 +162,7 @@ class Pointwise(Form):
         self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params
     ) -> Lanes | None:
         """Align the ranks."""
-        return aligned(operands, batched), [(primitive, params)]
+        return operands if len(operands) == 1 else aligned(operands, batched), [(primitive, params)]
 
 
 def one_of(aval: Aval) -> Any:

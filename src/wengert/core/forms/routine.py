@@ -123,7 +123,7 @@ class Routine(Form):
             params = {**params, **{name: shift(params[name]) for name in names}}
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
                 return all_lead(size, operands, batched), [(primitive, params)]
-        return aligned(operands, batched, cores), [(primitive, params)]
+        return operands if len(operands) == 1 else aligned(operands, batched, cores), [(primitive, params)]
 
 
 def without_elements(value: Any) -> Any:
