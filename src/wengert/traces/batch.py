@@ -217,6 +217,8 @@ class Batch(Transient):
         index = params.get("index")
         if len(operand._node) > 2 or (index is not None and value.ndim < 2):
             return None
+        if index is not None and ndarray in map(type, index):
+            return self.offer_elements(value, index)
         if index is not None:
             lanes = value[(WHOLE, *index)]
         else:
@@ -229,6 +231,17 @@ class Batch(Transient):
         if lanes.ndim == 1 and (index is None or Ellipsis in index):  # arrays without axes
             return None
         if lanes.ndim == 1 or value.ndim == 1:  # scalars have no memory that a view could share
+            lanes = lanes.copy()
+        return make_tensor(lanes, self, caller(4, False))
+
+    def offer_elements(self, value: ndarray[Any, Any], index: tuple[Any, ...]) -> Tensor | None:
+        """Return the elements of every lane at an index with arrays side by side, which are the same in every lane."""
+        if not len(value) or not are_together(index):
+            return None
+        lanes = value[(WHOLE, *index)]
+        if lanes.ndim > 2:
+            lanes = rearranged(lanes, strides_of(value[0][index]))
+        elif not lanes.flags.c_contiguous:
             lanes = lanes.copy()
         return make_tensor(lanes, self, caller(4, False))
 

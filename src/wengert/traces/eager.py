@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,10 +112,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
     keeps_x = bool(positions)
 
-    def apply_primitive(a: Any, params: Params) -> Any:
-        return apply(primitive, a, **params)
-
-    general = otherwise or apply_primitive
+    general = otherwise or partial(apply_with, primitive)
 
     def operate(a: Any, params: Params = NO_PARAMS) -> Any:
         if type(a) is not Tensor:
@@ -127,13 +125,8 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
         large = False
         try:
             if kind is ndarray:
-                if params:
-                    out = evaluate(x, **params)
-                elif elementwise and x.size >= LARGE:
-                    large = True
-                    out = compute_large(x)
-                else:
-                    out = evaluate(x)
+                large = elementwise and not params and x.size >= LARGE
+                out = compute_large(x) if large else evaluate(x, **params) if params else evaluate(x)
             elif kind is Tensor and not constant:
                 out = unwrapped(operate(x, params))
             elif kind is Tensor or (kind in NUMBERS and not takes_numbers):
@@ -180,6 +173,11 @@ def by_its_trace(primitive: Primitive, operate: Function, general: Function, a: 
         return trace.process(primitive, (a,), params)
     found = None if WATCHES else trace.offer(primitive, (a,), params)
     return general(a, params) if found is None else found
+
+
+def apply_with(primitive: Primitive, a: Any, params: Params) -> Any:
+    """Apply a primitive of one operand in the general way."""
+    return apply(primitive, a, **params)
 
 
 def record_results(

@@ -92,14 +92,14 @@ def gather(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index)
     if trace is None and type(x._value) is ndarray:
         return plain_tensor(x._value[entries])
-    fixed, arrays = ALONE, entries
-    if len(entries) > 1:
-        fixed, arrays = without_arrays(entries), tuple([entry for entry in entries if type(entry) is ndarray])
     if trace is not None and (SPECIAL or not trace.fast):
-        found = trace.offer(getitem, (x, *arrays), {"index": fixed})
+        found = trace.offer(getitem, (x,), {"index": entries})
         return read_index(x, index) if found is None else found
     if type(x._value) is not ndarray:
         return read_index(x, index)
+    fixed, arrays = ALONE, entries
+    if len(entries) > 1:
+        fixed, arrays = without_arrays(entries), tuple([entry for entry in entries if type(entry) is ndarray])
     inputs = (x._node, *(None,) * len(arrays))
     saved = (None, lent(arrays[0])) if len(arrays) == 1 else (None, *map(lent, arrays))
     return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, caller(3))
