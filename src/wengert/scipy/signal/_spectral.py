@@ -415,7 +415,7 @@ def spectrogram(
     elif mode in ("angle", "phase"):
         found = np.angle(found)
         if mode == "phase":
-            found = np.unwrap(found, axis=axis)
+            found = np.unwrap(found, axis=axis - 1 if axis < 0 else axis)  # the pieces are behind the frequencies
     return rates, times, found
 
 
