@@ -304,11 +304,19 @@ class Sweep(Cotangents):
             if lifting is not None and general and lifting.pull_as_one(self, node, ct):
                 self.leave(node)
                 return
-        if inputs[0] is not None and may_be_past_kink(node, lifting is None) and self.goes_past(node, ct):
+        first = inputs[0]
+        if (
+            first is not None
+            and first.primitive is not None
+            and may_be_past_kink(node, lifting is None)
+            and self.goes_past(node, ct)
+        ):
             self.leave(node)
             return
-        out, operands = self.residuals(node)
-        self.leave(node)
+        out, operands = (node.out, saved) if lifting is None else lifting.residuals(node)
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
         if self.masked:
             primitive = self.protected(node)
         if self.masked >= 0 and (primitive.masks or (general and has_mask(saved))):
