@@ -24,7 +24,7 @@ from wengert.conversion.syntax_nodes import stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
-from wengert.support.attributes import unwrap, with_closure
+from wengert.support.attributes import class_attribute, unwrap, with_closure
 from wengert.support.refusals import forgive, refusal_count
 from wengert.support.weak_identity_map import WeakIdentityMap
 
@@ -68,7 +68,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def convert_object(function: Any) -> Callable[..., Any]:
     """Return what stands for an object with `__call__`."""
-    call = call_method(type(function))
+    call = class_attribute(type(function), "__call__")
     if isinstance(call, FunctionType) and not is_wengerts(call.__code__):
         return MethodType(convert(call), function)
     raise conversion_error(
@@ -76,11 +76,6 @@ def convert_object(function: Any) -> Callable[..., Any]:
         f"it is a {type(function).__name__}, whose source is not available",
         "a Python function is needed to convert it",
     )
-
-
-def call_method(kind: type) -> Any:
-    """Return what calls of an object run, as its class has it."""
-    return find_in_class(kind, "__call__")
 
 
 def convert_code(function: FunctionType) -> CodeType:
@@ -137,13 +132,8 @@ def is_of_user(function: Any, depth: int = 4) -> bool:
     """Tell whether what is there to be called is a function that reaches the user, or an object of the user's."""
     if isinstance(function, FunctionType | MethodType | functools.partial | type):
         return reaches_user(function, depth)
-    call = call_method(type(function))
+    call = class_attribute(type(function), "__call__")
     return isinstance(call, FunctionType) and not is_library(call.__code__)
-
-
-def convert_argument(value: Any) -> Any:
-    """Return an argument of a transformation: functions of the user converted, others as they are."""
-    return callee(value) if reaches_user(value) else value
 
 
 def callee(function: Any) -> Any:
@@ -161,7 +151,7 @@ def callee(function: Any) -> Any:
         return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_settled(function) else convert(function)
-    call = call_method(kind)
+    call = class_attribute(kind, "__call__")
     if call is type.__call__:  # a class with a metaclass, such as an abstract one
         return constructor(function)
     if type(call) is FunctionType and not is_library(call.__code__):
@@ -175,9 +165,9 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
 
     That of a dataclass has no source; its `__post_init__` is converted.
     """
-    if find_in_class(kind, "__new__") is not object.__new__:
+    if class_attribute(kind, "__new__") is not object.__new__:
         return kind
-    initialise = find_in_class(kind, "__init__")
+    initialise = class_attribute(kind, "__init__")
     inner = convert_method(initialise)
     if inner is not initialise:
 
@@ -187,7 +177,7 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
             return instance
 
         return construct
-    finish = find_in_class(kind, "__post_init__") if is_dataclass(kind) and kind.__dictoffset__ else None
+    finish = class_attribute(kind, "__post_init__") if is_dataclass(kind) and kind.__dictoffset__ else None
     inner_finish = convert_method(finish)
     if inner_finish is finish:
         return kind
@@ -206,16 +196,18 @@ def constructor(kind: type[Any]) -> Callable[..., Any]:
     return construct_dataclass
 
 
-def find_in_class(kind: type[Any], name: str) -> Any:
-    """Return what a class, or one that it inherits from, has under a name."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-
-
 def convert_method(method: Any) -> Any:
     """Return a method converted, if it is a function of the user's and can be."""
     if type(method) is not FunctionType or is_library(method.__code__):
         return method
     return convert_called(method)
+
+
+def user_method(kind: type, name: str) -> Any:
+    """Return the method of a class converted; None if it has none, or none of the user's."""
+    found = class_attribute(kind, name)
+    inner = convert_method(found)
+    return None if inner is found else inner
 
 
 def callee_in_for(function: Any) -> Any:
@@ -268,7 +260,7 @@ def convert_arguments(
     names = unwrap(function).__code__.co_varnames[: len(args)] if calls else ()
 
     def pass_argument(name: str | None, value: Any) -> Any:
-        return callee(value) if name in calls and is_of_user(value) else convert_argument(value)
+        return callee(value) if (name in calls and is_of_user(value)) or reaches_user(value) else value
 
     positional = itertools.starmap(pass_argument, itertools.zip_longest(names, args))
     return tuple(positional), {name: pass_argument(name, x) for name, x in kwargs.items()}

@@ -12,14 +12,14 @@ import numpy as np
 
 from wengert.control.reachable_state import ReachableState
 from wengert.conversion.branch_statements import decide
-from wengert.conversion.called_functions import convert_method, find_in_class
+from wengert.conversion.called_functions import convert_method, user_method
 from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weakened
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.support.attributes import own_attributes
+from wengert.support.attributes import class_attribute, own_attributes
 
 MOST = 64
 """Items that are chosen one after the other."""
@@ -56,9 +56,8 @@ def index_target(value: Any) -> Any:
         return IndexedItems(value)
     if kind in (Tensor, str):
         return value
-    method = find_in_class(kind, "__getitem__")
-    inner = convert_method(method)
-    return value if inner is method else ConvertedItems(MethodType(inner, value))
+    method = user_method(kind, "__getitem__")
+    return value if method is None else ConvertedItems(MethodType(method, value))
 
 
 def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any]) -> Any:
@@ -126,12 +125,12 @@ def read_attribute(value: Any, name: str) -> Any:
         instance, kind = value.__self__, value.__self_class__
         bases = kind.__mro__[kind.__mro__.index(value.__thisclass__) + 1 :]
     getter = getter_of(next((vars(base)[name] for base in bases if name in vars(base)), None), instance, name)
-    if getter is None or type(find_in_class(kind, "__getattribute__")) is FunctionType:  # the user's
+    if getter is None or type(class_attribute(kind, "__getattribute__")) is FunctionType:  # the user's
         return getattr(value, name)
     try:
         return getter(instance, kind)
     except AttributeError:
-        otherwise = find_in_class(kind, "__getattr__")
+        otherwise = class_attribute(kind, "__getattr__")
         if otherwise is None or instance is not value:
             raise
         return otherwise(value, name)
@@ -150,10 +149,9 @@ def getter_of(found: Any, instance: Any, name: str) -> Callable[[Any, type], Any
         getter = functools.cached_property(inner)
         getter.attrname = name
         return getter.__get__
-    method = find_in_class(kind, "__get__")
-    inner = convert_method(method)
-    hidden = name in own_attributes(instance) and find_in_class(kind, "__set__") is None
-    return None if inner is method or hidden else MethodType(inner, found)
+    method = user_method(kind, "__get__")
+    hidden = name in own_attributes(instance) and class_attribute(kind, "__set__") is None
+    return None if method is None or hidden else MethodType(method, found)
 
 
 # What is set
@@ -198,21 +196,14 @@ def setter_of(kind: type, name: str) -> Callable[[Any, Any], None] | None:
     whole = user_method(kind, "__setattr__")
     if whole is not None:
         return lambda of, new: whole(of, name, new)
-    if find_in_class(kind, "__setattr__") is not object.__setattr__:
+    if class_attribute(kind, "__setattr__") is not object.__setattr__:
         return None
-    found = find_in_class(kind, name)
+    found = class_attribute(kind, name)
     if type(found) is property:
         inner = convert_method(found.fset)
         return None if inner is found.fset else inner
     method = user_method(type(found), "__set__")
     return None if method is None else MethodType(method, found)
-
-
-def user_method(kind: type, name: str) -> Any:
-    """Return the method of a class converted; None if it has none, or none of the user's."""
-    found = find_in_class(kind, name)
-    inner = convert_method(found)
-    return None if inner is found else inner
 
 
 class AugmentedTarget(ChangeTarget):
@@ -259,10 +250,10 @@ class ConvertedManager(StandIn):
     __slots__ = ()
 
     def __enter__(self) -> Any:
-        return convert_method(find_in_class(type(self.of), "__enter__"))(self.of)
+        return convert_method(class_attribute(type(self.of), "__enter__"))(self.of)
 
     def __exit__(self, *error: Any) -> Any:
-        return convert_method(find_in_class(type(self.of), "__exit__"))(self.of, *error)
+        return convert_method(class_attribute(type(self.of), "__exit__"))(self.of, *error)
 
 
 def manage(value: Any) -> Any:

@@ -15,12 +15,13 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import require_defined
 from wengert.conversion import syntax_nodes
 from wengert.conversion.branch_statements import Thunk, and_, decide, not_, or_
-from wengert.conversion.called_functions import convert_method, find_in_class
+from wengert.conversion.called_functions import convert_method, user_method
 from wengert.conversion.syntax_nodes import COMPARISONS
 from wengert.conversion.traced_numbers import alternatives_of, has_alternatives
 from wengert.conversion.traced_regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
+from wengert.support.attributes import class_attribute
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 Function = Callable[[Any, Any], Any]
@@ -76,7 +77,7 @@ def has_user_operators(kind: type) -> bool:
     """Tell whether operators of a class are the user's, and so to be converted."""
     known = _USERS.get(kind)
     if known is None:
-        found = [find_in_class(kind, name) for name in NAMES]
+        found = [class_attribute(kind, name) for name in NAMES]
         known = _USERS[kind] = any(type(x) is FunctionType and not is_library(x.__code__) for x in found)
     return known
 
@@ -142,7 +143,7 @@ def apply_binary(sign: str, left: Any, right: Any) -> Any:
         if sign in COMPARISONS:  # for which types do not matter
             return OPERATORS[sign].function(left, right)
         return apply_alternatives(partial(apply_binary, sign), left, right)
-    if sign == "!=" and all(find_in_class(type(x), "__ne__") is object.__ne__ for x in (left, right)):
+    if sign == "!=" and all(class_attribute(type(x), "__ne__") is object.__ne__ for x in (left, right)):
         return not_(apply_binary("==", left, right))
     ways = operator_methods(sign, left, right)
     return first_answer(sign, left, right, ways) if ways else OPERATORS[sign].function(left, right)
@@ -174,7 +175,7 @@ def apply_alternatives(operate: Callable[..., Any], *operands: Any) -> Any:
 def operator_methods(sign: str, left: Any, right: Any) -> list[Way]:
     """Return the methods that Python asks, in its order and converted; none if none of them is the user's."""
     _, name, reflected = OPERATORS[sign]
-    own, its = find_in_class(type(left), name), find_in_class(type(right), reflected)
+    own, its = class_attribute(type(left), name), class_attribute(type(right), reflected)
     forward, backward = (convert_method(own), left, right), (convert_method(its), right, left)
     if forward[0] is own and backward[0] is its:
         return []
@@ -184,7 +185,7 @@ def operator_methods(sign: str, left: Any, right: Any) -> list[Way]:
     if type(left) is type(right):
         return [forward]
     is_sequence = sign in "+*" and isinstance(left, SEQUENCES) and forward[0] is own  # whose way is tried last
-    overrides = inherits and find_in_class(type(left), reflected) is not its
+    overrides = inherits and class_attribute(type(left), reflected) is not its
     return [backward, forward] if is_sequence or overrides else [forward, backward]
 
 
@@ -216,7 +217,7 @@ def augment(sign: str, left: Any, right: Any) -> Any:
     """Return what an augmented assignment to an object assigns."""
     if has_alternatives(left):
         return apply_binary(sign, left, right)
-    own = find_in_class(type(left), AUGMENTED[sign])
+    own = class_attribute(type(left), AUGMENTED[sign])
     found = NotImplemented if own is None else convert_method(own)(left, right)
     return apply_binary(sign, left, right) if found is NotImplemented else found
 
@@ -226,16 +227,15 @@ def apply_unary(sign: str, value: Any) -> Any:
     if has_alternatives(value):
         return apply_alternatives(partial(apply_unary, sign), value)
     function, name = UNARY[sign]
-    own = find_in_class(type(value), name)
-    inner = convert_method(own)
-    return function(value) if inner is own else inner(value)
+    method = user_method(type(value), name)
+    return function(value) if method is None else method(value)
 
 
 def answer_of(value: Any, *names: str) -> Any:
     """Return what the first of some methods that an object has gives, if it is the user's; other values as they are."""
     if type(value) in PLAIN:
         return value
-    own = next(filter(None, (find_in_class(type(value), name) for name in names)), None)
+    own = next(filter(None, (class_attribute(type(value), name) for name in names)), None)
     inner = convert_method(own)
     return value if inner is own else inner(value)
 
@@ -283,10 +283,9 @@ def compare_pair(sign: str, value: Any, other: Any) -> Any:
 
 def contains(value: Any, items: Any) -> Any:
     """Carry out `in`: whether a value is one of some items, or equal to one."""
-    own = None if type(items) in PLAIN else find_in_class(type(items), "__contains__")
-    inner = convert_method(own)
-    if inner is not own:
-        found = inner(items, value)
+    method = None if type(items) in PLAIN else user_method(type(items), "__contains__")
+    if method is not None:
+        found = method(items, value)
         return as_truth(found) if is_staged(found) else bool(found)
     if type(items) not in HOLDING or len(items) > MOST:
         return value in items
