@@ -16,7 +16,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     Stage,
     Store,
 )
@@ -100,7 +100,7 @@ class Writer:
             self.node()
         value = len(self.operations) - 1
         stores: list[Store] = []
-        reductions: list[Reduction] = []
+        reductions: list[Reduce] = []
         if len(extents) > 1 and self.scans.random() < 0.2:
             return self.scan(value)
         for _ in range(self.count(1, 2)):
@@ -119,7 +119,7 @@ class Writer:
         factor = int(self.scans.choice(factors)) if factors and self.scans.random() < 0.5 else None
         name, at = self.written(extents, dtype), Affine(0, strides(extents))
         lane = int(self.scans.choice([d for d in range(len(extents)) if d != over]))
-        result = Reduction(combine, value, "scan", (over,), name, at, factor)
+        result = Reduce(combine, value, "scan", (over,), name, at, factor)
         return Stage(extents, tuple(self.operations), (), (result,), lane)
 
     def put(self, name: str, operands: tuple[int, ...], dtype: Any, **rest: Any) -> int:
@@ -204,7 +204,7 @@ class Writer:
         else:
             self.put(self.choose("and", "or", "xor"), (self.operand(BOOL), self.operand(BOOL)), BOOL)
 
-    def result(self, value: int, stores: list[Store], reductions: list[Reduction]) -> None:
+    def result(self, value: int, stores: list[Store], reductions: list[Reduce]) -> None:
         """Store a value, or combine it over some dimensions."""
         dtype, extents = self.operations[value].dtype, self.extents
         inner = tuple(range(1, len(extents)))
@@ -218,23 +218,23 @@ class Writer:
         elif kind == "nested" and len(inner) > 1:
             name = self.written((extents[0], extents[1]), dtype)
             at = Affine(0, (extents[1], 1, *(0,) * (len(inner) - 1)))
-            reductions.append(Reduction(combine, value, "nested", inner[1:], name, at))
+            reductions.append(Reduce(combine, value, "nested", inner[1:], name, at))
         elif kind == "total":
             name = self.written((), dtype)
-            reductions.append(Reduction(combine, value, "total", (0, *inner), name, Affine(0, (0,) * len(extents))))
+            reductions.append(Reduce(combine, value, "total", (0, *inner), name, Affine(0, (0,) * len(extents))))
         elif kind == "column" and inner:
             name = self.written(extents[1:2], dtype)
             over = (0, *inner[1:])
             at = Affine(0, (0, 1, *(0,) * (len(inner) - 1)))
-            reductions.append(Reduction(combine, value, "column", over, name, at))
+            reductions.append(Reduce(combine, value, "column", over, name, at))
         else:
             name = self.written(extents, dtype)
             stores.append(Store(name, Affine(0, strides(extents)), value))
 
-    def late_number(self, value: int, combine: str, over: tuple[int, ...], reductions: list[Reduction]) -> None:
+    def late_number(self, value: int, combine: str, over: tuple[int, ...], reductions: list[Reduce]) -> None:
         name = f"n{len(self.numbers)}"
         self.numbers[name] = self.operations[value].dtype
-        reductions.append(Reduction(combine, value, "row", over, name))
+        reductions.append(Reduce(combine, value, "row", over, name))
 
 
 def random_program(seed: int) -> Program:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from wengert.native import engine, jobs
 from wengert.native.builder import Builder, program, template
-from wengert.native.functions import Function, Table, external, native
+from wengert.native.functions import NativeFunction, Table, external, native
 from wengert.native.loader import machine_code
 from wengert.native.structs import (
     BOOL,
@@ -36,7 +36,7 @@ from wengert.native.values import Value
 PAIR = Struct("Pair", first=I32, second=I64)
 
 
-def compiled(*functions: Function) -> list[Any]:
+def compiled(*functions: NativeFunction) -> list[Any]:
     """Return native functions as ctypes calls them."""
     code = machine_code(program(*functions), tuple(f.name for f in functions))
     found = []
@@ -57,11 +57,11 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 RELATIONS: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in ("lt", "le", "gt", "ge")}
 
 
-def binary(name: str, of: Callable[[Any, Any], Any], returns: Any) -> Function:
+def binary(name: str, of: Callable[[Any, Any], Any], returns: Any) -> NativeFunction:
     def body(b: Builder, x: Value, y: Value) -> None:
         b.give(of(x, y))
 
-    return Function(name, Signature(returns, (I64, I64)), body)
+    return NativeFunction(name, Signature(returns, (I64, I64)), body)
 
 
 def test_operations_and_relations_are_those_of_python() -> None:
@@ -197,7 +197,7 @@ def test_control_flow_nested_in_whatever_way(steps: list[Step]) -> None:
         write(b, steps, x)
         b.give(x.load())
 
-    (function,) = compiled(Function("steps", Signature(I64, (I64,)), body))
+    (function,) = compiled(NativeFunction("steps", Signature(I64, (I64,)), body))
     for start in (-3, 0, 2, 19):
         assert function(start) == run(steps, start)[0]
 
@@ -391,7 +391,7 @@ def test_what_cannot_be_right_is_refused_while_it_is_written(case: str) -> None:
         wrong(b, x, n, p)
 
     with pytest.raises(TypeError, match=message):
-        program(Function("wrong", Signature(I64, (I64, I32, Pointer(PAIR))), body))
+        program(NativeFunction("wrong", Signature(I64, (I64, I32, Pointer(PAIR))), body))
 
 
 def test_functions_have_names_of_their_own_and_all_their_parameters() -> None:
@@ -402,7 +402,7 @@ def test_functions_have_names_of_their_own_and_all_their_parameters() -> None:
     with pytest.raises(TypeError, match="two functions have one name"):
         program(plus)
     with pytest.raises(TypeError, match="short: 2 parameters of 1 types"):
-        program(Function("short", Signature(I64, (I64,)), total.body))
+        program(NativeFunction("short", Signature(I64, (I64,)), total.body))
 
 
 def test_llvm_refuses_a_value_that_was_not_computed_on_every_way() -> None:
@@ -444,7 +444,7 @@ def test_many_instructions_without_a_jump_are_written_the_quick_way(
 
     real = engine.machine
     monkeypatch.setattr(engine, "machine", machine)
-    (function,) = compiled(Function(f"chain_{rounds}", Signature(I64, (I64,)), lambda b, n: b.give(chain(n))))
+    (function,) = compiled(NativeFunction(f"chain_{rounds}", Signature(I64, (I64,)), lambda b, n: b.give(chain(n))))
     assert asked == [rounds == engine.LONGEST]
     assert function(12345) == chain(12345)
 
@@ -553,4 +553,4 @@ def test_what_cannot_be_right_of_vectors_is_refused(case: str) -> None:
         wrong(b, x, y)
 
     with pytest.raises(TypeError, match=message):
-        program(Function("wrong", Signature(VOID, (FOUR, FOUR)), body))
+        program(NativeFunction("wrong", Signature(VOID, (FOUR, FOUR)), body))

@@ -22,7 +22,7 @@ from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
-from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.team import team_of
@@ -76,7 +76,7 @@ def test_a_sum_and_its_gradient_are_one_pass(target: Target) -> None:
     random = np.random.default_rng(0)
     for n in EXTENTS:
         square = load("x", 0, 1), real("multiply", 0, 0), real("add", 0, 0)
-        total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+        total = Reduce("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
         stage = Stage((1, n), square, (Store("gradient", Affine(0, (0, 1)), 2),), (total,), lane=1)
         made = program([Kernel(1, (stage,))], x=("input", (n,)), value=("output", ()), gradient=("output", (n,)))
         require_equal(made, [random.normal(size=n)], target)
@@ -95,10 +95,10 @@ def squares(dtype: Any, rows: int, columns: int) -> Program:
     )
     add, most = ("or", "and") if dtype.kind == "b" else ("add", "maximum")
     reductions = (
-        Reduction(add, 1, "row", (1,), "sum"),
-        Reduction(most, 0, "total", (0, 1), "most", Affine(0, (0, 0))),
-        Reduction(add, 1, "column", (0,), "columns", Affine(0, (0, 1))),
-        Reduction("minimum", 2, "row", (1,), "least"),
+        Reduce(add, 1, "row", (1,), "sum"),
+        Reduce(most, 0, "total", (0, 1), "most", Affine(0, (0, 0))),
+        Reduce(add, 1, "column", (0,), "columns", Affine(0, (0, 1))),
+        Reduce("minimum", 2, "row", (1,), "least"),
     )
     stage = Stage((rows, columns), operations, (Store("y", along, 1),), reductions, 1)
     keeps = Keep("sum", "sums", each), Keep("least", "leasts", each)
@@ -129,10 +129,10 @@ def test_rows_that_the_next_stage_reads_stay_in_registers(loops: bool, target: T
     each, whole = Affine(0, (0, 1)), Affine(0, (size, 1))
     square = Stage((rows, size), (load("x", size, 1), real("multiply", 0, 0)), (Store("w", each, 1),), lane=1)
     twice = load("w", 0, 1), real("add", 0, 0)
-    sums = Reduction("minimum", 1, "row", (1,), "n"), Reduction("add", 1, "column", (0,), "sums", each)
+    sums = Reduce("minimum", 1, "row", (1,), "n"), Reduce("add", 1, "column", (0,), "sums", each)
     smallest = Stage((rows, size), twice, (Store("y", whole, 1),), sums, lane=1)
     outer = load("w", 0, 1, 0), load("x", size, 0, 1), real("multiply", 0, 1)
-    nested = Reduction("add", 2, "nested", (2,), "v", Affine(0, (0, 1, 0)))
+    nested = Reduce("add", 2, "nested", (2,), "v", Affine(0, (0, 1, 0)))
     again = Stage((rows, size, size), outer, (), (nested,), lane=1)
     last = Stage((rows, size), (load("v", 0, 1),), (Store("z", whole, 0),), lane=1)
     stages, buffers = (square, smallest), {"x": ("input", (rows, size)), "y": ("output", (rows, size))}
@@ -175,7 +175,7 @@ def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target
         zero = Operation("constant", (), np.dtype(code), value=0)
         positive = Operation("greater", (0, 1), np.dtype(bool))
         operations = load("x", n, 1, dtype=code), zero, positive, Operation("convert", (2,), whole)
-        counts = Reduction("add", 3, "row", (1,), "n"), Reduction("add", 3, "total", (0, 1), "total", Affine(0, (0, 0)))
+        counts = Reduce("add", 3, "row", (1,), "n"), Reduce("add", 3, "total", (0, 1), "total", Affine(0, (0, 0)))
         shapes = {"x": ("input", (rows, n)), "y": ("output", (rows,)), "total": ("output", ())}
         dtypes = {"x": np.dtype(code), "y": whole, "total": whole}
         buffers = tuple(Buffer(name, shape, dtypes[name], kind) for name, (kind, shape) in shapes.items())  # type: ignore[arg-type]  # as above
@@ -218,7 +218,7 @@ def rosenbrock(n: int) -> Program:
     value = (load("x", 0, 1), load("x", 0, 1, constant=1), real("multiply", 0, 0), real("subtract", 1, 2))
     value += (hundred, real("multiply", 3, 3), real("multiply", 4, 5), one, real("subtract", 7, 0))
     value += (real("multiply", 8, 8), real("add", 6, 9))
-    total = Reduction("add", 10, "total", (0, 1), "value", Affine(0, (0, 0)))
+    total = Reduce("add", 10, "total", (0, 1), "value", Affine(0, (0, 0)))
     right = kernel.kernel.Bound(1, 0, n - 1)
     left = kernel.kernel.Bound(1, 1, n)
     gradient = (
@@ -305,7 +305,7 @@ def test_what_is_written_quickly_has_the_same_bits(target: Target, monkeypatch: 
 def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
     n = 1_000_000
     square = load("x", 0, 1), real("multiply", 0, 0)
-    total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+    total = Reduce("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
     long = Kernel(1, (Stage((1, n), square, (), (total,), 1),))
     root = load("value", 0), real("sqrt", 0)
     short = Kernel(1, (Stage((1,), root, (Store("root", Affine(0, (0,)), 1),)),))
@@ -334,7 +334,7 @@ def test_long_sums_are_accurate_and_shared() -> None:
     n = 1_000_003
     x = np.random.default_rng(0).normal(size=n) + 1
     square = load("x", 0, 1), real("multiply", 0, 0)
-    total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+    total = Reduce("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
     made = program([Kernel(1, (Stage((1, n), square, (), (total,), 1),))], x=("input", (n,)), value=("output", ()))
     places = ctypes.c_void_p(), ctypes.c_void_p(team_of(2).address)
     (found,), (shared,) = (Processor(team=place).compiled(made)([x]) for place in places)
@@ -410,10 +410,10 @@ def halved_exponentials(rows: int, columns: int) -> Program:
 def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, columns: int) -> None:
     rows = plans.FAR // 8 // columns + 3
     along, each = Affine(0, (columns, 1)), Affine(0, (0, 1))
-    largest = Reduction("maximum", 0, "row", (1,), "n")
+    largest = Reduce("maximum", 0, "row", (1,), "n")
     first = Stage((rows, columns), (load("x", columns, 1),), (), (largest,), lane=1)
     moved = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1), real("exp", 2)
-    second = Stage((rows, columns), moved, (Store("w", each, 3),), (Reduction("add", 3, "row", (1,), "s"),), lane=1)
+    second = Stage((rows, columns), moved, (Store("w", each, 3),), (Reduce("add", 3, "row", (1,), "s"),), lane=1)
     quotient = load("w", 0, 1), real("number", buffer="s"), real("divide", 0, 1)
     third = Stage((rows, columns), quotient, (Store("y", along, 2),), lane=1)
     shapes: dict[str, Any] = {
@@ -459,7 +459,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
 
 def test_what_computes_little_brings_nothing_ahead() -> None:
     rows, columns = 600, 600
-    total = Reduction("add", 0, "row", (1,), "n")
+    total = Reduce("add", 0, "row", (1,), "n")
     first = Stage((rows, columns), (load("x", columns, 1),), (), (total,), lane=1)
     twice = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1)
     second = Stage((rows, columns), twice, (Store("y", Affine(0, (columns, 1)), 2),), lane=1)

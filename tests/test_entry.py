@@ -30,7 +30,7 @@ from wengert.native.builder import Builder, program
 from wengert.native.callee import LARGE, Callee, room
 from wengert.native.engine import emit_object, host, linked
 from wengert.native.entry import PythonEntry, PythonVariant
-from wengert.native.functions import Function, external, native
+from wengert.native.functions import NativeFunction, external, native
 from wengert.native.kinds import (
     AnyKind,
     ArrayKind,
@@ -84,7 +84,7 @@ def kernel(write: Callable[[Builder, Value, Value], None], name: str = "kernel")
     def body(b: Builder, data: Value, arena: Value, team: Value) -> None:
         write(b, data, arena)
 
-    return machine_code(program(Function(name, KERNEL, body)), (name,))[name]
+    return machine_code(program(NativeFunction(name, KERNEL, body)), (name,))[name]
 
 
 def copying(sizes: list[int]) -> int:
@@ -461,7 +461,7 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
         with otherwise:
             data.at(0).load().to(I64).store(team.to(I64).load())
 
-    address = machine_code(program(Function("told", KERNEL, body)), ("told",))["told"]
+    address = machine_code(program(NativeFunction("told", KERNEL, body)), ("told",))["told"]
     memory = ctypes.c_int64(77)
     place = ctypes.c_void_p(ctypes.addressof(memory))
     assert made(way, way[1]((), NumberKind(int), address))() == -1
@@ -776,7 +776,7 @@ def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, An
 
 
 def test_a_variant_stays_while_it_runs(way: tuple[Any, Any]) -> None:
-    body = Function("code", KERNEL, lambda b, data, arena, team: waiting(b, data, arena))
+    body = NativeFunction("code", KERNEL, lambda b, data, arena, team: waiting(b, data, arena))
     code = loaded(linked(emit_object(program(body), host())))
     gone = weakref.ref(code)
     function = made(way, way[1]([FLAG, TEN], TEN, code.addresses["code"], owner=code, releases=True))

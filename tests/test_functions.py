@@ -13,7 +13,7 @@ from tools.accuracy import OF_DIGITS, PROCESSORS, REFERENCES, errors, measured
 from tools.coefficients import FITS, hexadecimal, solved
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of, expression_of_results
 from wengert.kernel.functions import coefficients as committed
-from wengert.kernel.functions.expression import Builder, written
+from wengert.kernel.functions.expression import ExpressionBuilder, written
 from wengert.kernel.opcodes import OPCODES
 
 DTYPES = [np.float64, np.float32]
@@ -143,7 +143,7 @@ def test_what_is_rare_is_computed_for_those_lanes_only():
 
 
 def test_equal_operations_are_one_but_zeros_of_different_sign():
-    b = Builder(Features())
+    b = ExpressionBuilder(Features())
     x = b.append("argument", np.dtype(np.float64), buffer="x0")
     assert (x + 1).place == (x + 1).place
     assert (x + 0.0).place != (x + -0.0).place

@@ -25,7 +25,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     Stage,
     Store,
     Update,
@@ -46,7 +46,7 @@ def chain(rows: int, n: int, tile: int = 1) -> Program:
         operations = [Operation("load", (), DOUBLE, source, read)]
         operations += [Operation("number", (), DOUBLE, before)] if before else [operations[0]]
         operations.append(Operation(name, (0, 1), DOUBLE))
-        sums = (Reduction("add", 2, "row", (1,), after),) if after else ()
+        sums = (Reduce("add", 2, "row", (1,), after),) if after else ()
         return Stage((rows, n), tuple(operations), (Store(into, write, 2),), sums, 1)
 
     stages = (
@@ -131,7 +131,7 @@ APART = {
     "written where a guard holds": changed(BASE, 1, stores=(Store("b", INSIDE, 2, WHERE),)),
     "written before": changed(BASE, 0, stores=(*BASE.kernels[0].stages[0].stores, Store("b", INSIDE, 2))),
     "read before": changed(BASE, 1, operations=(*SECOND.operations, replace(AGAIN, buffer="b"))),
-    "summed besides": changed(BASE, 1, reductions=(Reduction("add", 2, "column", (0,), "b", INSIDE),)),
+    "summed besides": changed(BASE, 1, reductions=(Reduce("add", 2, "column", (0,), "b", INSIDE),)),
     "changed besides": changed(BASE, 1, updates=(Update("a", 2, 2),)),
     "of another dtype": other_buffer(BASE, "b", dtype=np.dtype(np.int64)),
     "of another size": other_buffer(BASE, "b", shape=(SIZE + 1,)),

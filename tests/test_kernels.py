@@ -20,13 +20,13 @@ from wengert.kernel.kernel import (
     Buffer,
     Carried,
     Copy,
+    Invoke,
     Keep,
     Kernel,
     Loop,
     Operation,
     Program,
-    Reduction,
-    Routine,
+    Reduce,
     Row,
     Run,
     Stage,
@@ -53,9 +53,9 @@ SUMS = Stage(
     (LOAD,),
     (),
     (
-        Reduction("add", 0, "row", (1,), "n"),
-        Reduction("add", 0, "column", (0,), "s", Affine(0, (0, 1))),
-        Reduction("maximum", 0, "total", (0, 1), "m", Affine(0, (0, 0))),
+        Reduce("add", 0, "row", (1,), "n"),
+        Reduce("add", 0, "column", (0,), "s", Affine(0, (0, 1))),
+        Reduce("maximum", 0, "total", (0, 1), "m", Affine(0, (0, 0))),
     ),
     1,
 )
@@ -102,7 +102,7 @@ def with_reduction(**fields: Any) -> Program:
     return with_stage(0, reductions=(*SUMS.reductions[:2], changed(SUMS.reductions[2], **fields)))
 
 
-SCAN = Reduction("add", 2, "scan", (1,), "y", ALONG)
+SCAN = Reduce("add", 2, "scan", (1,), "y", ALONG)
 
 
 def with_scan(**fields: Any) -> Program:
@@ -234,7 +234,7 @@ BROKEN = {
         (with_reduction(kind="scan"), "kernel 0, stage 0, reduce m: a scan over (0, 1)"),
         (with_reduction(kind="scan", over=(1,), at=None), "kernel 0, stage 0, reduce m: a scan over (1,)"),
         (with_scan(lane=1), "kernel 0, stage 1, reduce y: a scan along the lanes"),
-        (with_scan(reductions=(SCAN, Reduction("add", 2, "row", (1,), "q"))), "reduce y: a scan beside"),
+        (with_scan(reductions=(SCAN, Reduce("add", 2, "row", (1,), "q"))), "reduce y: a scan beside"),
     ],
     "a number of the row is given once, by a stage before those that use it": [
         (with_operation(Operation("number", (), DOUBLE, "q")), "kernel 0, stage 1, %2: the number 'q'"),
@@ -291,7 +291,7 @@ STEPS = Program(
         Buffer("r", (3, 2), DOUBLE, "output"),
         FLAG,
     ),
-    (Run(DOUBLED, ("x", "s")), Routine("small.own", ("x", "s", "t"), 1, (("size", 2),), 8, 3.5), LOOP, Copy("t", "y")),
+    (Run(DOUBLED, ("x", "s")), Invoke("small.own", ("x", "s", "t"), 1, (("size", 2),), 8, 3.5), LOOP, Copy("t", "y")),
     "f",
 )
 """A program of steps: it doubles, calls a routine, doubles three times, and copies."""

@@ -21,7 +21,7 @@ from wengert.errors import FileFormatError
 from wengert.native import elf, loader
 from wengert.native.cache import ObjectCache
 from wengert.native.code_memory import Code, address_of, load
-from wengert.native.elf import AARCH64, FORMATS, X86_64, Image
+from wengert.native.elf import AARCH64, FORMATS, X86_64, ElfImage
 from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
 from wengert.native.loader import loaded
 from wengert.native.processor import MACHINE
@@ -219,7 +219,7 @@ def damaged(image: bytes, rng: random.Random) -> bytes:
 def heads(image: bytes) -> Iterator[int]:
     """Return where headers, sections, symbols and relocations stand, in which damage does most."""
     form = {form.machine: form for form in FORMATS.values()}[struct.unpack_from("<H", image, 18)[0]]
-    whole = Image(image, form)
+    whole = ElfImage(image, form)
     yield from range(elf.HEADER.size)
     (table,) = struct.unpack_from("<Q", image, 40)
     yield from range(table, table + len(whole.sections) * elf.SECTION.size)
@@ -393,6 +393,6 @@ def test_code_of_another_processor_can_be_relocated() -> None:
             continue
         machine = target.create_target_machine(reloc="pic", codemodel="small")
         text = f'target triple = "{triple}"\n{TEXT}'
-        code = Image(machine.emit_object(llvm.parse_assembly(text)), form).linked()
+        code = ElfImage(machine.emit_object(llvm.parse_assembly(text)), form).linked()
         assert sorted(name for _, name in code.outside) == ["given", "llabs"]
         assert code.content.count(form.jump) >= len(code.outside)

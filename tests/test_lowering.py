@@ -28,7 +28,7 @@ from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Program, Routine, Stage
+from wengert.kernel.kernel import Invoke, Program, Stage
 from wengert.kernel.schedule import illegal, schedule_of, with_schedule
 from wengert.lowering import kernel_stages
 from wengert.lowering.partition import segmented
@@ -84,9 +84,9 @@ def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
     return Evaluator(routines={name: partial(call_routine, program, name) for name in names}).compiled(found)(arrays)
 
 
-def steps_of(program: Program) -> Iterator[tuple[Program, Routine]]:
+def steps_of(program: Program) -> Iterator[tuple[Program, Invoke]]:
     """Yield the routines of a program, and of those that it runs."""
-    yield from [(program, step) for step in program.steps if isinstance(step, Routine)]
+    yield from [(program, step) for step in program.steps if isinstance(step, Invoke)]
     for inner in program.programs:
         yield from steps_of(inner)
 

@@ -13,7 +13,7 @@ from tests.kernels import inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage
 from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of, scheduled
 
 DOUBLE = np.dtype(float)
@@ -25,7 +25,7 @@ def product() -> Program:
     load_x = Operation("load", (), DOUBLE, "x", Affine(0, (TERMS, 0, 1)))
     load_y = Operation("load", (), DOUBLE, "y", Affine(0, (0, TERMS, 1)))
     times = Operation("multiply", (0, 1), DOUBLE)
-    nested = Reduction("add", 2, "nested", (2,), "z", Affine(0, (COLUMNS, 1, 0)))
+    nested = Reduce("add", 2, "nested", (2,), "z", Affine(0, (COLUMNS, 1, 0)))
     stage = Stage((ROWS, COLUMNS, TERMS), (load_x, load_y, times), (), (nested,))
     buffers = (
         Buffer("x", (ROWS, TERMS), DOUBLE, "input"),
@@ -91,7 +91,7 @@ def test_lanes_do_not_run_along_what_follows_one_from_the_other() -> None:
     at = Affine(0, (0, 8, 1))
     load = Operation("load", (), DOUBLE, "x", at)
     for over, lane in ((1, 2), (2, 0)):
-        stage = Stage((1, 8, 8), (load,), (), (Reduction("add", 0, "scan", (over,), "y", at),))
+        stage = Stage((1, 8, 8), (load,), (), (Reduce("add", 0, "scan", (over,), "y", at),))
         buffers = Buffer("x", (8, 8), DOUBLE, "input"), Buffer("y", (8, 8), DOUBLE, "output")
         program = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
         assert schedule_of(program).lanes == ((lane,),)

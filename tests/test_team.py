@@ -31,7 +31,7 @@ from wengert.core.values import evaluation
 from wengert.errors import UsageError
 from wengert.native import elementwise, inner_loops, jobs, loader, processor, team
 from wengert.native.builder import Builder, program
-from wengert.native.elementwise import LARGE, Sharing, shared
+from wengert.native.elementwise import LARGE, LoopSharing, shared
 from wengert.native.functions import native
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
@@ -51,7 +51,7 @@ UFUNCS = sorted(
 )
 
 
-class Counting(Sharing):
+class Counting(LoopSharing):
     """Count what a team computed."""
 
     def __init__(self, threads: int) -> None:

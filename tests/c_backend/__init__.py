@@ -31,7 +31,7 @@ from wengert.kernel.kernel import (
     Loop,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     Run,
     Stage,
     Step,
@@ -277,7 +277,7 @@ def kernel(step: Kernel, buffers: dict[str, Buffer]) -> Iterator[str]:
     yield "} }"
 
 
-def started(stage: Stage, reduction: Reduction, dimensions: Sequence[int]) -> Iterator[str]:
+def started(stage: Stage, reduction: Reduce, dimensions: Sequence[int]) -> Iterator[str]:
     """Yield what fills the cells of a reduction at first."""
     assert reduction.at is not None
     kept = [d for d in dimensions if d not in reduction.over]
@@ -291,7 +291,7 @@ def nested(stage: Stage, dimensions: Sequence[int], lines: Sequence[str]) -> Ite
     yield from ["{", *lines, "}"]
 
 
-def start(reduction: Reduction, stage: Stage) -> str:
+def start(reduction: Reduce, stage: Stage) -> str:
     """Return what changes nothing where it is combined with a number."""
     dtype = stage.operations[reduction.value].dtype
     if reduction.combine in START:

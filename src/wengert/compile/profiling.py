@@ -15,7 +15,7 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.parallel_split import steps
-from wengert.emission.programs import Emission, Places
+from wengert.emission.programs import AddressWriter, Emission
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import schedule_of, scheduled, with_schedule
 from wengert.lowering.segments import Segment, Segments, with_programs
@@ -31,7 +31,7 @@ read_clock = external("clock_gettime", I32, I32, Pointer(I64))
 """POSIX's: it writes seconds and nanoseconds, on the systems whose processors have 64 bits."""
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """What one part of a call takes.
 
     Attributes:
@@ -53,18 +53,18 @@ class Profile(NamedTuple):
         seconds: the median time of a call, with what Python does between the parts.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[TimeSpan, ...]
     seconds: float
 
     def __repr__(self) -> str:
         between = self.seconds - sum([span.seconds for span in self.spans])
-        rows = [*map(self.row, self.spans), self.row(Span("between them", max(between, 0.0), None))]
-        texts = [("", "time", "share", "Gflop/s", "GB/s"), *rows, self.row(Span("all", self.seconds, None))]
+        rows = [*map(self.row, self.spans), self.row(TimeSpan("between them", max(between, 0.0), None))]
+        texts = [("", "time", "share", "Gflop/s", "GB/s"), *rows, self.row(TimeSpan("all", self.seconds, None))]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
         return "\n".join(map(str.rstrip, lines))
 
-    def row(self, span: Span) -> tuple[str, ...]:
+    def row(self, span: TimeSpan) -> tuple[str, ...]:
         """Return what is shown of a part."""
         time = max(span.seconds, 1e-9)
         rates = ["", ""]
@@ -90,7 +90,7 @@ def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> 
     medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
     counter = itertools.count()
     spans = [
-        Span(f"kernel {next(counter)}" if cost else name, seconds, cost)
+        TimeSpan(f"kernel {next(counter)}" if cost else name, seconds, cost)
         for (name, cost), seconds in zip(known, medians, strict=True)
     ]
     return Profile(tuple(spans), statistics.median([total for _, total in runs]))
@@ -199,7 +199,7 @@ class TimedKernels(Timed):
 class TimedEmission(Emission):
     """Write a program that looks at the clock before and after each step."""
 
-    def step(self, b: Builder, number: int, place: Places, team: Value) -> None:
+    def step(self, b: Builder, number: int, place: AddressWriter, team: Value) -> None:
         """Write what runs one step."""
         if number == 0:
             b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK))

@@ -13,7 +13,7 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Kernel, Loop, Program, Routine, Run, Step
+from wengert.kernel.kernel import Invoke, Kernel, Loop, Program, Run, Step
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.iterations import may_be_step
@@ -145,7 +145,7 @@ class Translation:
         steps = [pair for program in self.programs for pair in run_once(program)]
         kernels = [cost_of_kernel(step, program, host()) for program, step in steps if isinstance(step, Kernel)]
         left = sum(len(part.graph.equations) for part in self.segments.parts if part.program is None)
-        loops, matrices = [sum(isinstance(step, sort) for _, step in steps) for sort in (Loop, Routine)]
+        loops, matrices = [sum(isinstance(step, sort) for _, step in steps) for sort in (Loop, Invoke)]
         memory = max([code.image.size for code in self.emitted], default=0)
         return Cost(tuple(kernels), memory, left, loops, matrices)
 

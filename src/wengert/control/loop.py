@@ -88,7 +88,7 @@ def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return found
 
 
-class Loop(Structured):
+class LoopPrimitive(Structured):
     """Repeat a graph."""
 
     def __init__(self, name: str) -> None:
@@ -501,7 +501,7 @@ def of_each_lane(array: Any) -> Any:
     return found.copy() if found is not array and found.ndim > 2 else found
 
 
-while_loop = Loop("while_loop")
-scan_loop = Loop("scan")
+while_loop = LoopPrimitive("while_loop")
+scan_loop = LoopPrimitive("scan")
 register(while_loop)
 register(scan_loop)

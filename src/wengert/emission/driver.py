@@ -14,11 +14,11 @@ from wengert.emission.external_functions import declared
 from wengert.emission.matrix_routines import MATRICES
 from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
-from wengert.kernel.kernel import Buffer, Copy, Kernel, Loop, Program, Routine, Row, Run, Step
+from wengert.kernel.kernel import Buffer, Copy, Invoke, Kernel, Loop, Program, Row, Run, Step
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
-from wengert.native.functions import Function
+from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import (
     GROWING,
     POOL,
@@ -53,7 +53,7 @@ def emitted(program: Program, target: Target) -> Emitted:
     if not program.is_nested:
         return Emission(program, target).emitted()
     routine = program.steps[0]
-    if len(program.steps) == 1 and isinstance(routine, Routine) and routine.arguments == program.arguments:
+    if len(program.steps) == 1 and isinstance(routine, Invoke) and routine.arguments == program.arguments:
         start, contents = fields_of(routine)
         size = start + routine.work
         return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, (routine.name,)))
@@ -73,7 +73,7 @@ def cycles_of(program: Program, target: Target) -> float:
                 return cycles(step, lanes)
             case Run():
                 return cycles_of(step.program, target)
-            case Routine():
+            case Invoke():
                 return step.cycles
             case Loop():
                 return cycles_of(step.body, target) * rounds_of(step)
@@ -127,7 +127,7 @@ class Assembly:
         self.constants.append((place, contents))
         return place
 
-    def entry(self, program: Program) -> Function:
+    def entry(self, program: Program) -> NativeFunction:
         """Return the function that is called from outside, which looks up as seldom as all inside together."""
         self.count_uses(program)
         driver, flag = Driver(self, program, "p."), len(program.inputs) + len(program.outputs) - 1
@@ -136,7 +136,7 @@ class Assembly:
             look = looking(b) if program.repeats else b.constant(Pointer(LOOK), None)
             failed = addresses.at(flag).load().to(I8) if program.failing else b.stack(I8)
             failed.store(1)
-            frame = Frame(driver, b, addresses, memory, team, look, lambda: None)
+            frame = DriverFrame(driver, b, addresses, memory, team, look, lambda: None)
             if self.has_pool:
                 begin_pool(frame.pool, memory.at(self.pool + LINE), FIRST_POOL)
             with b.section() as frame.fail:
@@ -150,7 +150,7 @@ class Assembly:
             if program.repeats:
                 give_back(b, look)
 
-        return Function("run", RUN, run)
+        return NativeFunction("run", RUN, run)
 
     def count_uses(self, program: Program) -> None:
         """Count how often programs are run in the text, which is once for each step of a program that differs."""
@@ -174,12 +174,12 @@ class Assembly:
             self.parts[number] = (Driver if program.is_nested else Kernels)(self, program, f"p{number}.")
         return self.parts[number]
 
-    def run(self, frame: Frame, program: Program, table: Value) -> None:
+    def run(self, frame: DriverFrame, program: Program, table: Value) -> None:
         """Write that a program is run, whose arguments stand in a table, and that all fails if it does."""
         part, b, own = self.part(program), frame.b, self.uses[self.number(program)] == 1
         if isinstance(part, Driver):
             if own:
-                part.write(Frame(part, b, table, frame.memory, frame.team, frame.look, frame.fail))
+                part.write(DriverFrame(part, b, table, frame.memory, frame.team, frame.look, frame.fail))
             else:
                 frame.fail_if(b.call(part.function, table, frame.memory, frame.team, frame.look))
             return
@@ -192,7 +192,7 @@ class Assembly:
             failed = table.at((*program.inputs, *program.outputs).index(program.failing)).load().to(I8)
             frame.fail_if(failed.load().differs(0))
 
-    def declared(self, name: str) -> Function:
+    def declared(self, name: str) -> NativeFunction:
         """Return a function that the module does not have."""
         self.outside.add(name)
         return declared(name, self.target)
@@ -228,21 +228,21 @@ class Driver:
         self.writers = list(map(self.writer, program.steps))
 
     @cached
-    def function(self) -> Function:
+    def function(self) -> NativeFunction:
         """The function that runs the steps, and tells whether one failed, where several programs run them."""
 
         def run(b: Builder, addresses: Value, memory: Value, team: Value, look: Value) -> None:
-            self.write(Frame(self, b, addresses, memory, team, look, lambda: b.give(True)))
+            self.write(DriverFrame(self, b, addresses, memory, team, look, lambda: b.give(True)))
             b.give(False)
 
-        return Function(f"{self.prefix}run", STEPS, run)
+        return NativeFunction(f"{self.prefix}run", STEPS, run)
 
-    def writer(self, step: Step) -> Callable[[Frame], None]:
+    def writer(self, step: Step) -> Callable[[DriverFrame], None]:
         """Return what writes a step."""
         match step:
             case Run():
                 return self.running(step)
-            case Routine():
+            case Invoke():
                 return self.calling(step)
             case Copy():
                 size = bytes_of(self.buffers[step.source])
@@ -251,7 +251,7 @@ class Driver:
                 return Repeating(self, step).write
         raise TypeError(step)
 
-    def write(self, frame: Frame) -> None:
+    def write(self, frame: DriverFrame) -> None:
         """Write what runs all steps; where one fails, or an error of Python's is to go on, all fails."""
         unseen = 0.0
         for step, write in zip(self.program.steps, self.writers, strict=True):
@@ -261,25 +261,25 @@ class Driver:
                 unseen = 0.0
             write(frame)
 
-    def running(self, step: Run) -> Callable[[Frame], None]:
+    def running(self, step: Run) -> Callable[[DriverFrame], None]:
         """Return what writes that a program is run."""
         can_fail = bool(step.program.failing)
         failed = self.module.room(1) if can_fail else 0
         self.module.part(step.program)
 
-        def write(frame: Frame) -> None:
+        def write(frame: DriverFrame) -> None:
             addresses = [*map(frame.at, step.arguments), *[frame.memory.at(failed)] * can_fail]
             self.module.run(frame, step.program, frame.table(addresses))
 
         return write
 
-    def calling(self, step: Routine) -> Callable[[Frame], None]:
+    def calling(self, step: Invoke) -> Callable[[DriverFrame], None]:
         """Return what writes that a routine is called."""
         function, failed, (start, contents) = self.module.declared(step.name), self.module.room(1), fields_of(step)
         place = self.module.room(start + step.work)
         self.module.constants.append((place, contents))
 
-        def write(frame: Frame) -> None:
+        def write(frame: DriverFrame) -> None:
             addresses = [*map(frame.at, step.arguments), frame.memory.at(failed)]
             frame.b.do(function, frame.table(addresses), frame.memory.at(place).as_address(), frame.team.as_address())
             frame.fail_if(frame.memory.at(failed).load().differs(0))
@@ -287,7 +287,7 @@ class Driver:
         return write
 
 
-class Frame:
+class DriverFrame:
     """Hold what the steps of a function share while it is written.
 
     Attributes:
@@ -344,7 +344,7 @@ class Frame:
         self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
 
 
-def fields_of(routine: Routine) -> tuple[int, bytes]:
+def fields_of(routine: Invoke) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
     start = -(-MATRICES.size // LINE) * LINE
     return start, bytes(MATRICES.ctype(**dict(routine.fields), work=start))
@@ -390,7 +390,7 @@ class Repeating:
         module.has_pool |= bool(self.left)
         self.often = 1 << (max(int(OFTEN / (cycles_of(loop.body, module.target) + CALLING)), 1).bit_length() - 1)
 
-    def write(self, frame: Frame) -> None:
+    def write(self, frame: DriverFrame) -> None:
         """Write what runs the loop."""
         b, loop = frame.b, self.loop
         table = b.stack(Array(POINTER, len(self.slots)))
@@ -419,7 +419,7 @@ class Repeating:
         for x in loop.carried:
             copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
 
-    def first_row(self, frame: Frame, row: Row) -> tuple[Value, Value | int]:
+    def first_row(self, frame: DriverFrame, row: Row) -> tuple[Value, Value | int]:
         """Return where the first row lies, and how many bytes it is to the next."""
         place = frame.at(row.buffer)
         if not self.driver.buffers[row.buffer].grows:
@@ -427,13 +427,13 @@ class Repeating:
         rows = place.to(GROWING)
         return rows.get("first").to(I8), bytes_of(self.buffers[row.row]) if row in self.left else rows.get("step")
 
-    def take_room(self, frame: Frame, row: Row, count: Value, before: Value) -> None:
+    def take_room(self, frame: DriverFrame, row: Row, count: Value, before: Value) -> None:
         """Write that rows get more room, of which there are some."""
         take, rows = self.driver.module.declared(TAKE_ROOM), frame.at(row.buffer).to(GROWING)
         step = bytes_of(self.buffers[row.row])
         frame.fail_if(frame.b.call(take, frame.pool, rows, count, step, before))
 
-    def run(self, frame: Frame, table: Value, times: Value) -> None:
+    def run(self, frame: DriverFrame, table: Value, times: Value) -> None:
         """Write what runs the iterations, if there are any."""
         b, loop = frame.b, self.loop
 
@@ -452,7 +452,7 @@ class Repeating:
         """Return the place in a table of what the body reads or writes."""
         return table.at(self.slots[name])
 
-    def repeat(self, frame: Frame, table: Value, most: Value) -> None:
+    def repeat(self, frame: DriverFrame, table: Value, most: Value) -> None:
         """Write the iterations, of which there is one at least."""
         b, loop = frame.b, self.loop
         growing = self.left if loop.going else []

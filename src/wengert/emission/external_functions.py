@@ -18,7 +18,7 @@ from wengert.emission.stages import added_exactly, corrected
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, linked
-from wengert.native.functions import Function
+from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import TAKE_ROOM, room_for_rows
 from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
@@ -30,7 +30,7 @@ from wengert.native.values import Value
 
 
 @functools.cache
-def declared(name: str, target: Target) -> Function:
+def declared(name: str, target: Target) -> NativeFunction:
     """Return a function as programs call it, which do not have its body."""
     return replace(function_named(name, target), body=None)
 
@@ -53,7 +53,7 @@ def address_for(name: str, target: Target) -> int:
     return code.addresses[name]
 
 
-def function_named(name: str, target: Target) -> Function:
+def function_named(name: str, target: Target) -> NativeFunction:
     """Return the function of a name: one of OWN or of mathematics, or as "merge.add.float64" says."""
     if name in OWN:
         return OWN[name]
@@ -76,11 +76,11 @@ def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value)
 
 
 SHARE, TOTAL = "share", "total"
-share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+share = NativeFunction(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
 OWN = {SHARE: share, TAKE_ROOM: room_for_rows, LOOK_UP: look_up_now}
 
 
-def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> NativeFunction:
     """Return the function that adds what rows have added up to totals, and begins anew.
 
     Its arguments are the address of what they have added up, how many numbers that are, and how far from it totals lie,
@@ -104,10 +104,10 @@ def total_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
         with b.loop(size, step=whole.count) as cells:
             add(b, whole, place.at(cells.index), room)
 
-    return Function(name, Signature(VOID, (Pointer(scalar), I64, I64)), body)
+    return NativeFunction(name, Signature(VOID, (Pointer(scalar), I64, I64)), body)
 
 
-def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> NativeFunction:
     """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
 
     Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
@@ -142,7 +142,7 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
         with b.loop(size) as cells:
             result.at(cells.index).store(parts.at(cells.index).load())
 
-    return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
+    return NativeFunction(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
 
 
 # Our own functions on large arrays, outside of programs: in the form of NumPy's inner loops, which a team shares
@@ -152,7 +152,7 @@ REPORTED = CONDITIONS["invalid"] | CONDITIONS["divide"] | CONDITIONS["over"]
 """The floating-point conditions that NumPy reports by default."""
 
 
-def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Target) -> NativeFunction:
     """Return one of our functions as an inner loop: of elements side by side, or of one number and such elements.
 
     It raises conditions where NumPy might report one, and none else: where a result is no number of numbers, or
@@ -187,7 +187,7 @@ def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Ta
         b.do(clear_conditions, ALL)
         b.do(raise_conditions, b.select(bad, before | REPORTED, before))
 
-    return Function(name, INNER_LOOP, body)
+    return NativeFunction(name, INNER_LOOP, body)
 
 
 def suspect(b: Builder, found: Value, xs: list[Value]) -> Value:

@@ -49,7 +49,7 @@ class Clean:
 
 
 @dataclass
-class Masked(Clean):
+class MaskedLanes(Clean):
     """Lanes of which some may be missing.
 
     Attributes:

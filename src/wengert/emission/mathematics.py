@@ -18,7 +18,7 @@ from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
 from wengert.native.builder import Builder, template
 from wengert.native.engine import Target
-from wengert.native.functions import Function, Table, Template
+from wengert.native.functions import NativeFunction, Table, Template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, element, like, vector_of
 from wengert.native.values import Value
 
@@ -160,7 +160,7 @@ def part(b: Builder, found: Value, number: int, width: int) -> Value:
 # What is computed rarely: functions of their own, compiled once for all programs
 
 
-def rare_function(form: Specialisation, expression: Expression) -> Function:
+def rare_function(form: Specialisation, expression: Expression) -> NativeFunction:
     """Return the function that computes the results of an expression, all in one vector if there are several."""
 
     def body(b: Builder, *arguments: Value) -> None:
@@ -174,13 +174,13 @@ def rare_function(form: Specialisation, expression: Expression) -> Function:
     kinds = [in_register(o.dtype) for o in expression.operations if o.name == "argument"]
     signature = Signature(returns, tuple(like(form.kind, scalar) for scalar in kinds))
     if not form.target.is_x86:
-        return Function(form.text, signature, body, parameters, rare=True)
+        return NativeFunction(form.text, signature, body, parameters, rare=True)
     able = ",".join(filter(None, (form.target.features, WHOLE_REGISTERS)))
-    return Function(form.text, signature, body, parameters, rare=True, convention=CAREFUL, features=able)
+    return NativeFunction(form.text, signature, body, parameters, rare=True, convention=CAREFUL, features=able)
 
 
 @functools.cache
-def rare_of(form: Specialisation) -> Function:
+def rare_of(form: Specialisation) -> NativeFunction:
     """Return the function of one of a function's conditions."""
     name, number = form.name.split(RARE)
     expression = expression_of_results(name, form.dtype, features(form.target))
@@ -188,7 +188,7 @@ def rare_of(form: Specialisation) -> Function:
 
 
 @functools.cache
-def declared(form: Specialisation) -> Function:
+def declared(form: Specialisation) -> NativeFunction:
     """Return the same function as others call it, who do not have its body."""
     return replace(rare_of(form), body=None)
 

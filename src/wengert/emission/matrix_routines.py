@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from wengert.native.builder import Builder
-from wengert.native.functions import Function, external
+from wengert.native.functions import NativeFunction, external
 from wengert.native.structs import F32, F64, I8, I64, Float, Struct, vector_of
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
@@ -359,7 +359,7 @@ SOLVERS: dict[str, tuple[Solver, int]] = {
 """What computes each routine, and how many operands and results it has."""
 
 
-def small(name: str) -> Function:
+def small(name: str) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     (solver, count), kind = SOLVERS[own], SCALARS[dtype]
@@ -379,4 +379,4 @@ def small(name: str) -> Function:
             ]
             solver(Problem(b, kind, fields, matrices, failed))
 
-    return Function(name, KERNEL, body)
+    return NativeFunction(name, KERNEL, body)

@@ -22,7 +22,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     Stage,
     Store,
 )
@@ -59,7 +59,7 @@ GRAIN = 256
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """A kernel, or the parts of one.
 
     Attributes:
@@ -78,7 +78,7 @@ class Step:
     extent: int
     each: int
     own: dict[str, str]
-    summed: tuple[Reduction, ...] = ()
+    summed: tuple[Reduce, ...] = ()
     blocks: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @property
@@ -91,7 +91,7 @@ class Step:
         return WITH_TOTAL if any(name in totals for _, totals in self.blocks) else 1
 
 
-def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffer]]:
+def steps(program: Program, target: Target) -> tuple[list[KernelStep], dict[str, Buffer]]:
     """Return a program's kernels as steps, and its buffers with those that steps need besides."""
     sharing = Sharing(program, target)
     parts = [(number, part) for number, kernel in enumerate(program.kernels) for part in sharing.separated(kernel)]
@@ -107,7 +107,7 @@ class Sharing:
     def __init__(self, program: Program, target: Target) -> None:
         self.buffers = program.named
         self.lanes = lanes_of(target)
-        self.steps: list[Step] = []
+        self.steps: list[KernelStep] = []
         self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory
 
     def separated(self, kernel: Kernel) -> Iterator[Kernel]:
@@ -125,7 +125,7 @@ class Sharing:
         if each == extent:
             summed = [r for r in summed if any(r.into in totals for _, totals in blocks)]
         own = {r.into for r in summed} | {b for b in names(kernel) if each < extent and self.is_own(b)}
-        step = Step(number, kernel, extent, each, {}, tuple(summed), blocks)
+        step = KernelStep(number, kernel, extent, each, {}, tuple(summed), blocks)
         parts_of = {name: self.parts_of(name, step) for name in own}
         self.steps.append(dataclasses.replace(step, own=parts_of))
 
@@ -162,7 +162,7 @@ class Sharing:
         each = padded(buffer.size * buffer.dtype.itemsize)
         return each * (tile if buffer.kind == "row" else 1) + LINE
 
-    def parts_of(self, name: str, step: Step) -> str:
+    def parts_of(self, name: str, step: KernelStep) -> str:
         """Add the memory that the parts of a step have instead of a buffer."""
         buffer = self.buffers[name]
         size = step.numbers(name) * self.bytes_of_one(name, step.kernel.tile) // buffer.dtype.itemsize
@@ -217,7 +217,7 @@ class Sharing:
         return Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),))
 
 
-def blocks_of(kernel: Kernel, summed: list[Reduction], each: int) -> Iterator[tuple[int, frozenset[str]]]:
+def blocks_of(kernel: Kernel, summed: list[Reduce], each: int) -> Iterator[tuple[int, frozenset[str]]]:
     """Yield how many rows are added up before which sums are added to totals, if a part has more rows."""
     totals: dict[int, set[str]] = {ROWS: set(), TERMS: set()}
     for stage in kernel.stages:

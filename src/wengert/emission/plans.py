@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.emission.arena import ROOM
-from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduction, Stage
+from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduce, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 from wengert.support.cached import cached
@@ -129,7 +129,7 @@ class Plan:
         sizes = [o.dtype.itemsize for o in wide if o.dtype.kind != "b"]
         return target.vector_bytes // max(sizes, default=1)
 
-    def start(self, reduction: Reduction) -> int | None:
+    def start(self, reduction: Reduce) -> int | None:
         """Return the place in the nest from which on all loops are a reduction's own."""
         inner = [d for d in reduction.over if d]
         place = len(self.nest) - len(inner)
@@ -155,7 +155,7 @@ class Plan:
             found.append(sign_of(operation, own))
         return found
 
-    def is_count(self, reduction: Reduction) -> bool:
+    def is_count(self, reduction: Reduce) -> bool:
         """Whether a sum is the number of lanes where a condition holds, which nothing else needs as a number."""
         operation, n = self.stage.operations[reduction.value], reduction.value
         known = operation.name == "convert" and operation.dtype == np.int64 and n in self.once and self.wide[n]

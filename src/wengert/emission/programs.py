@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wengert.emission.arena import laid_out
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
-from wengert.emission.parallel_split import Step, cycles, lanes_of, steps
+from wengert.emission.parallel_split import KernelStep, cycles, lanes_of, steps
 from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
@@ -17,7 +17,7 @@ from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.executable import Image
-from wengert.native.functions import Function
+from wengert.native.functions import NativeFunction
 from wengert.native.jobs import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
@@ -76,7 +76,7 @@ class Emission:
         self.taken = sum([cycles(kernel, lanes_of(target)) for kernel in program.kernels])
         self.steps, self.buffers = steps(program, target)
         self.module = Module(target, self.buffers, set() if outside is None else outside)
-        self.functions: dict[object, Function] = {}
+        self.functions: dict[object, NativeFunction] = {}
         self.kernels = [anonymous(step.kernel, self.buffers) for step in self.steps]
         self.uses = Counter([key for key, _ in self.kernels])
         lanes = lanes_of(target)
@@ -96,11 +96,11 @@ class Emission:
         )
 
     @cached
-    def function(self) -> Function:
+    def function(self) -> NativeFunction:
         """The function that runs it."""
         own = sum(taken for taken, function in zip(self.cycles, self.calls, strict=True) if function is None)
         parameters = "addresses", "memory", "team"
-        return Function(f"{self.prefix}run", RUN, self.run, parameters, brief=self.is_little(own))
+        return NativeFunction(f"{self.prefix}run", RUN, self.run, parameters, brief=self.is_little(own))
 
     @property
     def constants(self) -> Constants:
@@ -112,14 +112,14 @@ class Emission:
         """Whether some cycles are a small part of those of the program."""
         return taken < LITTLE * sum(self.cycles)
 
-    def used(self, step: Step, order: tuple[str, ...]) -> list[str]:
+    def used(self, step: KernelStep, order: tuple[str, ...]) -> list[str]:
         """Return the buffers that must be there during a step."""
         return [
             *(name for name in order if self.buffers[name].kind != "row" or name not in step.own),
             *step.own.values(),
         ]
 
-    def call(self, step: Step, key: object, order: tuple[str, ...]) -> Function | None:
+    def call(self, step: KernelStep, key: object, order: tuple[str, ...]) -> NativeFunction | None:
         """Return the function of a step, which it may share with others; none for one that `run` does itself."""
         alone = self.uses[key] == 1
         if alone and step.parts == 1 and len(self.steps) <= FEW:
@@ -133,11 +133,11 @@ class Emission:
                 self.functions[known] = kernel_function(name, step, self.module, order)
         return self.functions[known]
 
-    def found(self, step: Step, order: tuple[str, ...], alone: bool) -> Found:
+    def found(self, step: KernelStep, order: tuple[str, ...], alone: bool) -> Found:
         """Return what finds the buffers of a job: by itself, or, if several steps share it, in a table of theirs."""
 
         def by_itself(_b: Builder, table: Value) -> list[Value]:
-            place = Places(self, table.at(0).load().to(POINTER), table.at(1).load().to(I8))
+            place = AddressWriter(self, table.at(0).load().to(POINTER), table.at(1).load().to(I8))
             return [place(step.own.get(name, name)) for name in order]
 
         def in_table(_b: Builder, table: Value) -> list[Value]:
@@ -145,18 +145,18 @@ class Emission:
 
         return by_itself if alone else in_table
 
-    def outside(self, name: str) -> Function:
+    def outside(self, name: str) -> NativeFunction:
         """Return a function that the program does not have."""
         self.module.outside.add(name)
         return declared(name, self.target)
 
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
         """Write what runs all steps."""
-        places = Places(self, addresses, memory)
+        places = AddressWriter(self, addresses, memory)
         for number in range(len(self.steps)):
             self.step(b, number, places, team)
 
-    def step(self, b: Builder, number: int, place: Places, team: Value) -> None:
+    def step(self, b: Builder, number: int, place: AddressWriter, team: Value) -> None:
         """Write what runs one step."""
         step, function, (key, order) = self.steps[number], self.calls[number], self.kernels[number]
         own = [step.own.get(name, name) for name in order]
@@ -174,7 +174,7 @@ class Emission:
             b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
 
 
-class Places:
+class AddressWriter:
     """Write what gives the addresses of buffers in one function."""
 
     def __init__(self, emission: Emission, addresses: Value, memory: Value) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from wengert.emission.arena import padded
 from wengert.emission.external_functions import TOTAL, declared
 from wengert.emission.instructions import in_memory, literal
-from wengert.emission.parallel_split import WITH_TOTAL, Step
+from wengert.emission.parallel_split import WITH_TOTAL, KernelStep
 from wengert.emission.plans import FEW
 from wengert.emission.prefetch import brought_ahead
 from wengert.emission.stages import Span, neutral, write_stage
-from wengert.emission.vectors import Frame, Index, Module, moved
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
+from wengert.emission.vectors import Index, KernelFrame, Module, moved
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduce, Stage
 from wengert.native.builder import Builder
-from wengert.native.functions import Function
+from wengert.native.functions import NativeFunction
 from wengert.native.jobs import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
 from wengert.native.values import Value
@@ -26,23 +26,25 @@ Found = Callable[[Builder, Value], Sequence[Value]]
 """Write what finds the addresses of a job's buffers in the table that it is given."""
 
 
-def kernel_function(name: str, step: Step, module: Module, order: tuple[str, ...]) -> Function:
+def kernel_function(name: str, step: KernelStep, module: Module, order: tuple[str, ...]) -> NativeFunction:
     """Return the function of a kernel, which takes the addresses of its buffers."""
     kinds = kinds_of(module, order)
 
     def body(b: Builder, *addresses: Value) -> None:
         write_kernel(b, step, module, order, addresses)
 
-    return Function(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
+    return NativeFunction(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
 
 
-def write_kernel(b: Builder, step: Step, module: Module, order: tuple[str, ...], addresses: Sequence[Value]) -> None:
+def write_kernel(
+    b: Builder, step: KernelStep, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
+) -> None:
     """Write all of a kernel, whose buffers have some addresses."""
     rows = step.kernel.rows
     write_rows(frame_of(b, module, step.kernel, order, addresses), step, Span(0, rows, rows))
 
 
-def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
+def kernel_job(name: str, step: KernelStep, module: Module, order: tuple[str, ...], found: Found) -> NativeFunction:
     """Return the job that does one part of a kernel: of its rows, or of the outermost loop of its only stage."""
     apart = [module.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order]
 
@@ -56,7 +58,7 @@ def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], fo
             end = b.least(end, step.extent)
         write_rows(frame_of(b, module, step.kernel, order, own), step, Span(start, end, step.each))
 
-    return Function(name, JOB, body)
+    return NativeFunction(name, JOB, body)
 
 
 def kinds_of(module: Module, order: tuple[str, ...]) -> tuple[Pointer, ...]:
@@ -64,25 +66,29 @@ def kinds_of(module: Module, order: tuple[str, ...]) -> tuple[Pointer, ...]:
     return tuple(Pointer(in_memory(module.buffers[name].dtype)) for name in order)
 
 
-def frame_of(b: Builder, module: Module, kernel: Kernel, order: tuple[str, ...], addresses: Sequence[Value]) -> Frame:
+def frame_of(
+    b: Builder, module: Module, kernel: Kernel, order: tuple[str, ...], addresses: Sequence[Value]
+) -> KernelFrame:
     """Return what the stages of a kernel share, whose buffers have some addresses."""
     apart = {name: elements_apart(module.buffers[name]) for name in order}
-    return Frame(b, module, dict(zip(order, addresses, strict=True)), apart, brought_ahead(kernel, module.buffers))
+    return KernelFrame(
+        b, module, dict(zip(order, addresses, strict=True)), apart, brought_ahead(kernel, module.buffers)
+    )
 
 
-def write_rows(frame: Frame, step: Step, span: Span) -> None:
+def write_rows(frame: KernelFrame, step: KernelStep, span: Span) -> None:
     """Write the loop over the rows of a part."""
     for stage, reduction in shared_by_rows(step.kernel):
         clear(frame, stage, reduction, reduction.into in step.own, room_of(frame, step, reduction.into))
     write_blocks(frame, step, span, step.blocks)
 
 
-def shared_by_rows(kernel: Kernel) -> list[tuple[Stage, Reduction]]:
+def shared_by_rows(kernel: Kernel) -> list[tuple[Stage, Reduce]]:
     """Return what rows add to in memory, each with its stage."""
     return [(s, r) for s in kernel.stages for r in s.reductions if r.kind in ("total", "column")]
 
 
-def write_blocks(frame: Frame, step: Step, span: Span, blocks: Blocks) -> None:
+def write_blocks(frame: KernelFrame, step: KernelStep, span: Span, blocks: Blocks) -> None:
     """Write the loop over some rows, in blocks after each of which sums are added to their totals."""
     if not blocks:
         write_range(frame, step.kernel, span)
@@ -99,13 +105,13 @@ def write_blocks(frame: Frame, step: Step, span: Span, blocks: Blocks) -> None:
             b.do(declared(add, frame.module.target), frame.bases[name], buffer.size, room_of(frame, step, name))
 
 
-def room_of(frame: Frame, step: Step, name: str) -> int:
+def room_of(frame: KernelFrame, step: KernelStep, name: str) -> int:
     """Return for how many elements each kind of numbers of a sum with totals has room; 0 for one without."""
     numbers = step.numbers(name)
     return frame.module.buffers[step.own[name]].shape[1] // numbers if numbers > 1 else 0
 
 
-def write_range(frame: Frame, kernel: Kernel, span: Span) -> None:
+def write_range(frame: KernelFrame, kernel: Kernel, span: Span) -> None:
     """Write the loop over some rows: so many together, and one at a time what is left."""
     if kernel.rows == 1:
         write_tile(frame, kernel, [0], None if isinstance(span.stop, int) else span)
@@ -120,7 +126,7 @@ def write_range(frame: Frame, kernel: Kernel, span: Span) -> None:
             write_tile(frame, kernel, [loop.index])
 
 
-def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
+def write_tile(frame: KernelFrame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
     """Write all stages for some rows, and keep numbers of theirs."""
     frame.numbers, frame.results, frame.waiting = {}, {}, {}
     for stage, ahead in zip(kernel.stages, frame.ahead, strict=True):
@@ -129,7 +135,7 @@ def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | Non
         store_numbers(frame, keep.buffer, keep.at, rows[0], frame.numbers[keep.number])
 
 
-def store_numbers(frame: Frame, buffer: str, at: Affine, first: Index, values: Sequence[Value]) -> None:
+def store_numbers(frame: KernelFrame, buffer: str, at: Affine, first: Index, values: Sequence[Value]) -> None:
     """Store a number of each row of a tile."""
     step = at.coefficients[0] if at.coefficients else 0
     place = moved(frame.bases[buffer], first, step)
@@ -139,7 +145,7 @@ def store_numbers(frame: Frame, buffer: str, at: Affine, first: Index, values: S
         own.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
 
 
-def clear(frame: Frame, stage: Stage, reduction: Reduction, is_own: bool, room: int) -> None:
+def clear(frame: KernelFrame, stage: Stage, reduction: Reduce, is_own: bool, room: int) -> None:
     """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors, and totals.
 
     Args:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
-from wengert.emission.lane_masks import Clean, Condition, Masked, WrittenOut, all_of
+from wengert.emission.lane_masks import Clean, Condition, MaskedLanes, WrittenOut, all_of
 from wengert.emission.plans import Plan, accesses
 from wengert.emission.prefetch import Ahead
-from wengert.emission.vectors import Frame, Index, Values, within
-from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
+from wengert.emission.vectors import Index, KernelFrame, Values, within
+from wengert.kernel.kernel import Affine, Operation, Reduce, Stage, Store, Update
 from wengert.native.builder import Builder, template
 from wengert.native.functions import Template
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
@@ -35,16 +35,16 @@ class Span(NamedTuple):
     each: int
 
 
-def write_stage(frame: Frame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]) -> None:
+def write_stage(frame: KernelFrame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]) -> None:
     """Write a stage for the rows of a tile; for a part of its outermost loop, if one is given."""
-    StageWriter(frame, stage, rows, span, ahead).write_all()
+    StageEmitter(frame, stage, rows, span, ahead).write_all()
 
 
-class StageWriter(Values):
+class StageEmitter(Values):
     """Write the loops of a stage."""
 
     def __init__(
-        self, frame: Frame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]
+        self, frame: KernelFrame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]
     ) -> None:
         super().__init__(frame, stage, rows, ahead)
         self.span = span
@@ -181,7 +181,7 @@ class StageWriter(Values):
             def masked() -> list[Value]:
                 self.carry_on(loop.values)
                 units = plan.units if plan.masked_alone else 1
-                self.body(depth, Masked(j, plan.width, units, extent))
+                self.body(depth, MaskedLanes(j, plan.width, units, extent))
                 return [*self.carried(), b.constant(I64, units * plan.width)]
 
             def first_that_fits(n: int) -> list[Value]:
@@ -297,7 +297,7 @@ class StageWriter(Values):
             for kept in (self.sums, self.totals)
         ]
 
-    def start(self, reduction: Reduction) -> Value:
+    def start(self, reduction: Reduce) -> Value:
         """Return what a sum begins with."""
         scalar = in_register(self.stage.operations[reduction.value].dtype)
         wide = self.plan.lane and reduction.value not in self.plan.counted
@@ -308,7 +308,7 @@ class StageWriter(Values):
             first = -0.0  # which leaves -0.0 as it is
         return self.b.constant(kind, literal(dtype, first))
 
-    def count(self, reduction: Reduction, row: int, unit: int, there: Condition) -> Value:
+    def count(self, reduction: Reduce, row: int, unit: int, there: Condition) -> Value:
         """Return in how many lanes a condition holds."""
         operation = self.stage.operations[reduction.value]
         condition = all_of(self.value(operation.operands[0], row, unit, True), there)
@@ -317,17 +317,17 @@ class StageWriter(Values):
         found = self.b.intrinsic("ctpop", bits.type, bits)
         return found if found.type == I64 else self.b.convert("zext", found, I64)
 
-    def is_first(self, reduction: Reduction, old: Value) -> bool:
+    def is_first(self, reduction: Reduce, old: Value) -> bool:
         """Whether what is combined with is what a reduction begins with, which changes no bit of a value."""
         if reduction.kind == "scan" or (reduction.combine == "add" and self.dtype(reduction).kind == "f"):
             return False  # 0.0 makes 0.0 of -0.0
         return old.text == self.start(reduction).text
 
-    def dtype(self, reduction: Reduction) -> np.dtype[np.generic]:
+    def dtype(self, reduction: Reduce) -> np.dtype[np.generic]:
         """Return the dtype of what is reduced."""
         return self.stage.operations[reduction.value].dtype
 
-    def combined(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
+    def combined(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
         """Return a sum with one more value; lanes that are not there leave it, if others count on it."""
         there = self.there((), row, unit)
         if there is False:
@@ -337,7 +337,7 @@ class StageWriter(Values):
         new = self.added(reduction, old, row, unit)
         return new if there is True or self.plan.lane not in reduction.over else self.b.select(there, new, old)
 
-    def added(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
+    def added(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
         """Return a sum with one more value; a product is multiplied and added at once."""
         wide = bool(self.plan.lane)
         if reduction.value in self.plan.fused:
@@ -350,16 +350,16 @@ class StageWriter(Values):
             old = self.value(reduction.factor, row, unit, wide) * old
         return self.combine(reduction, value, old)
 
-    def combine(self, reduction: Reduction, x: Value, y: Value) -> Value:
+    def combine(self, reduction: Reduce, x: Value, y: Value) -> Value:
         """Combine two values of a reduction."""
         return instructions_of(reduction.combine)(self.b, self.case(reduction), x, y)
 
-    def case(self, reduction: Reduction) -> Case:
+    def case(self, reduction: Reduce) -> Case:
         """Return for what the opcode of a reduction is written."""
         dtype = self.dtype(reduction)
         return Case(dtype, dtype, self.target)
 
-    def joined(self, reduction: Reduction, sums: list[Value]) -> Value:
+    def joined(self, reduction: Reduce, sums: list[Value]) -> Value:
         """Combine the vectors of a sum to one, pair by pair."""
         while len(sums) > 1:
             pairs = zip(sums[::2], sums[1::2], strict=False)
@@ -367,13 +367,13 @@ class StageWriter(Values):
         (found,) = sums
         return found
 
-    def across(self, reduction: Reduction, found: Value) -> Value:
+    def across(self, reduction: Reduce, found: Value) -> Value:
         """Combine the numbers of a vector to one."""
         if not isinstance(found.type, Vector):
             return found
         return self.b.paste(across(reduction.combine, self.case(reduction), found.type), found)[0]
 
-    def finish(self, reduction: Reduction, sums: Sums) -> None:
+    def finish(self, reduction: Reduce, sums: Sums) -> None:
         """Use what a reduction gave for each row of the tile: numbers, or vectors of which each lane is a result."""
         if reduction.kind == "scan":
             return
@@ -392,7 +392,7 @@ class StageWriter(Values):
                     new = self.combine(reduction, found[unit], new)
                 self.store(reduction.into, reduction.at, 0, unit, new, there)
 
-    def in_memory(self, reduction: Reduction) -> None:
+    def in_memory(self, reduction: Reduce) -> None:
         """Combine the values of a point with what is in memory, which all rows share."""
         assert reduction.at is not None
         wide = bool(self.plan.lane)
@@ -407,7 +407,7 @@ class StageWriter(Values):
                 new = self.added(reduction, new, row, unit)
             self.store(reduction.into, reduction.at, 0, unit, new, there)
 
-    def shared(self, reduction: Reduction, unit: int, wide: bool, there: Condition) -> Value:
+    def shared(self, reduction: Reduce, unit: int, wide: bool, there: Condition) -> Value:
         """Load what memory that all rows share has so far."""
         assert reduction.at is not None
         item = Operation("load", (), self.dtype(reduction), reduction.into, reduction.at)

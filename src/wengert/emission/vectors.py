@@ -43,7 +43,7 @@ class Module:
 
 
 @dataclass
-class Frame:
+class KernelFrame:
     """What the stages of a kernel share.
 
     Attributes:
@@ -71,7 +71,7 @@ class Frame:
 class Values:
     """Write the operations of a stage."""
 
-    def __init__(self, frame: Frame, stage: Stage, rows: list[Index], ahead: Sequence[Ahead]) -> None:
+    def __init__(self, frame: KernelFrame, stage: Stage, rows: list[Index], ahead: Sequence[Ahead]) -> None:
         self.frame, self.stage, self.rows, self.ahead = frame, stage, rows, ahead
         self.b, self.target = frame.b, frame.module.target
         self.plan = Plan(stage, frame.module.buffers, frame.module.target, len(rows))

@@ -22,7 +22,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Loop,
     Program,
-    Reduction,
+    Reduce,
     Run,
     Stage,
     Step,
@@ -35,7 +35,7 @@ DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4"
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProgramRule:
     """Say what holds in every program.
 
     Attributes:
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     """Say that a rule is broken, and where."""
 
     place: str
-    rule: Rule
+    rule: ProgramRule
 
 
 def findings(program: Program) -> list[Finding]:
@@ -135,7 +135,7 @@ def kept(place: str, kernel: Kernel) -> Iterator[Address]:
         yield Address(f"{place}, keep {keep.number}", keep.buffer, keep.at, (), (kernel.rows,))
 
 
-def kept_extents(stage: Stage, reduction: Reduction) -> tuple[int, ...]:
+def kept_extents(stage: Stage, reduction: Reduce) -> tuple[int, ...]:
     """Return the extents of what is left of a space when it is reduced."""
     return tuple([1 if d in reduction.over else n for d, n in enumerate(stage.extents)])
 
@@ -515,19 +515,19 @@ def is_injective(at: Affine, spans: Iterable[tuple[int, int]], own: bool) -> boo
 
 
 RULES = (
-    Rule("each buffer is named once, and inputs and outputs are buffers of their kind", misnamed),
-    Rule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
-    Rule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
-    Rule("a step reads what others wrote, and writes what none wrote", untold),
-    Rule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
-    Rule("opcodes are known, and operands stand before their use", unbound),
-    Rule("dtypes follow from those of operands", mistyped),
-    Rule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),
-    Rule("indices stay in their buffers where guards hold", outside),
-    Rule("buffers hold what is read from and written to them", misfilled),
-    Rule("the kind of a reduction follows from what it reduces over, and scans stand alone", misreduced),
-    Rule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
-    Rule("what is read or changed was written, and every output is", unwritten),
-    Rule("each cell is written once, and inputs and constants never", rewritten),
+    ProgramRule("each buffer is named once, and inputs and outputs are buffers of their kind", misnamed),
+    ProgramRule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
+    ProgramRule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
+    ProgramRule("a step reads what others wrote, and writes what none wrote", untold),
+    ProgramRule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
+    ProgramRule("opcodes are known, and operands stand before their use", unbound),
+    ProgramRule("dtypes follow from those of operands", mistyped),
+    ProgramRule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),
+    ProgramRule("indices stay in their buffers where guards hold", outside),
+    ProgramRule("buffers hold what is read from and written to them", misfilled),
+    ProgramRule("the kind of a reduction follows from what it reduces over, and scans stand alone", misreduced),
+    ProgramRule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
+    ProgramRule("what is read or changed was written, and every output is", unwritten),
+    ProgramRule("each cell is written once, and inputs and constants never", rewritten),
 )
 """What holds in every program, in an order in which each rule may rely on those before it."""

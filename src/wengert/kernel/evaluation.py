@@ -21,12 +21,12 @@ from wengert.kernel.kernel import (
     Buffer,
     Copy,
     Guard,
+    Invoke,
     Kernel,
     Loop,
     Operation,
     Program,
-    Reduction,
-    Routine,
+    Reduce,
     Run,
     Stage,
     Step,
@@ -84,7 +84,7 @@ def evaluate(
     """
     random = np.random.default_rng(seed)
     memory = {
-        buffer.name: GrowingRows(buffer) if buffer.grows else Memory(buffer, 1, random)
+        buffer.name: GrowingRows(buffer) if buffer.grows else BufferCells(buffer, 1, random)
         for buffer in program.buffers
         if buffer.kind != "row"
     }
@@ -107,7 +107,7 @@ class Steps:
     """Carry out the steps of a program."""
 
     def __init__(
-        self, program: Program, memory: dict[str, Memory], random: np.random.Generator, routines: Routines
+        self, program: Program, memory: dict[str, BufferCells], random: np.random.Generator, routines: Routines
     ) -> None:
         self.program, self.memory, self.random, self.routines = program, memory, random, routines
 
@@ -123,7 +123,7 @@ class Steps:
                 found = self.results(step.program, own)
                 for name, value in zip(step.arguments[len(own) :], found, strict=False):
                     self.give(name, value)
-            case Routine():
+            case Invoke():
                 made = step.arguments[-step.results :]
                 operands = list(map(self.value, step.arguments[: -step.results]))
                 computed = self.routines[step.name](*operands, **dict(step.fields))
@@ -183,7 +183,7 @@ class Steps:
             memory[row.buffer].written[...] = True
 
 
-class Memory:
+class BufferCells:
     """Hold the cells of a buffer, one line of them for each row that has its own, and which have been written."""
 
     def __init__(self, buffer: Buffer, rows: int, random: np.random.Generator) -> None:
@@ -257,7 +257,7 @@ class Memory:
             raise IndexError(f"{self.buffer.name}: {at.min()} to {at.max()} of {self.buffer.size} elements")
 
 
-class GrowingRows(Memory):
+class GrowingRows(BufferCells):
     """Hold rows that grow: arrays, or lists of such rows again."""
 
     def __init__(self, buffer: Buffer) -> None:
@@ -294,13 +294,13 @@ def broken(name: str, given: str, needed: str) -> GraphError:
     return GraphError(f"kernel buffer {name}", given, needed, "Mend the pass that made the program")
 
 
-def run_kernel(program: Program, kernel: Kernel, memory: dict[str, Memory], random: np.random.Generator) -> None:
+def run_kernel(program: Program, kernel: Kernel, memory: dict[str, BufferCells], random: np.random.Generator) -> None:
     """Carry out a kernel, its rows in groups in random order."""
     started: set[str] = set()
     order = random.permutation(kernel.rows)
     for rows in filter(len, np.array_split(order, GROUPS)):
-        own = {b.name: Memory(b, len(rows), random) for b in program.buffers if b.kind == "row"}
-        group = Group(kernel, rows, {**memory, **own}, started)
+        own = {b.name: BufferCells(b, len(rows), random) for b in program.buffers if b.kind == "row"}
+        group = RowGroup(kernel, rows, {**memory, **own}, started)
         for stage in kernel.stages:
             group.run(stage)
         for keep in kernel.kept:
@@ -308,7 +308,7 @@ def run_kernel(program: Program, kernel: Kernel, memory: dict[str, Memory], rand
             memory[keep.buffer].write(np.zeros(1, np.intp), where, np.ones(1, bool), group.numbers[keep.number])
 
 
-class Group:
+class RowGroup:
     """Carry out stages for some rows at once.
 
     Attributes:
@@ -316,7 +316,7 @@ class Group:
         started: the totals and columns that have been added to.
     """
 
-    def __init__(self, kernel: Kernel, rows: Array, memory: dict[str, Memory], started: set[str]) -> None:
+    def __init__(self, kernel: Kernel, rows: Array, memory: dict[str, BufferCells], started: set[str]) -> None:
         self.kernel = kernel
         self.rows = rows
         self.memory = memory
@@ -365,7 +365,7 @@ class Group:
         whole = np.broadcast_to(value, space.shape)
         self.memory[store.buffer].write(space.own_rows, space.at(store.at), space.holds(store.guard), whole)
 
-    def scan(self, reduction: Reduction, values: Sequence[Array], space: Space) -> None:
+    def scan(self, reduction: Reduce, values: Sequence[Array], space: Space) -> None:
         """Combine values one after the other, and write what there is after each."""
         combine: Any = OPCODES[reduction.combine].evaluate
         (axis,) = reduction.over
@@ -378,7 +378,7 @@ class Group:
         where, everywhere = space.at(reduction.at), np.ones(space.ones, bool)
         self.memory[reduction.into].write(space.own_rows, where, everywhere, np.moveaxis(found, 0, axis))
 
-    def reduce(self, reduction: Reduction, values: Sequence[Array], space: Space) -> None:
+    def reduce(self, reduction: Reduce, values: Sequence[Array], space: Space) -> None:
         """Combine values, with what other rows have given where rows are combined."""
         combine: Any = OPCODES[reduction.combine].evaluate
         whole = np.broadcast_to(values[0], space.shape)

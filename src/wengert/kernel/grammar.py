@@ -22,14 +22,14 @@ from wengert.kernel.kernel import (
     Carried,
     Copy,
     Guard,
+    Invoke,
     Keep,
     Kernel,
     Loop,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     ReductionKind,
-    Routine,
     Row,
     Run,
     Stage,
@@ -197,7 +197,7 @@ KINDS = {
 # Records
 
 
-class Form:
+class RecordForm:
     """Say how a record is written.
 
     Args:
@@ -208,7 +208,7 @@ class Form:
     """
 
     def __init__(
-        self, record: type, line: str, parts: Mapping[str, Sequence[Form]] | None = None, program: str = ""
+        self, record: type, line: str, parts: Mapping[str, Sequence[RecordForm]] | None = None, program: str = ""
     ) -> None:
         self.record, self.parts, self.program = record, dict(parts or {}), program
         self.pieces = [re.split(r"\{(\w+)(?::([\w ]+))?\}", piece) for piece in re.split("[«»]", line)]
@@ -241,60 +241,62 @@ class Form:
         return found
 
 
-CONSTANT = Form(Operation, "    %{place:int} = {name} {dtype:dtype} {value:number}« where {guard:guard}»")
-OPERATION = Form(
+CONSTANT = RecordForm(Operation, "    %{place:int} = {name} {dtype:dtype} {value:number}« where {guard:guard}»")
+OPERATION = RecordForm(
     Operation,
     "    %{place:int} = {name} {dtype:dtype}{operands:places}« {buffer}»«[{at:at}]»« where {guard:guard}»",
 )
-STORE = Form(Store, "    store {buffer}[{at:at}] = %{value:int}« where {guard:guard}»")
-UPDATE = Form(Update, "    update {buffer}[%{index:int}] {add:adds} %{value:int}")
-REDUCE = Form(
-    Reduction,
+STORE = RecordForm(Store, "    store {buffer}[{at:at}] = %{value:int}« where {guard:guard}»")
+UPDATE = RecordForm(Update, "    update {buffer}[%{index:int}] {add:adds} %{value:int}")
+REDUCE = RecordForm(
+    Reduce,
     "    reduce {into}«[{at:at}]» = {combine} %{value:int}« times %{factor:int}» over {over:dimensions} "
     "({kind:reduction kind})",
 )
-STAGE = Form(
+STAGE = RecordForm(
     Stage,
     "  stage {extents:ints} lane {lane:int}",
     {"operations": (CONSTANT, OPERATION), "stores": (STORE,), "updates": (UPDATE,), "reductions": (REDUCE,)},
 )
-KEEP = Form(Keep, "  keep {buffer}[{at:at row}] = {number}")
-KERNEL = Form(Kernel, "kernel rows {rows:int} tile {tile:int}", {"stages": (STAGE,), "kept": (KEEP,)})
-COPY = Form(Copy, "copy {source} to {target}")
-ROUTINE = Form(
-    Routine,
+KEEP = RecordForm(Keep, "  keep {buffer}[{at:at row}] = {number}")
+KERNEL = RecordForm(Kernel, "kernel rows {rows:int} tile {tile:int}", {"stages": (STAGE,), "kept": (KEEP,)})
+COPY = RecordForm(Copy, "copy {source} to {target}")
+ROUTINE = RecordForm(
+    Invoke,
     "routine {name:name} of {arguments:names} results {results:int} work {work:int} cycles {cycles:number} "
     "with {fields:fields}",
 )
-RUN = Form(Run, "run {arguments:names}", program="program")
-LOOP = Form(
+RUN = RecordForm(Run, "run {arguments:names}", program="program")
+LOOP = RecordForm(
     Loop,
     "loop rounds {rounds:int}« count {count}»« starts {starts}»« going {going}»« {reverse:reverse}»",
     {
-        "constants": (Form(Row, "  constant {buffer} as {row}"),),
-        "carried": (Form(Carried, "  carry {start} as {into}« from {out}»« known {known}» to {result}"),),
-        "rows": (Form(Row, "  row {buffer} as {row}"),),
+        "constants": (RecordForm(Row, "  constant {buffer} as {row}"),),
+        "carried": (RecordForm(Carried, "  carry {start} as {into}« from {out}»« known {known}» to {result}"),),
+        "rows": (RecordForm(Row, "  row {buffer} as {row}"),),
     },
     program="body",
 )
-PROGRAM = Form(
+PROGRAM = RecordForm(
     Program,
     "program {inputs:names} -> {outputs:names}« failing {failing}»",
     {
-        "buffers": (Form(Buffer, "buffer {name}: {kind:buffer kind} {dtype:dtype}[{shape:ints}]« = {contents:hex}»"),),
+        "buffers": (
+            RecordForm(Buffer, "buffer {name}: {kind:buffer kind} {dtype:dtype}[{shape:ints}]« = {contents:hex}»"),
+        ),
         "steps": (KERNEL, COPY, ROUTINE, RUN, LOOP),
     },
 )
 
 
-def form_of(record: Any, forms: Sequence[Form]) -> Form:
+def form_of(record: Any, forms: Sequence[RecordForm]) -> RecordForm:
     """Return that of some forms that a record is written in."""
     if isinstance(record, Operation):
         return CONSTANT if record.name == "constant" else OPERATION
     return next(form for form in forms if form.record is type(record))
 
 
-def lines_of(form: Form, record: Any, place: int = 0) -> Iterator[str]:
+def lines_of(form: RecordForm, record: Any, place: int = 0) -> Iterator[str]:
     """Yield the lines of a record, which has a place among its like."""
     yield form.line({**vars(record), "place": place})
     for name, forms in form.parts.items():
@@ -316,7 +318,7 @@ class Reader:
         self.lines = text.split("\n")
         self.place = self.depth = self.rank = 0
 
-    def take(self, form: Form) -> Any:
+    def take(self, form: RecordForm) -> Any:
         """Return the record of the next lines, which are then read; None if it is in another form."""
         line = self.lines[self.place] if self.place < len(self.lines) else ""
         is_here = line[: self.depth].isspace() or not self.depth
@@ -342,7 +344,7 @@ class Reader:
                 raise self.unreadable()
         return form.record(**values)
 
-    def all(self, forms: Sequence[Form]) -> tuple[Any, ...]:
+    def all(self, forms: Sequence[RecordForm]) -> tuple[Any, ...]:
         """Return the records of the next lines, as many as are in some forms."""
         found = []
         while (record := next(filter(None, map(self.take, forms)), None)) is not None:

@@ -94,7 +94,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduce:
     """Combine the values of an operation over some dimensions.
 
     Attributes:
@@ -154,7 +154,7 @@ class Stage:
     extents: tuple[int, ...]
     operations: tuple[Operation, ...] = ()
     stores: tuple[Store, ...] = ()
-    reductions: tuple[Reduction, ...] = ()
+    reductions: tuple[Reduce, ...] = ()
     lane: int = 0
     updates: tuple[Update, ...] = ()
 
@@ -305,7 +305,7 @@ class Copy(Step):
 
 
 @dataclass(frozen=True)
-class Routine(Step):
+class Invoke(Step):
     """Call a function that is known by a name.
 
     Attributes:

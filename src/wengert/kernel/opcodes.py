@@ -18,7 +18,7 @@ Takes = Literal["numbers", "bits", "any"]
 
 
 @dataclass(frozen=True)
-class Function:
+class Expansion:
     """What is an expression of other opcodes: our own mathematics.
 
     Errors are the greatest, with and without fma, in units in the last place: those of the exact result, at least of
@@ -61,7 +61,7 @@ class Opcode:
     evaluate: Callable[..., Any] | None = None
     gives: Gives = "operand"
     cost: int = 1
-    function: Function | None = None
+    function: Expansion | None = None
     never_negative: bool = False
     takes: Takes = "numbers"
     combines: bool = False
@@ -137,67 +137,67 @@ OPCODES = table(
     Opcode("scale", 2, fused.scaled, cost=2),
     # functions
     Opcode(
-        "exp", 1, np.exp, cost=20, function=Function("exponential.exp", (1.2, 1.2), (1.1, 1.1)), never_negative=True
+        "exp", 1, np.exp, cost=20, function=Expansion("exponential.exp", (1.2, 1.2), (1.1, 1.1)), never_negative=True
     ),
     Opcode(
-        "exp2", 1, np.exp2, cost=20, function=Function("exponential.exp2", (1.3, 1.3), (1.2, 1.2)), never_negative=True
+        "exp2", 1, np.exp2, cost=20, function=Expansion("exponential.exp2", (1.3, 1.3), (1.2, 1.2)), never_negative=True
     ),
-    Opcode("expm1", 1, np.expm1, cost=30, function=Function("exponential.expm1", (1.3, 1.3), (1.2, 1.2))),
-    Opcode("log", 1, np.log, cost=25, function=Function("logarithm.log", (1.1, 1.1), (1.1, 1.1))),
-    Opcode("log2", 1, np.log2, cost=25, function=Function("logarithm.log2", (1.3, 1.3), (1.3, 1.3))),
-    Opcode("log10", 1, np.log10, cost=25, function=Function("logarithm.log10", (1.3, 1.3), (1.3, 1.3))),
-    Opcode("log1p", 1, np.log1p, cost=30, function=Function("logarithm.log1p", (1.1, 1.1), (1, 1))),
-    Opcode("sin", 1, np.sin, cost=30, function=Function("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51))),
-    Opcode("cos", 1, np.cos, cost=30, function=Function("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51), result=1)),
-    Opcode("tan", 1, np.tan, cost=40, function=Function("trigonometric.tan", (1.8, 2.2), (1.8, 0.51))),
-    Opcode("arcsin", 1, np.arcsin, cost=30, function=Function("angles.arcsin", (1, 1), (1, 1))),
-    Opcode("arccos", 1, np.arccos, cost=30, function=Function("angles.arccos", (1, 1), (1, 1))),
-    Opcode("arctan", 1, np.arctan, cost=30, function=Function("angles.arctan", (2, 2.5), (1.6, 1.6))),
-    Opcode("arctan2", 2, np.arctan2, cost=40, function=Function("angles.arctan2", (2, 2.5), (1.6, 2))),
-    Opcode("sinh", 1, np.sinh, cost=30, function=Function("exponential.sinh", (2.5, 2.5), (2.5, 2.5))),
+    Opcode("expm1", 1, np.expm1, cost=30, function=Expansion("exponential.expm1", (1.3, 1.3), (1.2, 1.2))),
+    Opcode("log", 1, np.log, cost=25, function=Expansion("logarithm.log", (1.1, 1.1), (1.1, 1.1))),
+    Opcode("log2", 1, np.log2, cost=25, function=Expansion("logarithm.log2", (1.3, 1.3), (1.3, 1.3))),
+    Opcode("log10", 1, np.log10, cost=25, function=Expansion("logarithm.log10", (1.3, 1.3), (1.3, 1.3))),
+    Opcode("log1p", 1, np.log1p, cost=30, function=Expansion("logarithm.log1p", (1.1, 1.1), (1, 1))),
+    Opcode("sin", 1, np.sin, cost=30, function=Expansion("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51))),
+    Opcode("cos", 1, np.cos, cost=30, function=Expansion("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51), result=1)),
+    Opcode("tan", 1, np.tan, cost=40, function=Expansion("trigonometric.tan", (1.8, 2.2), (1.8, 0.51))),
+    Opcode("arcsin", 1, np.arcsin, cost=30, function=Expansion("angles.arcsin", (1, 1), (1, 1))),
+    Opcode("arccos", 1, np.arccos, cost=30, function=Expansion("angles.arccos", (1, 1), (1, 1))),
+    Opcode("arctan", 1, np.arctan, cost=30, function=Expansion("angles.arctan", (2, 2.5), (1.6, 1.6))),
+    Opcode("arctan2", 2, np.arctan2, cost=40, function=Expansion("angles.arctan2", (2, 2.5), (1.6, 2))),
+    Opcode("sinh", 1, np.sinh, cost=30, function=Expansion("exponential.sinh", (2.5, 2.5), (2.5, 2.5))),
     Opcode(
-        "cosh", 1, np.cosh, cost=30, function=Function("exponential.cosh", (1.5, 1.5), (1.5, 1.5)), never_negative=True
+        "cosh", 1, np.cosh, cost=30, function=Expansion("exponential.cosh", (1.5, 1.5), (1.5, 1.5)), never_negative=True
     ),
-    Opcode("tanh", 1, np.tanh, cost=30, function=Function("exponential.tanh", (2.7, 2.7), (2.7, 2.7))),
+    Opcode("tanh", 1, np.tanh, cost=30, function=Expansion("exponential.tanh", (2.7, 2.7), (2.7, 2.7))),
     Opcode(
         "tanh_derivative",
         2,
         fused.tanh_derivative,
         cost=5,
-        function=Function("exponential.tanh_derivative", (4, 4), (4, 4)),
+        function=Expansion("exponential.tanh_derivative", (4, 4), (4, 4)),
     ),
-    Opcode("arcsinh", 1, np.arcsinh, cost=40, function=Function("logarithm.arcsinh", (1.5, 1.5), (1.5, 1.5))),
-    Opcode("arccosh", 1, np.arccosh, cost=40, function=Function("logarithm.arccosh", (1.5, 1.5), (1.5, 1.5))),
-    Opcode("arctanh", 1, np.arctanh, cost=40, function=Function("logarithm.arctanh", (1.5, 1.5), (1.5, 1.5))),
-    Opcode("power", 2, np.power, cost=90, function=Function("powers.power", (1.6, 1.6), (0.51, 0.51))),
-    Opcode("cbrt", 1, np.cbrt, cost=45, function=Function("powers.cbrt", (0.6, 0.6), (0.6, 0.6))),
-    Opcode("fmod", 2, np.fmod, cost=15, function=Function("division.fmod", (0, 0), (0, 0))),
-    Opcode("frexp_mantissa", 1, fused.mantissa, cost=5, function=Function("division.frexp", (0, 0), (0, 0))),
-    Opcode("frexp_exponent", 1, fused.power, cost=5, function=Function("division.frexp", (0, 0), (0, 0), result=1)),
-    Opcode("ldexp", 2, fused.scaled, cost=5, function=Function("division.ldexp", (0.5, 0.5), (0.5, 0.5))),
-    Opcode("nextafter", 2, np.nextafter, cost=5, function=Function("division.nextafter", (0, 0), (0, 0))),
-    Opcode("spacing", 1, np.spacing, cost=5, function=Function("division.spacing", (0, 0), (0, 0))),
-    Opcode("hypot", 2, np.hypot, cost=20, function=Function("powers.hypot", (1, 1.3), (1, 1.3)), never_negative=True),
+    Opcode("arcsinh", 1, np.arcsinh, cost=40, function=Expansion("logarithm.arcsinh", (1.5, 1.5), (1.5, 1.5))),
+    Opcode("arccosh", 1, np.arccosh, cost=40, function=Expansion("logarithm.arccosh", (1.5, 1.5), (1.5, 1.5))),
+    Opcode("arctanh", 1, np.arctanh, cost=40, function=Expansion("logarithm.arctanh", (1.5, 1.5), (1.5, 1.5))),
+    Opcode("power", 2, np.power, cost=90, function=Expansion("powers.power", (1.6, 1.6), (0.51, 0.51))),
+    Opcode("cbrt", 1, np.cbrt, cost=45, function=Expansion("powers.cbrt", (0.6, 0.6), (0.6, 0.6))),
+    Opcode("fmod", 2, np.fmod, cost=15, function=Expansion("division.fmod", (0, 0), (0, 0))),
+    Opcode("frexp_mantissa", 1, fused.mantissa, cost=5, function=Expansion("division.frexp", (0, 0), (0, 0))),
+    Opcode("frexp_exponent", 1, fused.power, cost=5, function=Expansion("division.frexp", (0, 0), (0, 0), result=1)),
+    Opcode("ldexp", 2, fused.scaled, cost=5, function=Expansion("division.ldexp", (0.5, 0.5), (0.5, 0.5))),
+    Opcode("nextafter", 2, np.nextafter, cost=5, function=Expansion("division.nextafter", (0, 0), (0, 0))),
+    Opcode("spacing", 1, np.spacing, cost=5, function=Expansion("division.spacing", (0, 0), (0, 0))),
+    Opcode("hypot", 2, np.hypot, cost=20, function=Expansion("powers.hypot", (1, 1.3), (1, 1.3)), never_negative=True),
     Opcode(
         "expit",
         1,
         special("expit"),
         cost=30,
-        function=Function("exponential.expit", (2.5, 2.5), (2.5, 2.5)),
+        function=Expansion("exponential.expit", (2.5, 2.5), (2.5, 2.5)),
         never_negative=True,
     ),
-    Opcode("log_expit", 1, special("log_expit"), cost=55, function=Function("logarithm.log_expit", (2, 2), (2, 2))),
-    Opcode("erf", 1, special("erf"), cost=55, function=Function("normal.erf", (2, 2), (2, 2))),
+    Opcode("log_expit", 1, special("log_expit"), cost=55, function=Expansion("logarithm.log_expit", (2, 2), (2, 2))),
+    Opcode("erf", 1, special("erf"), cost=55, function=Expansion("normal.erf", (2, 2), (2, 2))),
     Opcode(
         "erfc",
         1,
         special("erfc"),
         cost=90,
-        function=Function("normal.erfc", (3.5, 3.5), (0.51, 0.51)),
+        function=Expansion("normal.erfc", (3.5, 3.5), (0.51, 0.51)),
         never_negative=True,
     ),
-    Opcode("lgamma", 1, special("gammaln"), cost=110, function=Function("gamma.lgamma", (4, 4), (0.51, 0.51))),
-    Opcode("digamma", 1, special("digamma"), cost=90, function=Function("gamma.digamma", (5, 5), (0.51, 0.51))),
+    Opcode("lgamma", 1, special("gammaln"), cost=110, function=Expansion("gamma.lgamma", (4, 4), (0.51, 0.51))),
+    Opcode("digamma", 1, special("digamma"), cost=90, function=Expansion("gamma.digamma", (5, 5), (0.51, 0.51))),
 )
 """Every opcode by name; the names are NumPy's where it has the function."""
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from wengert.lowering.index_maps import Index, IndexMap, identity_map
+from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map
 from wengert.lowering.loop_roots import AGAIN, Root, accesses_below, below
-from wengert.lowering.nodes import Node, through_memory
+from wengert.lowering.nodes import PointNode, through_memory
 
 ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
@@ -28,7 +28,7 @@ COSTLY = 12
 """Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
 
 
-Used = dict[Node, list[tuple[Root, IndexMap]]]
+Used = dict[PointNode, list[tuple[Root, IndexMap]]]
 """The roots that compute a node for themselves, with the maps under which they do."""
 
 
@@ -59,7 +59,7 @@ class Group:
                 continue
             row = need.row
             for read in maps:
-                index = Index(0) if row is None else read[row]
+                index = AxisIndex(0) if row is None else read[row]
                 if index.offset != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
                     return False, None
                 ((dimension, _),) = index.terms
@@ -71,7 +71,7 @@ class Group:
         return found not in (None, root.scanned) and root.space[found] == self.rows, found
 
 
-def grouped(roots: Mapping[Node, Root]) -> list[Group]:
+def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
     """Return kernels to be, in order, each with its roots."""
     groups: list[Group] = []
     homes: dict[Root, Group] = {}
@@ -103,7 +103,7 @@ def split_row_ends(group: Group) -> Group | None:
     return after
 
 
-def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
+def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root]) -> None:
     """Set the stages of all roots, and add those that keep what several stages need."""
     for group in groups:
         set_levels(group)
@@ -113,7 +113,7 @@ def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
             keep_long(group, roots, used)
 
 
-def computed_again(groups: Iterable[Group], made: Sequence[Node]) -> set[Node]:
+def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[PointNode]:
     """Return the nodes that several kernels would compute again, with all that they are computed from, at great cost.
 
     If they were not kept, a chain of values of which each kernel reads the last one would be computed by all of them
@@ -124,8 +124,10 @@ def computed_again(groups: Iterable[Group], made: Sequence[Node]) -> set[Node]:
         made: all nodes, each after those that it reads.
     """
     homes = {root.node: group for group in groups for root in group.roots}
-    readers: dict[Node, tuple[int, object]] = {}  # how many there are, and where they are computed, if in one place
-    found: set[Node] = set()
+    readers: dict[
+        PointNode, tuple[int, object]
+    ] = {}  # how many there are, and where they are computed, if in one place
+    found: set[PointNode] = set()
     for node in reversed(made):
         count, place = readers.pop(node, (0, None))
         home: object = homes.get(node)
@@ -202,7 +204,7 @@ def set_back(root: Root, group: Group) -> None:
             return
 
 
-def used_below(group: Group, roots: Mapping[Node, Root]) -> Used:
+def used_below(group: Group, roots: Mapping[PointNode, Root]) -> Used:
     """Return what roots compute from others and are not themselves, with its readers; no conditions.
 
     Those are masks in registers, and bytes in memory.
@@ -215,9 +217,9 @@ def used_below(group: Group, roots: Mapping[Node, Root]) -> Used:
     return used
 
 
-def keep_costly(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+def keep_costly(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None:
     """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
-    kept: list[tuple[Root, set[Node]]] = []
+    kept: list[tuple[Root, set[PointNode]]] = []
     for node in sorted(used, key=lambda n: -n.number):
         covered = {root.level for root, within in kept if node in within}
         readers = [(root, read) for root, read in used[node] if root.level not in covered]
@@ -229,12 +231,12 @@ def keep_costly(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
             kept.append((keep(node, first, group), below(node, roots)))
 
 
-def keep_long(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
+def keep_long(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None:
     """Add for each long result a root for what saves most if it is kept where the result will be.
 
     That memory will be written anyway. One value in memory of its own, or several, would take as long as they save.
     """
-    kept: list[Node] = []
+    kept: list[PointNode] = []
     for result in [root for root in group.roots if root.kind == "store" and is_long(root)]:
         best, saved = None, 0.0
         for node, readers in used.items():
@@ -251,7 +253,7 @@ def keep_long(group: Group, roots: Mapping[Node, Root], used: Used) -> None:
             kept.append(best[0])
 
 
-def is_last_read(node: Node, readers: Iterable[tuple[Root, IndexMap]], result: Root) -> bool:
+def is_last_read(node: PointNode, readers: Iterable[tuple[Root, IndexMap]], result: Root) -> bool:
     """Tell whether a value is read for the last time where a result is, point by point, that takes as much room."""
     alike = node.dtype == result.node.dtype and node.shape == result.space
     here = (result, identity_map(result.space)) in readers
@@ -263,7 +265,7 @@ def is_long(root: Root) -> bool:
     return ROW_CACHE < math.prod(root.space) * root.node.dtype.itemsize <= LONG_ROW
 
 
-def keep(node: Node, first: Root, group: Group) -> Root:
+def keep(node: PointNode, first: Root, group: Group) -> Root:
     """Add a root that keeps a value, in the stage of its first reader."""
     root = Root(node, "kept")
     root.outer, root.level = first.outer, first.level
@@ -272,7 +274,7 @@ def keep(node: Node, first: Root, group: Group) -> Root:
 
 
 def can_keep(
-    node: Node,
+    node: PointNode,
     first: Root,
     read: IndexMap,
     group: Group,
@@ -287,4 +289,4 @@ def can_keep(
     if group.rows is None or first.outer is None:
         return True
     own = first.outer
-    return all(root.outer is not None and other[own] == Index(0, ((root.outer, 1),)) for root, other in readers)
+    return all(root.outer is not None and other[own] == AxisIndex(0, ((root.outer, 1),)) for root, other in readers)

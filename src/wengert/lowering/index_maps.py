@@ -11,7 +11,7 @@ from wengert.core.values.bounded_cache import MOST_KNOWN
 Shape = tuple[int, ...]
 
 
-class Index(NamedTuple):
+class AxisIndex(NamedTuple):
     """Hold where one dimension is read.
 
     Attributes:
@@ -23,7 +23,7 @@ class Index(NamedTuple):
     terms: tuple[tuple[int, int], ...] = ()
 
 
-IndexMap = tuple[Index, ...]
+IndexMap = tuple[AxisIndex, ...]
 
 
 def strides_for(shape: Sequence[int]) -> Shape:
@@ -42,38 +42,38 @@ def strides_for(shape: Sequence[int]) -> Shape:
 @lru_cache(maxsize=MOST_KNOWN)
 def identity_map(shape: Shape) -> IndexMap:
     """Return the map that reads each element where it is; along dimensions of one element nothing moves."""
-    return tuple([Index(0, () if n == 1 else ((k, 1),)) for k, n in enumerate(shape)])
+    return tuple([AxisIndex(0, () if n == 1 else ((k, 1),)) for k, n in enumerate(shape)])
 
 
 @lru_cache(maxsize=MOST_KNOWN)
 def broadcast_map(source: Shape, rank: int) -> IndexMap:
     """Return the map by which a space of some rank reads an array that is broadcast to it."""
     shift = rank - len(source)
-    return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
+    return tuple([AxisIndex(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
 
 
 @lru_cache(maxsize=MOST_KNOWN)  # few are different, and equations have several each
 def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
     """Return the map that goes through `outer`, which is of the reader, first.
 
-    >>> compose((Index(1, ((0, 2),)),), (Index(3, ((1, -1),)),))
-    (Index(offset=7, terms=((1, -2),)),)
+    >>> compose((AxisIndex(1, ((0, 2),)),), (AxisIndex(3, ((1, -1),)),))
+    (AxisIndex(offset=7, terms=((1, -2),)),)
     """
     found = []
     for offset, terms in inner:
         if len(terms) == 1:  # as almost always
             ((d, stride),) = terms
             more, own = outer[d]
-            found.append(Index(offset + stride * more, own if stride == 1 else scaled(own, stride)))
+            found.append(AxisIndex(offset + stride * more, own if stride == 1 else scaled(own, stride)))
         elif not terms:
-            found.append(Index(offset))
+            found.append(AxisIndex(offset))
         else:
             steps: dict[int, int] = {}
             for d, stride in terms:
                 offset += stride * outer[d].offset
                 for e, step in outer[d].terms:
                     steps[e] = steps.get(e, 0) + stride * step
-            found.append(Index(offset, tuple(sorted([(e, step) for e, step in steps.items() if step]))))
+            found.append(AxisIndex(offset, tuple(sorted([(e, step) for e, step in steps.items() if step]))))
     return tuple(found)
 
 
@@ -82,22 +82,22 @@ def scaled(terms: tuple[tuple[int, int], ...], stride: int) -> tuple[tuple[int, 
     return tuple([(d, stride * step) for d, step in terms])
 
 
-def flattened(shape: Sequence[int], read: IndexMap) -> Index:
+def flattened(shape: Sequence[int], read: IndexMap) -> AxisIndex:
     """Return where an array in C order is read as one row of elements.
 
-    >>> flattened((2, 3), (Index(1), Index(0, ((0, 1),))))
-    Index(offset=3, terms=((0, 1),))
+    >>> flattened((2, 3), (AxisIndex(1), AxisIndex(0, ((0, 1),))))
+    AxisIndex(offset=3, terms=((0, 1),))
     """
     offset, steps = 0, dict[int, int]()
     for stride, (start, terms) in zip(strides_for(shape), read, strict=True):
         offset += stride * start
         for d, step in terms:
             steps[d] = steps.get(d, 0) + stride * step
-    return Index(offset, tuple(sorted([(d, step) for d, step in steps.items() if step])))
+    return AxisIndex(offset, tuple(sorted([(d, step) for d, step in steps.items() if step])))
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def span(index: Index, extents: Shape) -> tuple[int, int]:
+def span(index: AxisIndex, extents: Shape) -> tuple[int, int]:
     """Return the least and the greatest place that a reader of some extents reads."""
     low = high = index.offset
     for d, step in index.terms:
@@ -117,12 +117,12 @@ def is_within(shape: Shape, read: IndexMap, extents: Shape) -> bool:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def decomposed(shape: Shape, row: Index, extents: Shape) -> IndexMap | None:
+def decomposed(shape: Shape, row: AxisIndex, extents: Shape) -> IndexMap | None:
     """Return the map that reads an array in C order as `row` reads it as one row; None if no map does.
 
-    >>> decomposed((2, 3), Index(5, ((0, -1),)), (3,))
-    (Index(offset=1, terms=()), Index(offset=2, terms=((0, -1),)))
-    >>> decomposed((2, 3), Index(0, ((0, 1),)), (6,)) is None
+    >>> decomposed((2, 3), AxisIndex(5, ((0, -1),)), (3,))
+    (AxisIndex(offset=1, terms=()), AxisIndex(offset=2, terms=((0, -1),)))
+    >>> decomposed((2, 3), AxisIndex(0, ((0, 1),)), (6,)) is None
     True
     """
     if 0 in shape:
@@ -140,7 +140,7 @@ def decomposed(shape: Shape, row: Index, extents: Shape) -> IndexMap | None:
                 return None
             if along:
                 steps[k][d] = along
-    found = tuple([Index(start, tuple(sorted(own.items()))) for start, own in zip(starts, steps, strict=True)])
+    found = tuple([AxisIndex(start, tuple(sorted(own.items()))) for start, own in zip(starts, steps, strict=True)])
     same = flattened(shape, found) == row._replace(terms=tuple([t for t in row.terms if extents[t[0]] > 1]))
     return found if same and is_within(shape, found, extents) else None
 

@@ -16,7 +16,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Operation,
     Program,
-    Reduction,
+    Reduce,
     ReductionKind,
     Stage,
     Store,
@@ -25,12 +25,12 @@ from wengert.kernel.kernel import (
 from wengert.kernel.merging import merged as with_merged_dimensions
 from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
 from wengert.lowering.fuse import ROW_CACHE, Group, computed_again, grouped, set_stages
-from wengert.lowering.index_maps import Index, IndexMap, compose, flattened, identity_map, is_within, strides_for
+from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.lowering.loop_roots import Root, find_roots
-from wengert.lowering.nodes import Access, Box, Node, Shape
+from wengert.lowering.nodes import Access, Box, PointNode, Shape
 from wengert.lowering.rules.lower import Lowered
 
-Key = tuple[Node, IndexMap, Guard]
+Key = tuple[PointNode, IndexMap, Guard]
 
 
 def program_of(lowered: Lowered) -> Program:
@@ -42,7 +42,7 @@ def program_of(lowered: Lowered) -> Program:
         roots = find_roots(outputs, lowered.nodes.made, again)
         groups = grouped(roots)
     set_stages(groups, roots)
-    memory = Memory(roots, groups)
+    memory = BufferNames(roots, groups)
     for k, node in enumerate(given(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
     for k, (node, (_, shape)) in enumerate(zip(outputs, given(lowered.outputs), strict=True)):
@@ -63,9 +63,9 @@ def given(items: Sequence[Any]) -> list[Any]:
     return [x for x in items if x is not None]
 
 
-def output_nodes(lowered: Lowered) -> list[Node]:
+def output_nodes(lowered: Lowered) -> list[PointNode]:
     """Return a node for each output, computed for it alone: its elements are the output's, one after the other."""
-    found: list[Node] = []
+    found: list[PointNode] = []
     for k, (access, shape) in enumerate(given(lowered.outputs)):
         node = access.node
         if node in found or not is_as_it_lies(access, shape):
@@ -81,10 +81,10 @@ def is_as_it_lies(access: Access, shape: Shape) -> bool:
     if node.kind not in ("point", "reduce", "scan", "choice", "pieces", "gather", "scatter"):
         return False
     order = tuple([(d, step) for d, step in enumerate(strides_for(shape)) if shape[d] > 1])
-    return prod(node.shape) == prod(shape) and flattened(node.shape, access.map) == Index(0, order)
+    return prod(node.shape) == prod(shape) and flattened(node.shape, access.map) == AxisIndex(0, order)
 
 
-class Memory:
+class BufferNames:
     """Name the buffers of a program.
 
     Attributes:
@@ -94,15 +94,15 @@ class Memory:
         homes: the group of each root.
     """
 
-    def __init__(self, roots: Mapping[Node, Root], groups: Sequence[Group]) -> None:
+    def __init__(self, roots: Mapping[PointNode, Root], groups: Sequence[Group]) -> None:
         self.roots = roots
         self.groups = groups
         self.homes = {root: group for group in groups for root in group.roots}
         self.buffers: dict[str, Buffer] = {}
-        self.names: dict[Node, str] = {}
+        self.names: dict[PointNode, str] = {}
         self.constants: dict[tuple[Any, ...], str] = {}
 
-    def name(self, node: Node, name: str, kind: Any, contents: bytes = b"") -> str:
+    def name(self, node: PointNode, name: str, kind: Any, contents: bytes = b"") -> str:
         """Enter the buffer of a node that no kernel writes."""
         self.names[node] = name
         self.buffers[name] = Buffer(name, node.shape, node.dtype, kind, contents)
@@ -130,7 +130,7 @@ class Memory:
                     root.buffer = f"w{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, row_shape(root), root.node.dtype, "row")
 
-    def constant(self, node: Node) -> str:
+    def constant(self, node: PointNode) -> str:
         """Return the name of the buffer of an input or an array of constants."""
         if node not in self.names:
             contents = node.value.tobytes()
@@ -162,7 +162,7 @@ class KernelWriter:
         owners: the roots of the group that values of others, and numbers, are taken from, by their nodes.
     """
 
-    def __init__(self, memory: Memory, group: Group) -> None:
+    def __init__(self, memory: BufferNames, group: Group) -> None:
         self.memory = memory
         self.group = group
         self.owners = {**memory.roots, **{root.node: root for root in group.roots}}
@@ -194,7 +194,7 @@ class StageWriter:
         self.values: dict[Key, int] = {}
         self.stores: list[Store] = []
         self.updates: list[Update] = []
-        self.reductions: list[Reduction] = []
+        self.reductions: list[Reduce] = []
         self.kept: list[Keep] = []
         for root in roots:
             self.write(root)
@@ -224,7 +224,7 @@ class StageWriter:
         """Write the reduction that gives each step of a root."""
         ((along, _),) = places[root.node.axes[0]].terms
         at = self.own_place(root, places)
-        self.reductions.append(Reduction(root.node.name, values[0], "scan", (along,), root.buffer, at, *values[1:]))
+        self.reductions.append(Reduce(root.node.name, values[0], "scan", (along,), root.buffer, at, *values[1:]))
 
     def reduce(self, root: Root, values: list[int], places: IndexMap) -> None:
         """Write the reduction of a root."""
@@ -232,14 +232,14 @@ class StageWriter:
         over = tuple(sorted([d for k in root.axes for d, _ in places[k].terms]))
         inner = set(range(1, len(self.extents)))
         if root.is_number and not root.over_rows:
-            self.reductions.append(Reduction(node.name, value, "row", over, number_of(root)))
+            self.reductions.append(Reduce(node.name, value, "row", over, number_of(root)))
             if root.buffer:
                 at = self.own_place(root, places)
                 self.kept.append(Keep(number_of(root), root.buffer, Affine(at.constant, at.coefficients[:1])))
             return
         whole = inner <= set(over)
         kind: ReductionKind = ("total" if whole else "column") if root.over_rows else "nested"
-        self.reductions.append(Reduction(node.name, value, kind, over, root.buffer, self.own_place(root, places)))
+        self.reductions.append(Reduce(node.name, value, kind, over, root.buffer, self.own_place(root, places)))
 
     def own_place(self, root: Root, places: IndexMap) -> Affine:
         """Return where in its memory the value of a root at a point stands."""
@@ -298,12 +298,12 @@ class StageWriter:
                 return None
         return Operation("load", (), node.dtype, owner.buffer, self.at(owner, read), guard)
 
-    def held(self, row: Node) -> str:
+    def held(self, row: PointNode) -> str:
         """Return the buffer that a row of elements is in."""
         node = row.args[0].node
         return self.memory.constant(node) if node.kind == "buffer" else self.owners[node].buffer
 
-    def load(self, buffer: str, node: Node, index: Index, guard: Guard) -> Operation:
+    def load(self, buffer: str, node: PointNode, index: AxisIndex, guard: Guard) -> Operation:
         """Return a load."""
         return Operation("load", (), node.dtype, buffer, self.affine(index), guard)
 
@@ -335,7 +335,7 @@ class StageWriter:
             return values[0]
         return self.put(Operation(node.name, tuple(values), node.dtype))
 
-    def reached(self, node: Node, read: IndexMap) -> list[tuple[Access, Guard]]:
+    def reached(self, node: PointNode, read: IndexMap) -> list[tuple[Access, Guard]]:
         """Return the arguments of a choice or pieces that are read somewhere, each with where it is."""
         found = []
         for box, access in zip(node.boxes, node.args, strict=True):
@@ -344,7 +344,7 @@ class StageWriter:
                 found.append((access, own))
         return found
 
-    def picked(self, node: Node, guards: list[Guard], values: list[int]) -> int:
+    def picked(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
         """Write a choice of values by where the point is."""
         if not values:
             return self.zero(node)
@@ -353,7 +353,7 @@ class StageWriter:
             found = self.put(Operation("pick", (value, found), node.dtype, guard=guard)) if guard else value
         return found
 
-    def summed(self, node: Node, guards: list[Guard], values: list[int]) -> int:
+    def summed(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
         """Write a sum of values, each where it is."""
         found = None
         for guard, value in zip(guards, values, strict=True):
@@ -361,7 +361,7 @@ class StageWriter:
             found = here if found is None else self.put(Operation("add", (found, here), node.dtype))
         return self.zero(node) if found is None else found
 
-    def zero(self, node: Node) -> int:
+    def zero(self, node: PointNode) -> int:
         """Write a zero."""
         return self.put(Operation("constant", (), node.dtype, value=node.dtype.type(0).item()))
 
@@ -376,7 +376,7 @@ class StageWriter:
 
     # Places
 
-    def affine(self, index: Index) -> Affine:
+    def affine(self, index: AxisIndex) -> Affine:
         """Return an index in the dimensions of the stage."""
         coefficients = [0] * len(self.extents)
         for d, step in index.terms:
@@ -435,11 +435,11 @@ def dimensions_over(space: Shape, outer: int | None) -> IndexMap:
     found, at = [], 1
     for k, n in enumerate(space):
         if k == outer:
-            found.append(Index(0, ((0, 1),)))
+            found.append(AxisIndex(0, ((0, 1),)))
         elif n == 1:
-            found.append(Index(0))
+            found.append(AxisIndex(0))
         else:
-            found.append(Index(0, ((at, 1),)))
+            found.append(AxisIndex(0, ((at, 1),)))
             at += 1
     return tuple(found)
 

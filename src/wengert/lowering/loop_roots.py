@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Sequence
 from typing import Literal
 
 from wengert.lowering.index_maps import IndexMap, compose, identity_map
-from wengert.lowering.nodes import Access, Node, Shape, through_memory
+from wengert.lowering.nodes import Access, PointNode, Shape, through_memory
 
 RECOMPUTED = 6
 """Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
@@ -40,14 +40,14 @@ class Root:
 
     __slots__ = ("axes", "buffer", "far", "kind", "level", "needs", "node", "outer", "reads", "space")
 
-    def __init__(self, node: Node, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
+    def __init__(self, node: PointNode, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
         self.node = node
         self.kind = kind
         self.space: Shape = node.space if node.kind in ("reduce", "scatter") else node.shape
         self.axes = node.axes if node.kind == "reduce" else ()
         self.needs: dict[Root, set[IndexMap]] = {}
         self.far: set[Root] = set()
-        self.reads: set[tuple[Node, IndexMap]] = set()
+        self.reads: set[tuple[PointNode, IndexMap]] = set()
         self.outer: int | None = None
         self.level = 0
         self.buffer = ""
@@ -98,7 +98,9 @@ class Root:
         return self.outer - sum([a < self.outer for a in self.axes])
 
 
-def find_roots(outputs: Sequence[Node], made: Sequence[Node], kept: Collection[Node] = ()) -> dict[Node, Root]:
+def find_roots(
+    outputs: Sequence[PointNode], made: Sequence[PointNode], kept: Collection[PointNode] = ()
+) -> dict[PointNode, Root]:
     """Return the roots that outputs need, by their nodes, in the order in which nodes were made.
 
     Args:
@@ -106,9 +108,9 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node], kept: Collection[N
         made: all nodes, each after those that it reads.
         kept: those that are roots besides.
     """
-    reached: dict[Node, Reads] = {}
-    held: dict[Node, set[Root]] = {}
-    roots: dict[Node, Root] = {}
+    reached: dict[PointNode, Reads] = {}
+    held: dict[PointNode, set[Root]] = {}
+    roots: dict[PointNode, Root] = {}
     live = {*outputs, *kept}
     for node in reversed(made):
         seen = reached.pop(node, set())
@@ -129,18 +131,18 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node], kept: Collection[N
     return dict(reversed(roots.items()))
 
 
-def kind_of(node: Node) -> Literal["store", "reduce", "scan", "scatter"]:
+def kind_of(node: PointNode) -> Literal["store", "reduce", "scan", "scatter"]:
     """Return the kind of the root of a node."""
     return node.kind if node.kind in ("reduce", "scan", "scatter") else "store"
 
 
-def note(node: Node, seen: Reads) -> None:
+def note(node: PointNode, seen: Reads) -> None:
     """Let readers know what they read from memory."""
     for reader, read in seen:
         reader.reads.add((node, read))
 
 
-def follow(node: Node, seen: Reads, reached: dict[Node, Reads], held: dict[Node, set[Root]]) -> None:
+def follow(node: PointNode, seen: Reads, reached: dict[PointNode, Reads], held: dict[PointNode, set[Root]]) -> None:
     """Let what a node reads know who reads it."""
     memory = through_memory(node)
     for access in memory:
@@ -155,7 +157,7 @@ def follow(node: Node, seen: Reads, reached: dict[Node, Reads], held: dict[Node,
         into.update((reader, compose(access.map, read)) for reader, read in seen)
 
 
-def is_worth_memory(node: Node, seen: Reads) -> bool:
+def is_worth_memory(node: PointNode, seen: Reads) -> bool:
     """Tell whether a value is written to memory although it is none of those that must be."""
     if node.kind in ("row", "gather"):
         return False
@@ -174,7 +176,7 @@ def is_worth_memory(node: Node, seen: Reads) -> bool:
     return several and (node.kind in ("choice", "pieces") or node.cost > RECOMPUTED)
 
 
-def below(node: Node, roots: Container[Node]) -> set[Node]:
+def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:
     """Return a node and all that is computed for it, which other roots are not."""
     found = {node}
     todo = [a.node for a in node.args]
@@ -186,7 +188,7 @@ def below(node: Node, roots: Container[Node]) -> set[Node]:
     return found
 
 
-def accesses_below(root: Root, roots: Container[Node]) -> set[Access]:
+def accesses_below(root: Root, roots: Container[PointNode]) -> set[Access]:
     """Return what a root reads of nodes that are no roots, under which maps."""
     found: set[Access] = set()
     todo = list(root.node.args)

@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.index_maps import Index, IndexMap, compose, identity_map
+from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, identity_map
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -29,7 +29,7 @@ MOST_COMPARED = 1 << 12
 BOOL, LONG = np.dtype(bool), np.dtype(np.int64)
 
 
-class Node:
+class PointNode:
     """Be an array of values that a graph computes.
 
     Attributes:
@@ -97,7 +97,7 @@ class Node:
 class Access(NamedTuple):
     """A node under the index map by which somebody reads it."""
 
-    node: Node
+    node: PointNode
     map: IndexMap
 
     def through(self, outer: IndexMap) -> Access:
@@ -109,7 +109,7 @@ class Access(NamedTuple):
         return self.node.shape == shape and self.map == identity_map(shape)
 
 
-def through_memory(node: Node) -> tuple[Access, ...]:
+def through_memory(node: PointNode) -> tuple[Access, ...]:
     """Return what a node reads from memory in another order than its own."""
     if node.kind == "scatter" and node.args[0].node.kind == "constant":
         return ()
@@ -125,8 +125,8 @@ class Nodes:
     """
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, Node] = {}
-        self.made: list[Node] = []
+        self.known: dict[Hashable, PointNode] = {}
+        self.made: list[PointNode] = []
         self.outside: list[Access] = []
 
     def apart(self) -> Nodes:
@@ -148,13 +148,13 @@ class Nodes:
         boxes: Sequence[Box] = (),
         value: Any = None,
         mark: Hashable = None,
-    ) -> Node:
+    ) -> PointNode:
         """Return the node of these attributes; `mark` tells apart what is equal otherwise."""
         read = tuple([(a.node.number, a.map) for a in args])
         key = (kind, name, tuple(shape), dtype, read, axes, tuple(space), tuple(boxes), mark)
         node = self.known.get(key)
         if node is None:
-            node = self.known[key] = Node(kind, name, tuple(shape), dtype, tuple(args), value)
+            node = self.known[key] = PointNode(kind, name, tuple(shape), dtype, tuple(args), value)
             node.axes, node.space, node.boxes = axes, tuple(space), tuple(boxes)
             node.number = len(self.made)
             node.cost = cost_of(node)
@@ -184,7 +184,7 @@ class Nodes:
         node = self.make("buffer", "", core.shape, core.dtype, value=core, mark=mark)
         return Access(node, identity_map(core.shape))
 
-    def index(self, at: Index, length: int) -> Access:
+    def index(self, at: AxisIndex, length: int) -> Access:
         """Return a whole number that each point computes from its index."""
         return Access(self.make("index", "", (length,), LONG), (at,))
 
@@ -227,7 +227,7 @@ class Nodes:
             self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
         )
 
-    def row(self, x: Access, shape: Shape) -> Node:
+    def row(self, x: Access, shape: Shape) -> PointNode:
         """Return an array of some shape as one row of elements, in memory."""
         return self.make("row", "", (math.prod(shape),), x.node.dtype, [self.memory(x, shape)])
 
@@ -238,7 +238,7 @@ def is_power_of_two(value: float, dtype: DType) -> bool:
     return bool(math.frexp(value)[0] in (0.5, -0.5) and limits.tiny <= abs(value) <= 1 / limits.tiny)
 
 
-def cost_of(node: Node) -> float:
+def cost_of(node: PointNode) -> float:
     """Return what it costs to compute a node again, up to what is in memory, or will be if it is needed twice."""
     if node.kind == "point":
         own = 0 if node.name == "copy" else OPCODES[node.name].cost
@@ -246,7 +246,7 @@ def cost_of(node: Node) -> float:
     return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)
 
 
-def chain_length(node: Node) -> float:
+def chain_length(node: PointNode) -> float:
     """Return how long the longest chain of operations is that ends with a node."""
     if node.kind in ("reduce", "scan", "scatter", "buffer", "constant", "index", "row"):
         return 0.0

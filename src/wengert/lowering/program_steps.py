@@ -13,7 +13,7 @@ from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
-from wengert.kernel.kernel import Buffer, Carried, Copy, Loop, Program, Routine, Row, Run, Step
+from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, Row, Run, Step
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
@@ -136,7 +136,7 @@ class StepsWriter:
         read = list(map(self.read, equation.inputs, routine.inputs))
         made = list(map(self.write, equation.outputs, routine.outputs))
         fields = tuple(routine.fields.items())
-        self.steps.append(Routine(routine.name, (*read, *made), len(made), fields, routine.work, routine.cycles))
+        self.steps.append(Invoke(routine.name, (*read, *made), len(made), fields, routine.work, routine.cycles))
 
     def add_loop(self, loop: Rounds, equation: Equation) -> None:
         """Add a loop; raise UnfitError if something does not lie as it wants it."""

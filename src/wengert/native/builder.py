@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from wengert.native.functions import BEGIN, MARK, Function, Table, Template, argument, listed
+from wengert.native.functions import BEGIN, MARK, NativeFunction, Table, Template, argument, listed
 from wengert.native.structs import BOOL, I64, VOID, Type, Void
 from wengert.native.values import Instructions, Operand, Value
 
 
-class Loop:
+class OpenLoop:
     """Be a loop that is being written: its index and the values of this round; after it, the last ones.
 
     A round may set `step`, from its number to the next one's.
@@ -90,7 +90,7 @@ class Builder(Instructions):
     @contextmanager
     def loop(
         self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = (), step: int = 1, certain: bool = False
-    ) -> Iterator[Loop]:
+    ) -> Iterator[OpenLoop]:
         """Repeat what follows for each number from `start` up to `stop`, which is not among them.
 
         Args:
@@ -107,7 +107,7 @@ class Builder(Instructions):
         before = self.end(f"br label %{head}") if certain else self.branch(first < last, head, out)
         self.begin(head)
         at = len(self.lines)
-        loop = Loop(self.named(I64), [self.named(value.type) for value in carried], step)
+        loop = OpenLoop(self.named(I64), [self.named(value.type) for value in carried], step)
         yield loop
         if loop.following is None:
             raise TypeError("`next` was not called for what the loop carries")
@@ -232,10 +232,10 @@ def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:
 # Programs: the text of functions, and templates, which are written once and pasted often
 
 
-def program(*exported: Function) -> str:
+def program(*exported: NativeFunction) -> str:
     """Return the text of functions and of all that they call; the others cannot be called from outside."""
-    texts: dict[Function | Table, str] = {}
-    waiting: list[Function | Table] = list(exported)
+    texts: dict[NativeFunction | Table, str] = {}
+    waiting: list[NativeFunction | Table] = list(exported)
     while waiting:
         function = waiting.pop()
         if function not in texts:
@@ -247,7 +247,9 @@ def program(*exported: Function) -> str:
     return "\n".join(texts[function] for function in sorted(texts, key=lambda f: f.name))
 
 
-def written(function: Function | Table, exported: Sequence[Function]) -> tuple[str, list[Function | Table]]:
+def written(
+    function: NativeFunction | Table, exported: Sequence[NativeFunction]
+) -> tuple[str, list[NativeFunction | Table]]:
     """Return the text of one function, and those that it calls; or that of constants."""
     if isinstance(function, Table):
         b = Builder(VOID)

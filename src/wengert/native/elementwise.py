@@ -33,7 +33,7 @@ TRIAL = 32  # large operations before the team is made, which takes a tenth of a
 UNKNOWN = (None, 0)
 
 
-class Sharing:
+class LoopSharing:
     """Hand NumPy's loops to a team, which is made in the background when there were some large operations.
 
     Attributes:
@@ -127,7 +127,7 @@ class Sharing:
             self.asked = TRIAL - 1  # one of them may have been making the team
 
 
-SHARING = Sharing(THREADS)
+SHARING = LoopSharing(THREADS)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SHARING.leave)
 

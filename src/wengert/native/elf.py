@@ -91,18 +91,18 @@ def linked(image: bytes, machine: str) -> Linked:
         ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
     """
     try:
-        return Image(image, FORMATS[machine]).linked()
+        return ElfImage(image, FORMATS[machine]).linked()
     except (struct.error, IndexError) as error:  # a number that does not fit, or a place outside of the image
         raise damaged(f"a part that lies outside of it or does not fit ({error})") from error
 
 
 def undefined(image: bytes, machine: str) -> list[str]:
     """Return the names that object code uses and does not define."""
-    symbols = Image(image, FORMATS[machine]).symbols
+    symbols = ElfImage(image, FORMATS[machine]).symbols
     return [symbol.name for symbol in symbols if symbol.section == UNDEFINED and symbol.name not in ("", TABLE)]
 
 
-class Image:
+class ElfImage:
     """An object as it lies in its file, with the places that its sections will have in memory.
 
     Attributes:

@@ -16,7 +16,7 @@ BEGIN = f"{MARK}begin"
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class NativeFunction:
     """A native function.
 
     Attributes:
@@ -79,7 +79,7 @@ class Template:
 
     text: str
     results: tuple[tuple[Type, str], ...]
-    called: tuple[Function | Table, ...]
+    called: tuple[NativeFunction | Table, ...]
     block: str
 
 
@@ -88,19 +88,19 @@ def argument(number: int) -> str:
     return f"%{MARK}argument{number}."
 
 
-def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
+def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], NativeFunction]:
     """Make a native function of a Python function that writes it."""
-    return lambda body: Function(body.__name__, Signature(returns, parameters), body)
+    return lambda body: NativeFunction(body.__name__, Signature(returns, parameters), body)
 
 
 @functools.cache
-def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
+def external(name: str, returns: Type | Void, *parameters: Type) -> NativeFunction:
     """Return a function of the C library or of the processor."""
-    return Function(name, Signature(returns, parameters))
+    return NativeFunction(name, Signature(returns, parameters))
 
 
 @functools.cache
-def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters: tuple[Type, ...]) -> Function:
+def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters: tuple[Type, ...]) -> NativeFunction:
     """Return one of LLVM's functions that exist for many types."""
     return external(".".join(["llvm", name, *map(suffix, of)]), returns, *parameters)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from wengert.native.builder import Builder
 from wengert.native.code_memory import address_of
-from wengert.native.functions import Function, external
+from wengert.native.functions import NativeFunction, external
 from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, I8, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
@@ -66,7 +66,7 @@ def take_room(b: Builder, pool: Value, rows: Value, count: Value, step: Value, b
 
 
 TAKE_ROOM = "take_room"
-room_for_rows = Function(
+room_for_rows = NativeFunction(
     TAKE_ROOM, Signature(BOOL, (Pointer(POOL), Pointer(GROWING), I64, I64, I64)), take_room, rare=True
 )
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 from wengert.native.builder import Builder
-from wengert.native.functions import Function, external
+from wengert.native.functions import NativeFunction, external
 from wengert.native.structs import BOOL, I32, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 
@@ -64,7 +64,7 @@ def look_up(b: Builder, look: Value) -> None:
 
 
 LOOK_UP = "look_up"
-look_up_now = Function(LOOK_UP, Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True)
+look_up_now = NativeFunction(LOOK_UP, Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True)
 
 
 def looking(b: Builder) -> Value:

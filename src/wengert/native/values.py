@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from wengert.native.functions import BEGIN, Function, Table, intrinsic, listed
+from wengert.native.functions import BEGIN, NativeFunction, Table, intrinsic, listed
 from wengert.native.structs import (
     BOOL,
     I32,
@@ -224,7 +224,7 @@ class Value:
         return kind
 
 
-Operand = Value | Function | float | None
+Operand = Value | NativeFunction | float | None
 """What may be given where a value of a known type is needed: a number, None for no address, a function for its own."""
 
 
@@ -235,7 +235,7 @@ class Instructions:
         self.mark = mark
         self.stacked: list[str] = []
         self.lines: list[str] = []
-        self.called: dict[Function | Table, None] = {}
+        self.called: dict[NativeFunction | Table, None] = {}
         self.block: str | None = BEGIN if mark else "entry"  # none where the code before has returned
         self.names = 0
 
@@ -249,7 +249,7 @@ class Instructions:
         """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
         if type(value) is Value and value.type is kind and value.b is self:
             return value
-        if isinstance(value, Function):
+        if isinstance(value, NativeFunction):
             self.called[value] = None
             value = Value(self, Pointer(value.signature), f"@{value.name}")
         if not isinstance(value, Value):
@@ -367,20 +367,20 @@ class Instructions:
         self.stacked.append(f"  {name} = alloca {kind}, align 16")
         return Value(self, Pointer(kind.element if isinstance(kind, Array) else kind), name)
 
-    def call(self, function: Function | Value, *arguments: Operand) -> Value:
+    def call(self, function: NativeFunction | Value, *arguments: Operand) -> Value:
         """Call a function, or what is at the address of one, for its result."""
         signature, text = self.called_as(function, arguments)
         if isinstance(signature.returns, Void):
             raise TypeError(f"{text} gives nothing; `do` it")
         return self.new(signature.returns, text)
 
-    def do(self, function: Function | Value, *arguments: Operand) -> None:
+    def do(self, function: NativeFunction | Value, *arguments: Operand) -> None:
         """Call a function, or what is at the address of one, and leave its result."""
         self.put(self.called_as(function, arguments)[1])
 
-    def called_as(self, function: Function | Value, arguments: Sequence[Operand]) -> tuple[Signature, str]:
+    def called_as(self, function: NativeFunction | Value, arguments: Sequence[Operand]) -> tuple[Signature, str]:
         """Return the signature of a function and the text of a call."""
-        if isinstance(function, Function):
+        if isinstance(function, NativeFunction):
             self.called[function] = None
             signature, head = function.signature, function.head
         else:

@@ -431,7 +431,7 @@ class Grid:
         return own_as_tensors(getattr(np, self.name)[key])
 
 
-class Broadcast:
+class BroadcastIterator:
     """Tell the shape that arrays broadcast to, and iterate over their elements together; see `numpy.broadcast`."""
 
     def __init__(self, *args: Any) -> None:
@@ -474,7 +474,7 @@ OBJECTS: dict[str, Any] = {
     "c_": Joiner("c_", -1, 2, 0),
     "mgrid": Grid("mgrid"),
     "ogrid": Grid("ogrid"),
-    "broadcast": Broadcast,
+    "broadcast": BroadcastIterator,
     "ndenumerate": ndenumerate,
     "ndarray": ndarray,
 }

@@ -222,7 +222,7 @@ SLOPES: dict[str, tuple[float, float, float]] = {
 """The place of a quantile among n sorted elements, (a n + b) q + c; it is constant in q for other methods."""
 
 
-class Plan(NamedTuple):
+class QuantilePlan(NamedTuple):
     """Hold where quantiles lie among the elements of each lane.
 
     Attributes:
@@ -278,7 +278,7 @@ def slope_of(counts: Any, q: Any, method: str) -> Any:
 
 def plan_quantiles(
     x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: bool, skipna: bool, part: str
-) -> Plan:
+) -> QuantilePlan:
     """Return where quantiles lie among the elements of x."""
     lanes = to_lanes(x, axis)
     length = lanes.shape[1]
@@ -298,9 +298,9 @@ def plan_quantiles(
     gap = found - lower
     if part == "slope":
         slope = slope_of(counts, q / 100 if percent else q, method) / (100 if percent else 1)
-        return Plan(order, runs, lower, (-slope, slope))
+        return QuantilePlan(order, runs, lower, (-slope, slope))
     counted = (counts > 0)[:, None]
-    return Plan(order, runs, lower, ((1 - gap) * counted, gap * counted))
+    return QuantilePlan(order, runs, lower, ((1 - gap) * counted, gap * counted))
 
 
 def average_ties(values: Any, runs: Any) -> Any:

@@ -178,9 +178,9 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
 
-    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+    def __call__(self, *args: Any, **kwds: Any) -> FrozenDistribution:
         """Return the distribution with its parameters fixed."""
-        return Frozen(self, args, kwds)
+        return FrozenDistribution(self, args, kwds)
 
     def parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return all parameters in their order: shapes, location, scale."""
@@ -233,7 +233,7 @@ def require_key(name: str, key: Any) -> None:
         raise UsageError(f"{name}.rvs", "no key", needed, "Pass key=wengert.random.key(seed)")
 
 
-class Frozen:
+class FrozenDistribution:
     """Be a distribution with its parameters fixed."""
 
     def __init__(self, distribution: Any, args: Sequence[Any], kwds: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives.linear_algebra import least_squares
 from wengert.scipy import linalg
-from wengert.scipy._distributions import Frozen, all_of, either, numbers, require_key
+from wengert.scipy._distributions import FrozenDistribution, all_of, either, numbers, require_key
 from wengert.scipy._special import multigammaln
 from wengert.scipy._univariate import CONTINUOUS
 
@@ -37,9 +37,9 @@ class Multivariate:
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
 
-    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+    def __call__(self, *args: Any, **kwds: Any) -> FrozenDistribution:
         """Return the distribution with its parameters fixed."""
-        return Frozen(self, args, kwds)
+        return FrozenDistribution(self, args, kwds)
 
 
 class WithDensity(Multivariate):

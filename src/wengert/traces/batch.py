@@ -34,7 +34,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, s
 from wengert.core.values.dispatch import apply, counted, is_weak
 from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError
-from wengert.primitives.indexing.index_forms import Update
+from wengert.primitives.indexing.index_forms import PartUpdate
 from wengert.primitives.indexing.index_layout import WHOLE, are_together, static_index
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
@@ -440,7 +440,7 @@ class Batch(Transient):
             base, kept = self.spread(base), False
         values, batched = [base, *(self.value_below(x) for x in operands)], [True, *batched[1:]]
         form = primitive.form
-        assert isinstance(form, Update)
+        assert isinstance(form, PartUpdate)
         moved, ((_, changed),) = form.batch(primitive, self.size, values, batched, params)
         strides = strides_of(handle)
         try:

@@ -121,7 +121,7 @@ class Function:
         places = [i for i, x in enumerate(args) if type(x) is Tensor]
         fixed = tuple(None if type(x) is Tensor else x for x in args)
         needs_input_grad = tuple(type(x) is Tensor and innermost_trace(x) is not None for x in args)
-        call = Call(cls, fixed, kwargs, places, needs_input_grad)
+        call = FunctionCall(cls, fixed, kwargs, places, needs_input_grad)
         found = apply(call, *(args[i] for i in places))
         call.forget_arguments()
         outs = list(found[: call.shown]) if isinstance(found, tuple) else [found]
@@ -157,7 +157,7 @@ class Reading:
         self.happened = False
 
 
-class Call(UserCall):
+class FunctionCall(UserCall):
     """Be one call of a Function.
 
     Other values that `forward` saved are further outputs, which are not shown: so they are residuals like any other,
@@ -205,12 +205,12 @@ class Call(UserCall):
         """Return what the user has defined."""
         return self.cls.forward, self.cls.setup_context, self.cls.backward
 
-    def anew(self, operands: Sequence[Any]) -> Call:
+    def anew(self, operands: Sequence[Any]) -> FunctionCall:
         """Return the same call, not made yet, for other operands."""
         needs = list(self.needs_input_grad)
         for place, operand in zip(self.places, operands, strict=False):
             needs[place] = needs[place] or innermost_trace(operand) is not None
-        return Call(self.cls, self.args, self.kwargs, self.places, tuple(needs))
+        return FunctionCall(self.cls, self.args, self.kwargs, self.places, tuple(needs))
 
     @property
     def likeness(self) -> tuple[Hashable, Sequence[Any]]:
@@ -234,19 +234,19 @@ class Call(UserCall):
 
     def follow(self, traced: UserCall) -> None:
         """Share with the call in a graph that this one makes again whether a traced backward has read attributes."""
-        assert isinstance(traced, Call)
+        assert isinstance(traced, FunctionCall)
         self.reading = traced.reading
 
     def compare(self, other: UserCall) -> None:
         """Take note of attributes that depend on values."""
-        assert isinstance(other, Call)
+        assert isinstance(other, FunctionCall)
         assert self.context is not None
         assert other.context is not None
         self.depending = different_attributes(self.context, other.context)
 
     def require_like(self, traced: UserCall) -> None:
         """Raise a GraphError if a traced backward has read other attributes than those of this call."""
-        assert isinstance(traced, Call)
+        assert isinstance(traced, FunctionCall)
         if traced.reading.happened and traced.context is not None and self.context is not None:
             require_same_attributes(self.name, traced.context, self.context, TRACED)
 

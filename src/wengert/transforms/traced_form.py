@@ -72,7 +72,7 @@ class TracedForm:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: Recent[tuple[tuple[bool, ...], bool], Partition] = Recent(MOST_PARTITIONS)
+        self.partitions: Recent[tuple[tuple[bool, ...], bool], GradientHalves] = Recent(MOST_PARTITIONS)
 
     @cached
     def native(self) -> GraphFunction | None:
@@ -96,7 +96,7 @@ class TracedForm:
             not has_ended(x._trace) and aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True)
         )
 
-    def partition(self, wanted: tuple[bool, ...], masked: bool = False) -> Partition:
+    def partition(self, wanted: tuple[bool, ...], masked: bool = False) -> GradientHalves:
         """Return the joint graph of gradients for some inputs, and its two halves; made once.
 
         With `masked` those for sweeps that have passed a mask.
@@ -110,7 +110,7 @@ class TracedForm:
             functions = function_of(forward), function_of(halves.backward)
             moving = dependent_outputs(self.graph, wanted, smooth=False)
             call = GraphCall(self, wanted, moving, masked, masks)
-            found = Partition(joint, halves.read, *functions, places, moving, reached, call)
+            found = GradientHalves(joint, halves.read, *functions, places, moving, reached, call)
             self.partitions[wanted, masked] = found
         return found
 
@@ -130,7 +130,7 @@ class TracedForm:
         self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
 
 
-class Partition(NamedTuple):
+class GradientHalves(NamedTuple):
     """Hold what calls under a tape run.
 
     Attributes:

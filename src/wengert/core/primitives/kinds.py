@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
-from wengert.core.primitives.rule import Rule, Signature, misdeclared
+from wengert.core.primitives.rule import Rule, RuleSignature, misdeclared
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
@@ -96,7 +96,7 @@ class Elementwise(Primitive):
             raise misdeclared(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
         self.sweeps_as = "power" if steep or raises else "rules" if masks or len(rules) > 2 else "pointwise"
-        self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
+        self.signatures = tuple(None if r is None else RuleSignature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes
         self.masks = masks
@@ -229,7 +229,7 @@ class Linear(Primitive):
         if not self.transposes:
             raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
         for rule in self.transposes:
-            Signature(name, rule, 2, None)
+            RuleSignature(name, rule, 2, None)
         self.variadic = variadic
         self.view = view
         self.scales = (0,) if view else ()
@@ -319,7 +319,7 @@ class Multilinear(Primitive):
             given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
             raise misdeclared(name, f"{given} were given", "two or more are needed, one per operand")
         for rule in transposes:
-            Signature(name, rule, 1 + len(transposes), 0)
+            RuleSignature(name, rule, 1 + len(transposes), 0)
         self.transposes = transposes
 
     transposes: Sequence[Rule] | None = None
@@ -482,7 +482,7 @@ class Opaque(Primitive):
         self.leading = 2 if self.rules is None else 3
         count = None if self.rules is None else len(self.rules)
         given = (self.rule,) if self.rules is None else self.rules
-        self.signatures = [None if rule is None else Signature(name, rule, self.leading, count) for rule in given]
+        self.signatures = [None if rule is None else RuleSignature(name, rule, self.leading, count) for rule in given]
         self.jvp = jvp
         self.piecewise = piecewise
         self.fresh = fresh

@@ -37,7 +37,7 @@ def positional_arguments(rule: Rule) -> tuple[Sequence[str], str | None]:
     return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
 
 
-class Signature:
+class RuleSignature:
     """Hold which positional arguments of a rule are needed: those whose names carry no leading underscore."""
 
     __slots__ = ("needed", "rest")

@@ -31,18 +31,18 @@ def is_frozen(tensor: Tensor) -> bool:
     return type(tensor._node) is Frozen
 
 
-class Reader(Protocol):
+class ConstantReader(Protocol):
     """Be something that has graphs in which Tensors are constants."""
 
     def begin_anew(self) -> None:
         """Forget these graphs."""
 
 
-READERS: WeakIdentityMap[Tensor, WeakIdentityMap[Reader, None]] = WeakIdentityMap()
+READERS: WeakIdentityMap[Tensor, WeakIdentityMap[ConstantReader, None]] = WeakIdentityMap()
 """Who has taken a Tensor for a constant, as long as both live."""
 
 
-def freeze(tensors: Iterable[Tensor], reader: Reader) -> None:
+def freeze(tensors: Iterable[Tensor], reader: ConstantReader) -> None:
     """Let a reader hear when one of some Tensors begins to require grad."""
     for tensor in tensors:
         readers = READERS.get(tensor)

@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.kernel.functions import angles, division, exponential, gamma, logarithm, normal, powers, trigonometric
 from wengert.kernel.functions.expression import Body, Expression, Features, Rare, evaluated, written
-from wengert.kernel.opcodes import OPCODES, Function
+from wengert.kernel.opcodes import OPCODES, Expansion
 
 __all__ = [
     "FUNCTIONS",
@@ -28,7 +28,7 @@ BODIES: dict[str, Body] = {
 }
 """What writes functions, by the modules that have it."""
 
-FUNCTIONS: dict[str, Function] = {row.name: row.function for row in OPCODES.values() if row.function is not None}
+FUNCTIONS: dict[str, Expansion] = {row.name: row.function for row in OPCODES.values() if row.function is not None}
 """The opcodes that are functions."""
 
 

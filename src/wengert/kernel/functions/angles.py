@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from wengert.kernel.functions.coefficients import ASIN, ATAN, QUARTER_TURN
-from wengert.kernel.functions.expression import Builder, Term
+from wengert.kernel.functions.expression import ExpressionBuilder, Term
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2"]
 
@@ -16,7 +16,7 @@ def half_pi(x: Term) -> tuple[float, float]:
     return high, low
 
 
-def arcsine(b: Builder, a: Term) -> tuple[Term, Term, Term]:
+def arcsine(b: ExpressionBuilder, a: Term) -> tuple[Term, Term, Term]:
     """Return whether a >= 1/2, and in two parts arcsin(a), or then arcsin(sqrt((1 - a) / 2)) = arccos(a) / 2."""
     large = a >= 0.5
     z = b.select(large, (1 - a) * 0.5, a * a)
@@ -27,7 +27,7 @@ def arcsine(b: Builder, a: Term) -> tuple[Term, Term, Term]:
     return large, y, b.fma(y * z, b.polynomial(z, z.coefficients(ASIN)), rest)
 
 
-def arcsin(b: Builder, x: Term) -> Term:
+def arcsin(b: ExpressionBuilder, x: Term) -> Term:
     """Return the angle between -pi / 2 and pi / 2."""
     high, low = half_pi(x)
     large, y, rest = arcsine(b, abs(x))
@@ -35,7 +35,7 @@ def arcsin(b: Builder, x: Term) -> Term:
     return b.copysign(b.select(large, whole + (lost + (low - rest * 2)), y + rest), x)
 
 
-def arccos(b: Builder, x: Term) -> Term:
+def arccos(b: ExpressionBuilder, x: Term) -> Term:
     """Return the angle between 0 and pi."""
     high, low = half_pi(x)
     large, y, rest = arcsine(b, abs(x))
@@ -49,7 +49,7 @@ def arccos(b: Builder, x: Term) -> Term:
     return whole + (lost + (base_low + part_low))
 
 
-def angle(b: Builder, above: Term, below: Term) -> tuple[Term, Term]:
+def angle(b: ExpressionBuilder, above: Term, below: Term) -> tuple[Term, Term]:
     """Return in two parts arctan(above / below), 0 <= above <= below; equal ones may be infinite, both may be 0."""
     inverse = 1 / b.select(below.equals(0), 1.0, below)
     q = above / b.select(below.equals(0), 1.0, below)
@@ -60,7 +60,7 @@ def angle(b: Builder, above: Term, below: Term) -> tuple[Term, Term]:
     return q, b.fma(q * z, b.accurate(z, z.coefficients(ATAN)), error)
 
 
-def arctan2(b: Builder, y: Term, x: Term) -> Term:
+def arctan2(b: ExpressionBuilder, y: Term, x: Term) -> Term:
     """Return the angle of the point (x, y) between -pi and pi."""
     high, low = half_pi(x)
     rise, run = abs(y), abs(x)
@@ -75,7 +75,7 @@ def arctan2(b: Builder, y: Term, x: Term) -> Term:
     return b.copysign(whole + (lost + (base_low + b.select(turned, -rest, rest))), y)
 
 
-def arctan(b: Builder, x: Term) -> Term:
+def arctan(b: ExpressionBuilder, x: Term) -> Term:
     """Return the angle between -pi / 2 and pi / 2."""
     high, low = half_pi(x)
     a = abs(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from wengert.kernel.functions.expression import Builder, Term
+from wengert.kernel.functions.expression import ExpressionBuilder, Term
 
 __all__ = ["fmod", "frexp", "ldexp", "nextafter", "spacing"]
 
@@ -12,7 +12,7 @@ MOST = 5000.0
 """More than any exponent of two that leaves something of a number."""
 
 
-def fmod(b: Builder, x: Term, y: Term) -> Term:
+def fmod(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return what is left of x when y is taken away as often as it fits, as C's fmod: exactly.
 
     The rounded quotient is at most one too large, and what a whole number of y leaves of x has room in a number.
@@ -25,12 +25,12 @@ def fmod(b: Builder, x: Term, y: Term) -> Term:
     return b.copysign(rest, x)
 
 
-def long_division(b: Builder, x: Term, y: Term) -> Term:
+def long_division(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return the same where the quotient has more digits than a number: by the C library, one after the other."""
     return b.binary("long_remainder", x, y)
 
 
-def frexp(b: Builder, x: Term) -> tuple[Term, Term]:
+def frexp(b: ExpressionBuilder, x: Term) -> tuple[Term, Term]:
     """Return m and n of x = m 2**n, 1/2 <= |m| < 1; x and 0 for zero, infinity and what is no number."""
     form = x.format
     small = abs(x) < form.smallest
@@ -44,7 +44,7 @@ def frexp(b: Builder, x: Term) -> tuple[Term, Term]:
     return b.select(plain, mantissa, x), b.select(plain, power, 0.0)
 
 
-def ldexp(b: Builder, x: Term, n: Term) -> Term:
+def ldexp(b: ExpressionBuilder, x: Term, n: Term) -> Term:
     """Return x 2**n for the nearest whole number: rounded once.
 
     What is rounded before the last product becomes zero anyway.
@@ -61,7 +61,7 @@ def ldexp(b: Builder, x: Term, n: Term) -> Term:
     return x * steps[2] * steps[1] * steps[0]
 
 
-def nextafter(b: Builder, x: Term, y: Term) -> Term:
+def nextafter(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return the number next to x towards y."""
     one = b.constant(1, x.format.integer)
     away = (y > x) ^ (x < 0)
@@ -70,12 +70,12 @@ def nextafter(b: Builder, x: Term, y: Term) -> Term:
     return b.select(x.equals(y), y, b.select(x.equals(x) & y.equals(y), found, x + y))
 
 
-def spacing(b: Builder, x: Term) -> Term:
+def spacing(b: ExpressionBuilder, x: Term) -> Term:
     """Return how far the next number away from zero is."""
     found = b.number(b.bits(x) + 1, x.dtype) - x
     return b.select(x.equals(0), smallest(b, x), found)
 
 
-def smallest(b: Builder, x: Term) -> Term:
+def smallest(b: ExpressionBuilder, x: Term) -> Term:
     """Return the smallest positive number of a dtype."""
     return b.number(b.constant(1, x.format.integer), x.dtype)

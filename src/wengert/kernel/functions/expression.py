@@ -12,7 +12,18 @@ from wengert.kernel import opcodes
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
 
-__all__ = ["Body", "Builder", "Expression", "Features", "Format", "Rare", "Table", "Term", "evaluated", "written"]
+__all__ = [
+    "Body",
+    "Expression",
+    "ExpressionBuilder",
+    "Features",
+    "FloatFormat",
+    "Rare",
+    "Table",
+    "Term",
+    "evaluated",
+    "written",
+]
 
 Float = np.dtype[np.generic]
 Array = Any
@@ -73,7 +84,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """A floating-point format.
 
     Attributes:
@@ -103,8 +114,8 @@ class Format:
 
 
 FORMATS = {
-    DOUBLE: Format(52, 1023, np.dtype(np.int64)),
-    np.dtype(np.float32): Format(23, 127, np.dtype(np.int32)),
+    DOUBLE: FloatFormat(52, 1023, np.dtype(np.int64)),
+    np.dtype(np.float32): FloatFormat(23, 127, np.dtype(np.int32)),
 }
 
 
@@ -141,7 +152,7 @@ class Term:
 
     __slots__ = ("b", "place")
 
-    def __init__(self, b: Builder, place: int) -> None:
+    def __init__(self, b: ExpressionBuilder, place: int) -> None:
         self.b = b
         self.place = place
 
@@ -151,7 +162,7 @@ class Term:
         return self.b.operations[self.place].dtype
 
     @property
-    def format(self) -> Format:
+    def format(self) -> FloatFormat:
         """The floating-point format of its values."""
         return FORMATS[self.dtype]
 
@@ -183,16 +194,16 @@ Operand = Term | float
 Body = Callable[..., Term | tuple[Term, ...]]
 
 
-def opcode(name: str) -> Callable[[Builder, Term], Term]:
+def opcode(name: str) -> Callable[[ExpressionBuilder, Term], Term]:
     """Return the method of a builder for an opcode of one operand."""
 
-    def method(b: Builder, x: Term) -> Term:
+    def method(b: ExpressionBuilder, x: Term) -> Term:
         return b.append(name, x.dtype, x)
 
     return method
 
 
-class Builder:
+class ExpressionBuilder:
     """Collect operations; equal ones are one."""
 
     def __init__(self, features: Features) -> None:
@@ -346,7 +357,7 @@ class Builder:
 
 def written(body: Body, arguments: Sequence[Float], features: Features) -> Expression:
     """Return the expression that a function writes."""
-    b = Builder(features)
+    b = ExpressionBuilder(features)
     terms = [b.append("argument", dtype, buffer=f"x{k}") for k, dtype in enumerate(arguments)]
     found = body(b, *terms)
     results = found if isinstance(found, tuple) else (found,)

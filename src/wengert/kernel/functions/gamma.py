@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from wengert.kernel.functions.coefficients import DIGAMMA, DIGAMMA_ROOT, DIGAMMA_TAIL, LGAMMA, STIRLING
-from wengert.kernel.functions.expression import DOUBLE, Body, Builder, Term
+from wengert.kernel.functions.expression import DOUBLE, Body, ExpressionBuilder, Term
 from wengert.kernel.functions.logarithm import log
 from wengert.kernel.functions.trigonometric import cosine, sine
 
@@ -21,7 +21,7 @@ STIRLING_FROM = 8
 DIGAMMA_FROM = 6
 
 
-def in_double(b: Builder, x: Term, body: Body) -> Term:
+def in_double(b: ExpressionBuilder, x: Term, body: Body) -> Term:
     """Return what a function in double precision gives for a number of either."""
     b.mixed = x.dtype != DOUBLE
     found = body(b, b.convert(x, DOUBLE))
@@ -29,7 +29,7 @@ def in_double(b: Builder, x: Term, body: Body) -> Term:
     return b.convert(found, x.dtype)
 
 
-def lgamma_positive(b: Builder, a: Term) -> Term:
+def lgamma_positive(b: ExpressionBuilder, a: Term) -> Term:
     """Return log gamma(a), a >= 0: (y - 1) (y - 2) P(y) and the logarithm of a product, or Stirling's formula."""
     y, p = a, b.constant(1.0, DOUBLE)
     for _ in range(STIRLING_FROM - 2):
@@ -47,7 +47,7 @@ def lgamma_positive(b: Builder, a: Term) -> Term:
     return b.select(large, b.fma(a - 0.5, logarithm - 1, rest), near)
 
 
-def sine_and_cosine_of_turns(b: Builder, a: Term) -> tuple[Term, Term, Term]:
+def sine_and_cosine_of_turns(b: ExpressionBuilder, a: Term) -> tuple[Term, Term, Term]:
     """Return |sin(pi a)| and |cos(pi a)|, and a minus the nearest whole number."""
     r = a - b.rint(a)
     size = abs(r)
@@ -63,7 +63,7 @@ def sine_and_cosine_of_turns(b: Builder, a: Term) -> tuple[Term, Term, Term]:
 PI_LOW = float.fromhex("0x1.1a62633145c07p-53")
 
 
-def lgamma_negative(b: Builder, x: Term) -> Term:
+def lgamma_negative(b: ExpressionBuilder, x: Term) -> Term:
     """Return log |gamma(x)| = log |pi / sin(pi x)| - lgamma(1 - x), x < 0."""
     sin, _, _ = sine_and_cosine_of_turns(b, -x)
     found = -log(b, sin * (1 / math.pi)) - lgamma_positive(b, 1 - x)
@@ -71,13 +71,13 @@ def lgamma_negative(b: Builder, x: Term) -> Term:
     return b.select(sin > 0, found, endless)
 
 
-def lgamma(b: Builder, x: Term) -> Term:
+def lgamma(b: ExpressionBuilder, x: Term) -> Term:
     """Return log |gamma(x)|."""
     b.rarely(x < 0, lambda b, x: in_double(b, x, lgamma_negative), x)
     return in_double(b, x, lgamma_positive)
 
 
-def digamma_positive(b: Builder, a: Term) -> Term:
+def digamma_positive(b: ExpressionBuilder, a: Term) -> Term:
     """Return the derivative of lgamma for a >= 0: (y - root) P(y) and a sum of 1 / (y + i), or Stirling's series."""
     low, large = a < 1, a >= DIGAMMA_FROM
     y = b.select(low, a + 1, a)
@@ -96,14 +96,14 @@ def digamma_positive(b: Builder, a: Term) -> Term:
     return b.select(large, far, near) + above / below
 
 
-def digamma_negative(b: Builder, x: Term) -> Term:
+def digamma_negative(b: ExpressionBuilder, x: Term) -> Term:
     """Return digamma(1 - x) - pi / tan(pi x), x < 0; NaN at the poles."""
     sin, cos, r = sine_and_cosine_of_turns(b, -x)
     cotangent = b.copysign(cos / b.select(r.equals(0), math.nan, sin), r)
     return b.fma(cotangent, math.pi, digamma_positive(b, 1 - x))
 
 
-def digamma(b: Builder, x: Term) -> Term:
+def digamma(b: ExpressionBuilder, x: Term) -> Term:
     """Return the derivative of log gamma(x)."""
     b.rarely(x < 0, lambda b, x: in_double(b, x, digamma_negative), x)
     return in_double(b, x, digamma_positive)

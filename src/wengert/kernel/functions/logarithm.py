@@ -11,7 +11,7 @@ import math
 
 from wengert.kernel.functions.coefficients import LN2, LOG, LOG2_E, LOG10_2, LOG10_E
 from wengert.kernel.functions.exponential import exp
-from wengert.kernel.functions.expression import Builder, Table, Term
+from wengert.kernel.functions.expression import ExpressionBuilder, Table, Term
 
 __all__ = [
     "arccosh",
@@ -29,7 +29,7 @@ LARGE = {"float64": 2.0**28, "float32": 2.0**13}
 """Beyond, x**2 + 1 is x**2."""
 
 
-def digits(b: Builder, x: Term) -> tuple[Term, Term]:
+def digits(b: ExpressionBuilder, x: Term) -> tuple[Term, Term]:
     """Return k and m of x = m 2**k, x > 0.
 
     If the processor gives that, k is minus infinity for zero, and m is NaN for what is negative.
@@ -49,7 +49,7 @@ def digits(b: Builder, x: Term) -> tuple[Term, Term]:
     return k - b.select(small, b.constant(shift, x.dtype), 0.0), m
 
 
-def log_parts(b: Builder, m: Term) -> tuple[Term, Term]:
+def log_parts(b: ExpressionBuilder, m: Term) -> tuple[Term, Term]:
     """Return f and s (f - R): log(m) is their difference."""
     f = m - 1
     s = f / (m + 1)
@@ -57,7 +57,7 @@ def log_parts(b: Builder, m: Term) -> tuple[Term, Term]:
     return f, s * b.fma(-z, b.polynomial(z, z.coefficients(LOG)), f)
 
 
-def log_of_sum(b: Builder, u: Term, c: Term | None = None, more: Term | None = None) -> Term:
+def log_of_sum(b: ExpressionBuilder, u: Term, c: Term | None = None, more: Term | None = None) -> Term:
     """Return log(u + c) + more log(2), where u > 0 and |c| is below its last digit."""
     high, low = u.parts(LN2)
     k, m = digits(b, u)
@@ -68,7 +68,7 @@ def log_of_sum(b: Builder, u: Term, c: Term | None = None, more: Term | None = N
     return b.fma(k, high, f - rest)
 
 
-def outside(b: Builder, x: Term, found: Term) -> Term:
+def outside(b: ExpressionBuilder, x: Term, found: Term) -> Term:
     """Return a logarithm of x with what it is for 0, infinity and NaN."""
     if b.features.scaling:
         return found
@@ -76,12 +76,12 @@ def outside(b: Builder, x: Term, found: Term) -> Term:
     return b.select(x < 0, math.nan, found)
 
 
-def log(b: Builder, x: Term) -> Term:
+def log(b: ExpressionBuilder, x: Term) -> Term:
     """Return the natural logarithm."""
     return outside(b, x, log_of_sum(b, x))
 
 
-def log1p(b: Builder, x: Term) -> Term:
+def log1p(b: ExpressionBuilder, x: Term) -> Term:
     """Return log(1 + x)."""
     u, c = b.total(b.constant(1.0, x.dtype), x)
     found = b.select(x.equals(-1), -math.inf, log_of_sum(b, u, c))
@@ -89,7 +89,7 @@ def log1p(b: Builder, x: Term) -> Term:
     return b.copysign(found, x)
 
 
-def log_in_base(b: Builder, x: Term, factor: tuple[float, float], power: tuple[float, float]) -> Term:
+def log_in_base(b: ExpressionBuilder, x: Term, factor: tuple[float, float], power: tuple[float, float]) -> Term:
     """Return k power + factor log(m), all in two parts."""
     k, m = digits(b, x)
     f, rest = log_parts(b, m)
@@ -111,17 +111,17 @@ def pair(x: Term, table: Table) -> tuple[float, float]:
     return high, low
 
 
-def log2(b: Builder, x: Term) -> Term:
+def log2(b: ExpressionBuilder, x: Term) -> Term:
     """Return the logarithm to base 2, exact for powers of two."""
     return log_in_base(b, x, pair(x, LOG2_E), (1.0, 0.0))
 
 
-def log10(b: Builder, x: Term) -> Term:
+def log10(b: ExpressionBuilder, x: Term) -> Term:
     """Return the logarithm to base 10."""
     return log_in_base(b, x, pair(x, LOG10_E), pair(x, LOG10_2))
 
 
-def arcsinh(b: Builder, x: Term) -> Term:
+def arcsinh(b: ExpressionBuilder, x: Term) -> Term:
     """Return log(1 + a + a**2 / (1 + sqrt(1 + a**2))) for a = |x|, log(2 a) where a is large."""
     a = abs(x)
     large = a > LARGE[x.dtype.name]
@@ -133,12 +133,12 @@ def arcsinh(b: Builder, x: Term) -> Term:
     return b.copysign(b.select(a < math.inf, found, a), x)
 
 
-def count(b: Builder, condition: Term, x: Term) -> Term:
+def count(b: ExpressionBuilder, condition: Term, x: Term) -> Term:
     """Return 1 where a condition holds, else 0."""
     return b.select(condition, b.constant(1.0, x.dtype), 0.0)
 
 
-def arccosh(b: Builder, x: Term) -> Term:
+def arccosh(b: ExpressionBuilder, x: Term) -> Term:
     """Return log(1 + t + sqrt(t (t + 2))) for t = x - 1, log(2 x) where x is large."""
     large = x > LARGE[x.dtype.name]
     t = b.select(large, b.constant(1.0, x.dtype), x) - 1
@@ -152,7 +152,7 @@ def arccosh(b: Builder, x: Term) -> Term:
     return b.select(x < 1, math.nan, b.select(x < math.inf, found, x))
 
 
-def arctanh(b: Builder, x: Term) -> Term:
+def arctanh(b: ExpressionBuilder, x: Term) -> Term:
     """Return log(1 + 2 a / (1 - a)) / 2 for a = |x|."""
     a = abs(x)
     below, lost = b.sum(b.constant(1.0, x.dtype), -a)
@@ -165,6 +165,6 @@ def arctanh(b: Builder, x: Term) -> Term:
     return b.copysign(b.select(a > 1, math.nan, found), x)
 
 
-def log_expit(b: Builder, x: Term) -> Term:
+def log_expit(b: ExpressionBuilder, x: Term) -> Term:
     """Return log(1 / (1 + exp(-x)))."""
     return -(log1p(b, exp(b, -abs(x))) - b.select(x < 0, x, 0.0))

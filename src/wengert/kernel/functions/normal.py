@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from wengert.kernel.functions.coefficients import ERF, ERF_LOG, ERFC
 from wengert.kernel.functions.exponential import exponential_of_sum, scaled
-from wengert.kernel.functions.expression import DOUBLE, Builder, Term
+from wengert.kernel.functions.expression import DOUBLE, ExpressionBuilder, Term
 
 __all__ = ["erf", "erfc"]
 
@@ -23,13 +23,13 @@ MIDDLE = 4.0
 """What is mapped to t = 0."""
 
 
-def erf_near(b: Builder, x: Term) -> Term:
+def erf_near(b: ExpressionBuilder, x: Term) -> Term:
     """Return erf(x), |x| <= 1."""
     z = x * x
     return b.fma(x, b.polynomial(z, z.coefficients(ERF)), x)
 
 
-def erf(b: Builder, x: Term) -> Term:
+def erf(b: ExpressionBuilder, x: Term) -> Term:
     """Return the integral of 2 / sqrt(pi) exp(-t**2) from 0 to x."""
     a, limit = abs(x), ERF_LIMIT[x.dtype.name]
     t = b.select(a > limit, limit, a) - 1
@@ -39,12 +39,12 @@ def erf(b: Builder, x: Term) -> Term:
     return b.copysign(b.select(a < 1, erf_near(b, a), far), x)
 
 
-def quotient(b: Builder, near: Term, high: Term, low: Term) -> tuple[Term, Term]:
+def quotient(b: ExpressionBuilder, near: Term, high: Term, low: Term) -> tuple[Term, Term]:
     """Return 1 / (high + low) in two parts, from what is near to it."""
     return near, (b.remainder(b.constant(1.0, DOUBLE), near, high) - near * low) * near
 
 
-def erfc_of_double(b: Builder, x: Term) -> Term:
+def erfc_of_double(b: ExpressionBuilder, x: Term) -> Term:
     """Return 1 - erf(x) in double precision."""
     a = abs(x)
     a = b.select(a > ERFC_LIMIT, ERFC_LIMIT, a)
@@ -62,7 +62,7 @@ def erfc_of_double(b: Builder, x: Term) -> Term:
     return b.select(abs(x) < ERFC_FROM, 1 - erf_near(b, x), b.select(x < 0, 2 - far, far))
 
 
-def erfc(b: Builder, x: Term) -> Term:
+def erfc(b: ExpressionBuilder, x: Term) -> Term:
     """Return 1 - erf(x), without cancellation."""
     b.mixed = x.dtype != DOUBLE
     return b.convert(erfc_of_double(b, b.convert(x, DOUBLE)), x.dtype)

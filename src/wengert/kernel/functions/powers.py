@@ -6,7 +6,7 @@ import math
 
 from wengert.kernel.functions.coefficients import CBRT, LN2, LOG_LONG, TWO_THIRDS
 from wengert.kernel.functions.exponential import exp, exponential_of_sum, scaled
-from wengert.kernel.functions.expression import DOUBLE, Builder, Term
+from wengert.kernel.functions.expression import DOUBLE, ExpressionBuilder, Term
 from wengert.kernel.functions.logarithm import digits, log_of_sum
 
 __all__ = ["cbrt", "hypot", "power"]
@@ -17,7 +17,7 @@ LARGEST_POWER = 2.0**65
 """|x|**y is 0, 1 or infinite from there on."""
 
 
-def log_in_parts(b: Builder, x: Term) -> tuple[Term, Term]:
+def log_in_parts(b: ExpressionBuilder, x: Term) -> tuple[Term, Term]:
     """Return the logarithm of |x| in two parts, to some 65 bits: s, s**3 and its factor are in two parts."""
     k, m = digits(b, x)
     f, d = m - 1, m + 1
@@ -39,7 +39,7 @@ def log_in_parts(b: Builder, x: Term) -> tuple[Term, Term]:
     return b.sum(high, rest + b.fma(k, whole_low, low))
 
 
-def power(b: Builder, x: Term, y: Term) -> Term:
+def power(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return x**y, with the special values of C."""
     if x.dtype != DOUBLE:
         size = power_of_single(b, x, y)
@@ -52,7 +52,7 @@ def power(b: Builder, x: Term, y: Term) -> Term:
     return b.scale(p, n) if b.features.scaling else p * b.power_of_two(bits, DOUBLE)
 
 
-def power_of_any(b: Builder, x: Term, y: Term, high: Term, low: Term) -> Term:
+def power_of_any(b: ExpressionBuilder, x: Term, y: Term, high: Term, low: Term) -> Term:
     """Return x**y of any numbers, from the two parts of log |x|."""
     limited = b.within(y, -LARGEST_POWER, LARGEST_POWER)
     exponent, lost = b.product(limited, high)
@@ -60,7 +60,7 @@ def power_of_any(b: Builder, x: Term, y: Term, high: Term, low: Term) -> Term:
     return special_power(b, x, y, scaled(b, *exponential_of_sum(b, exponent, lost)))
 
 
-def power_of_single(b: Builder, x: Term, y: Term) -> Term:
+def power_of_single(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return |x|**y for single precision in double precision, where one part is enough."""
     b.mixed = True
     wide, exponent = b.convert(abs(x), DOUBLE), b.convert(y, DOUBLE)
@@ -69,7 +69,7 @@ def power_of_single(b: Builder, x: Term, y: Term) -> Term:
     return b.convert(found, x.dtype)
 
 
-def special_power(b: Builder, x: Term, y: Term, size: Term) -> Term:
+def special_power(b: ExpressionBuilder, x: Term, y: Term, size: Term) -> Term:
     """Return x**y with its sign and special values, from |x|**y where that is neither."""
     a = abs(x)
     size = b.select(a.equals(1), 1.0, size)
@@ -86,7 +86,7 @@ def special_power(b: Builder, x: Term, y: Term, size: Term) -> Term:
     return b.select(x.equals(1) | y.equals(0), 1.0, found)
 
 
-def cbrt(b: Builder, x: Term) -> Term:
+def cbrt(b: ExpressionBuilder, x: Term) -> Term:
     """Return the cube root: an approximation of the inverse one of the digits, and two steps of orders four and two."""
     k, m = digits(b, abs(x))
     third = b.rint(k * (1 / 3))
@@ -108,7 +108,7 @@ def cbrt(b: Builder, x: Term) -> Term:
     return b.select(same, x, b.copysign(root, x))
 
 
-def hypot(b: Builder, x: Term, y: Term) -> Term:
+def hypot(b: ExpressionBuilder, x: Term, y: Term) -> Term:
     """Return sqrt(x**2 + y**2), scaled by a power of two; infinite if either is."""
     x, y = abs(x), abs(y)
     large, small = b.select(x > y, x, y), b.select(x > y, y, x)

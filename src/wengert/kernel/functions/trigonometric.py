@@ -11,21 +11,21 @@ import math
 from collections.abc import Callable
 
 from wengert.kernel.functions.coefficients import COS, HALF_PI, QUARTER_TURN, SIN
-from wengert.kernel.functions.expression import DOUBLE, Builder, Term
+from wengert.kernel.functions.expression import DOUBLE, ExpressionBuilder, Term
 
 __all__ = ["cosine", "sincos", "sine", "tan"]
 
 Pair = tuple[Term, Term]
 Reduced = tuple[Term, Term, Term]
 """The two parts of r, and bits of which the lowest two are n modulo 4."""
-Reduce = Callable[[Builder, Term], Reduced]
-Finish = Callable[[Builder, Term, Reduced], tuple[Term, ...]]
+Reduce = Callable[[ExpressionBuilder, Term], Reduced]
+Finish = Callable[[ExpressionBuilder, Term, Reduced], tuple[Term, ...]]
 
 LIMITS = {("float64", True): 2.0**25, ("float32", True): 2.0**10, ("float64", False): 2.0**20}
 """Up to where three parts of pi / 2 do, by dtype and whether there is fma: n times the second part is exact."""
 
 
-def reduced(b: Builder, size: Term) -> Reduced:
+def reduced(b: ExpressionBuilder, size: Term) -> Reduced:
     """Reduce arguments that are not large."""
     parts = size.parts(HALF_PI)
     n, bits = b.nearest(size, 2 / math.pi)
@@ -36,7 +36,7 @@ def reduced(b: Builder, size: Term) -> Reduced:
     return (r, low, bits) if b.features.fma else (*b.sum(r, low), bits)
 
 
-def reduced_large(b: Builder, size: Term) -> Reduced:
+def reduced_large(b: ExpressionBuilder, size: Term) -> Reduced:
     """Reduce a large argument m 2**s by the bits of 2 / pi that matter: products with 48 are exact in two parts."""
     bits = b.bits(size)
     place = b.number(((bits >> 52) - 1029) + b.bits(b.constant(DOUBLE_MAGIC, DOUBLE)), DOUBLE) - DOUBLE_MAGIC  # s + 46
@@ -69,34 +69,34 @@ def reduced_large(b: Builder, size: Term) -> Reduced:
 DOUBLE_MAGIC = 1.5 * 2.0**52
 
 
-def sine(b: Builder, r: Term, low: Term) -> Pair:
+def sine(b: ExpressionBuilder, r: Term, low: Term) -> Pair:
     """Return sin(r + low) in two parts, |r| <= pi / 4."""
     z = r * r
     return r, b.fma(z * r, b.polynomial(z, z.coefficients(SIN)), low)
 
 
-def cosine(b: Builder, r: Term, low: Term) -> Pair:
+def cosine(b: ExpressionBuilder, r: Term, low: Term) -> Pair:
     """Return cos(r + low) in two parts, |r| <= pi / 4."""
     z = r * r
     return b.constant(1.0, r.dtype), b.fma(z, cosine_tail(b, z), -(r * low))
 
 
-def cosine_tail(b: Builder, z: Term) -> Term:
+def cosine_tail(b: ExpressionBuilder, z: Term) -> Term:
     """Return (cos(r) - 1) / z, z = r**2."""
     return b.fma(z, b.polynomial(z, z.coefficients(COS)), -0.5)
 
 
-def bit_as_sign(b: Builder, bits: Term, x: Term) -> Term:
+def bit_as_sign(b: ExpressionBuilder, bits: Term, x: Term) -> Term:
     """Return bits of which the second is at the place of the sign."""
     return bits << (x.format.integer.itemsize * 8 - 2)
 
 
-def signed(b: Builder, x: Term, sign: Term) -> Term:
+def signed(b: ExpressionBuilder, x: Term, sign: Term) -> Term:
     """Return a number with its sign changed where a sign bit is set."""
     return b.number(b.bits(x) ^ (sign & x.format.sign), x.dtype)
 
 
-def sincos_of(b: Builder, x: Term, found: Reduced) -> Pair:
+def sincos_of(b: ExpressionBuilder, x: Term, found: Reduced) -> Pair:
     """Return sine and cosine of what was reduced."""
     r, low, bits = found
     s, rest = sine(b, r, low)
@@ -108,7 +108,7 @@ def sincos_of(b: Builder, x: Term, found: Reduced) -> Pair:
     )
 
 
-def tan_of(b: Builder, x: Term, found: Reduced) -> tuple[Term, ...]:
+def tan_of(b: ExpressionBuilder, x: Term, found: Reduced) -> tuple[Term, ...]:
     """Return the tangent of what was reduced: a quotient of sums of two parts, with one division."""
     r, low, bits = found
     s, c = b.sum(*sine(b, r, low)), b.sum(*cosine(b, r, low))
@@ -121,14 +121,14 @@ def tan_of(b: Builder, x: Term, found: Reduced) -> tuple[Term, ...]:
     return (signed(b, q, b.bits(x) ^ (bits << (x.format.integer.itemsize * 8 - 1))),)
 
 
-def finished(b: Builder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
+def finished(b: ExpressionBuilder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
     """Return, for single precision too, what is computed in double precision from what was reduced."""
     wide = b.convert(x, DOUBLE)
     b.mixed = x.dtype != DOUBLE
     return tuple(b.convert(found, x.dtype) for found in finish(b, wide, reduce(b, abs(wide))))
 
 
-def periodic(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
+def periodic(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
     """Return functions of a reduced argument: in double precision where it is large or there is no fma."""
     if x.dtype == DOUBLE or not b.features.fma:
         return periodic_wide(b, x, finish)
@@ -136,23 +136,23 @@ def periodic(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
     return finish(b, x, reduced(b, abs(x)))
 
 
-def periodic_wide(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
+def periodic_wide(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
     """Return the same, computed in double precision."""
     wide = b.convert(x, DOUBLE)
     b.rarely(is_large(b, wide), lambda b, x: finished(b, x, reduced_large, finish), x)
     return finished(b, x, reduced, finish)
 
 
-def is_large(b: Builder, x: Term) -> Term:
+def is_large(b: ExpressionBuilder, x: Term) -> Term:
     """Whether an argument is too large for three parts of pi / 2."""
     return abs(x) > LIMITS[x.dtype.name, b.features.fma]
 
 
-def sincos(b: Builder, x: Term) -> tuple[Term, ...]:
+def sincos(b: ExpressionBuilder, x: Term) -> tuple[Term, ...]:
     """Return sine and cosine."""
     return periodic(b, x, sincos_of)
 
 
-def tan(b: Builder, x: Term) -> tuple[Term, ...]:
+def tan(b: ExpressionBuilder, x: Term) -> tuple[Term, ...]:
     """Return the tangent."""
     return periodic(b, x, tan_of)

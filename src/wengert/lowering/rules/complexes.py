@@ -16,7 +16,7 @@ from wengert.core.forms.form import Form, Place, View, form_of
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import PARTS, Aval
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.index_maps import Index, identity_map
+from wengert.lowering.index_maps import AxisIndex, identity_map
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import Part, choice
@@ -49,7 +49,7 @@ def parts_in_memory(nodes: Nodes, name: str, aval: Aval) -> Pair:
 def parts_of(whole: Any, shape: Shape) -> Pair:
     """Return the parts of an array of pairs."""
     own = identity_map(shape)
-    return Pair(Access(whole, (*own, Index(0))), Access(whole, (*own, Index(1))))
+    return Pair(Access(whole, (*own, AxisIndex(0))), Access(whole, (*own, AxisIndex(1))))
 
 
 def joined_parts(nodes: Nodes, value: Pair, shape: Shape) -> tuple[Access, Shape]:

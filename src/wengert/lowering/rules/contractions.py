@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
-from wengert.lowering.index_maps import Index, identity_map, span
+from wengert.lowering.index_maps import AxisIndex, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, added
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -55,7 +55,7 @@ def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], spa
     read = []
     for axis, n in enumerate(own):
         if n in names:
-            read.append(Index(0, ((names.index(n), 1),) if labels.lengths[n] > 1 else ()))
+            read.append(AxisIndex(0, ((names.index(n), 1),) if labels.lengths[n] > 1 else ()))
             continue
         index = moved(n, labels, names)
         low, high = span(index, space)
@@ -74,12 +74,12 @@ def moving_label(labels: Labels) -> int | None:
     return next(n for n in labels.operands[0] if n in labels.relation.labels)
 
 
-def moved(label: int, labels: Labels, names: Sequence[int]) -> Index:
+def moved(label: int, labels: Labels, names: Sequence[int]) -> AxisIndex:
     """Return where along a bound label the point of a space is."""
     assert labels.relation is not None
     start, steps = labels.relation.solved(label)
     long = [(names.index(n), step) for n, step in steps.items() if labels.lengths[n] > 1]
-    return Index(start, tuple(sorted(long)))
+    return AxisIndex(start, tuple(sorted(long)))
 
 
 def padded(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, length: int) -> tuple[Access, Shape]:
@@ -88,7 +88,7 @@ def padded(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, length
     box = [(0, n) for n in shape]
     box[axis] = before, before + shape[axis]
     shift = [*identity_map(shape)]
-    shift[axis] = Index(-before, ((axis, 1),))
+    shift[axis] = AxisIndex(-before, ((axis, 1),))
     return added(nodes, wide, x.node.dtype, None, [Part(x.through(tuple(shift)), tuple(box), False)], False), wide
 
 
@@ -107,12 +107,12 @@ def on_diagonals(nodes: Nodes, x: Access, kept: Sequence[int], labels: Labels) -
     """Return an array on the diagonals that repeated labels of the result tell, and zeros beside them."""
     shape = labels.lengths_of(labels.result)
     first = [labels.result.index(n) for n in kept]
-    read = tuple([Index(0, ((d, 1),)) if shape[d] > 1 else Index(0) for d in first])
+    read = tuple([AxisIndex(0, ((d, 1),)) if shape[d] > 1 else AxisIndex(0) for d in first])
     found = Scalar(nodes, x.through(read), shape)
     for d, n in enumerate(labels.result):
         own = labels.result.index(n)
         if own != d and shape[d] > 1:
-            difference = nodes.index(Index(0, ((own, 1), (d, -1))), shape[d])
+            difference = nodes.index(AxisIndex(0, ((own, 1), (d, -1))), shape[d])
             found = select(Scalar(nodes, difference, shape) == 0, found, 0)
     return found.access
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from wengert.lowering.index_maps import Index, broadcast_map, strides_for
+from wengert.lowering.index_maps import AxisIndex, broadcast_map, strides_for
 from wengert.lowering.nodes import BOOL
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, reduced, select, with_axes_restored
@@ -25,7 +25,7 @@ def place_of_extremum(call: Call) -> Found:
     axes = tuple(range(len(shape))) if axis is None else (axis % len(shape),)
     length = math.prod([shape[k] for k in axes])
     strides = strides_for([shape[k] for k in axes])
-    at = Index(0, tuple([(k, step) for k, step in zip(axes, strides, strict=True) if shape[k] > 1]))
+    at = AxisIndex(0, tuple([(k, step) for k, step in zip(axes, strides, strict=True) if shape[k] > 1]))
     place = Scalar(call.nodes, call.nodes.index(at, length), shape)
     first = reduced(call.nodes, "minimum", select(holders(call, axes), place, length).access, shape, axes)
     found = Scalar(call.nodes, first, [n for k, n in enumerate(shape) if k not in axes])

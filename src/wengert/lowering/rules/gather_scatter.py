@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.values.aval import aval_of
-from wengert.lowering.index_maps import Index, IndexMap, identity_map, strides_for
+from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map, strides_for
 from wengert.lowering.nodes import BOOL, LONG, Access, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, convert, select
@@ -28,7 +28,7 @@ class Places:
         moving: what its arrays say, to be added to that.
     """
 
-    def __init__(self, shape: Shape, still: Index, moving: Scalar) -> None:
+    def __init__(self, shape: Shape, still: AxisIndex, moving: Scalar) -> None:
         self.shape, self.still, self.moving = shape, still, moving
 
 
@@ -67,7 +67,7 @@ def places_of(call: Call, index: Sequence[Any], first: int) -> Places | Refused:
             if shape[dim] > 1:
                 terms[dim] = stride * step
     assert isinstance(moving, Scalar)
-    return Places(shape, Index(offset, tuple(sorted(terms.items()))), moving)
+    return Places(shape, AxisIndex(offset, tuple(sorted(terms.items()))), moving)
 
 
 def slice_lengths(entries: Sequence[Any], whole: Shape) -> list[int]:
@@ -85,7 +85,7 @@ def slice_lengths(entries: Sequence[Any], whole: Shape) -> list[int]:
 def broadcast_map_at(source: Shape, before: int, rank: int) -> IndexMap:
     """Return the map that reads an array of an index where its axes stand behind others."""
     shift = before + rank - len(source)
-    return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
+    return tuple([AxisIndex(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
 
 
 def safe(call: Call, at: int, length: int) -> Access:
@@ -106,7 +106,7 @@ def safe(call: Call, at: int, length: int) -> Access:
     if axes:
         kept = (1,) * (len(shape) - len(axes))
         some = Access(
-            call.nodes.make("reduce", "or", kept, BOOL, [some], axes=axes, space=shape), (Index(0),) * len(kept)
+            call.nodes.make("reduce", "or", kept, BOOL, [some], axes=axes, space=shape), (AxisIndex(0),) * len(kept)
         )
     call.nodes.outside.append(some)
     return select(outside, 0, place).access
@@ -131,14 +131,16 @@ def scattered_at(call: Call, value: Access, add: bool) -> Found:
     nodes, shape, space = call.nodes, call.out.shape, found.shape
     place = found.moving + found.still.offset
     for d, step in found.still.terms:
-        along = nodes.index(Index(0, ((d, step),)), space[d] * abs(step))
+        along = nodes.index(AxisIndex(0, ((d, step),)), space[d] * abs(step))
         place = place + Scalar(nodes, along, space)
     base = call.args[0]
     start = base if base.node.kind == "constant" else nodes.memory(base, shape)
     given = call.shapes[1]
     excess = max(0, len(given) - len(space))
     shift = len(space) - (len(given) - excess)
-    fitted = tuple([Index(0, () if k < excess or n == 1 else ((k - excess + shift, 1),)) for k, n in enumerate(given)])
+    fitted = tuple(
+        [AxisIndex(0, () if k < excess or n == 1 else ((k - excess + shift, 1),)) for k, n in enumerate(given)]
+    )
     args = [start, value.through(fitted), place.access.through(identity_map(space))]
     node = nodes.make("scatter", "add" if add else "copy", shape, call.out.dtype, args, space=space)
     return Access(node, identity_map(shape))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.lowering.index_maps import Index, broadcast_map, decomposed, identity_map, is_within
+from wengert.lowering.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within
 from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -53,7 +53,7 @@ def concatenated(
         box = [*whole_box(own)]
         box[axis] = start, start + own[axis]
         shift = [*identity_map(own)]
-        shift[axis] = Index(-start, ((axis, 1),))
+        shift[axis] = AxisIndex(-start, ((axis, 1),))
         parts.append(Part(x.through(tuple(shift)), tuple(box), single))
         start += own[axis]
     shape[axis] = start
@@ -109,7 +109,7 @@ def moving(x: Access, box: Box) -> Access:
     found = []
     for d, (index, (low, high)) in enumerate(zip(x.map, box, strict=True)):
         still = not index.terms and high - low == 1 and d not in used and x.node.shape[d] > 1
-        found.append(Index(index.offset - low, ((d, 1),)) if still else index)
+        found.append(AxisIndex(index.offset - low, ((d, 1),)) if still else index)
     return Access(x.node, tuple(found))
 
 
@@ -166,7 +166,7 @@ def written(
         n = extents[terms[0][0]] if terms else 1
         low = offset - (n - 1) if terms and terms[0][1] < 0 else offset
         box[k] = low, low + n
-    back = tuple([Index(0) if p is None else Index(-p[1] * p[2], ((p[0], p[2]),)) for p in places])
+    back = tuple([AxisIndex(0) if p is None else AxisIndex(-p[1] * p[2], ((p[0], p[2]),)) for p in places])
     part = Part(value.through(fitted(given, extents)).through(back), tuple(box), False)
     if not add:
         return choice(nodes, shape, base.node.dtype, [part, Part(base, whole_box(shape), False)])
@@ -174,10 +174,10 @@ def written(
     return added(nodes, shape, base.node.dtype, start, [part], alone)
 
 
-def fitted(given: Shape, extents: Shape) -> tuple[Index, ...]:
+def fitted(given: Shape, extents: Shape) -> tuple[AxisIndex, ...]:
     """Return the map by which a window reads a value, which may have more axes, of one element, in front."""
     excess = max(0, len(given) - len(extents))
-    return (*[Index(0)] * excess, *broadcast_map(given[excess:], len(extents)))
+    return (*[AxisIndex(0)] * excess, *broadcast_map(given[excess:], len(extents)))
 
 
 def scattered(
@@ -232,7 +232,7 @@ def pad(call: Call) -> Found:
     """Lower an array with zeros around it."""
     widths, shape = call.params["widths"], call.shapes[0]
     box = tuple([(left, left + n) for (left, _), n in zip(widths, shape, strict=True)])
-    shift = tuple([Index(-left, ((k, 1),)) for k, (left, _) in enumerate(widths)])
+    shift = tuple([AxisIndex(-left, ((k, 1),)) for k, (left, _) in enumerate(widths)])
     return added(
         call.nodes, call.out.shape, call.out.dtype, None, [Part(call.args[0].through(shift), box, False)], False
     )
@@ -250,8 +250,8 @@ def place_windows(call: Call) -> Found:
         for d, offset in zip(axis, offsets, strict=True):
             starts[d] += offset
         box = tuple([(start, start + n) for start, n in zip(starts, call.shapes[0], strict=False)])
-        read = [Index(-start, ((d, 1),)) for d, start in enumerate(starts)]
-        parts.append(Part(x.through((*read, *map(Index, offsets))), box, False))
+        read = [AxisIndex(-start, ((d, 1),)) for d, start in enumerate(starts)]
+        parts.append(Part(x.through((*read, *map(AxisIndex, offsets))), box, False))
     return added(call.nodes, shape, call.out.dtype, None, parts, False)
 
 

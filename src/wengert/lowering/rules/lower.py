@@ -25,8 +25,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.index_maps import Index
-from wengert.lowering.nodes import LONG, Access, Node, Nodes, Shape
+from wengert.lowering.index_maps import AxisIndex
+from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, selected, specialised, taken
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.lowering.rules.contractions import contraction
@@ -56,7 +56,7 @@ class Lowered:
     """
 
     nodes: Nodes
-    inputs: tuple[Node | None, ...]
+    inputs: tuple[PointNode | None, ...]
     outputs: tuple[tuple[Access, Shape] | None, ...]
     refused: Mapping[int, Refused]
 
@@ -115,7 +115,7 @@ class Lowering:
             make = parts_in_memory if is_complex(aval) else single_in_memory
             self.known[variable] = permuted(make(self.nodes, name, aval), aval.shape, axes)
 
-    def buffer(self, variable: Variable) -> Node | None:
+    def buffer(self, variable: Variable) -> PointNode | None:
         """Return the buffer of an input."""
         value = self.known.get(variable)
         return None if value is None else value.real.node if isinstance(value, Pair) else value.node
@@ -221,7 +221,7 @@ def permuted(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
     """Return what reads a value of some shape, whose axes are these of the reader."""
     if axes == tuple(range(len(axes))):
         return value
-    read = tuple([Index(0, () if n == 1 else ((axis, 1),)) for n, axis in zip(shape, axes, strict=True)])
+    read = tuple([AxisIndex(0, () if n == 1 else ((axis, 1),)) for n, axis in zip(shape, axes, strict=True)])
     return Pair(*[x.through(read) for x in value]) if isinstance(value, Pair) else value.through(read)
 
 

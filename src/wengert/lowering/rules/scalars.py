@@ -16,7 +16,7 @@ import numpy as np
 
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.index_maps import Index, broadcast_map, identity_map
+from wengert.lowering.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 
 DType = np.dtype[Any]
@@ -286,7 +286,7 @@ def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[
     left = [k for k in range(len(shape)) if k not in axes]
     result = tuple([shape[k] for k in left])
     ones = dict(zip(left, identity_map(result), strict=True))
-    value = value.through(tuple([ones.get(k, Index(0)) for k in kept]))
+    value = value.through(tuple([ones.get(k, AxisIndex(0)) for k in kept]))
     if repeats > 1 and combine == "add":
         value = nodes.point("multiply", x.node.dtype, result, value, nodes.constant(repeats, x.node.dtype))
     return value
@@ -327,4 +327,4 @@ def factored(nodes: Nodes, x: Access) -> tuple[str, Access, Access] | None:
 def with_axes_restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:
     """Return a reduction with its axes put back, of one element each."""
     kept = [k for k in range(len(shape)) if k not in axes]
-    return x.through(tuple([Index(0) if shape[k] == 1 else Index(0, ((k, 1),)) for k in kept]))
+    return x.through(tuple([AxisIndex(0) if shape[k] == 1 else AxisIndex(0, ((k, 1),)) for k in kept]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import Scan, form_of
-from wengert.lowering.index_maps import Index, identity_map
+from wengert.lowering.index_maps import AxisIndex, identity_map
 from wengert.lowering.nodes import BOOL, LONG, Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -23,14 +23,14 @@ def turned(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:
         return x
     read = [*identity_map(shape)]
     if shape[axis] > 1:
-        read[axis] = Index(shape[axis] - 1, ((axis, -1),))
+        read[axis] = AxisIndex(shape[axis] - 1, ((axis, -1),))
     return x.through(tuple(read))
 
 
 def moved(x: Access, shape: Shape, axis: int, by: int) -> Access:
     """Return what reads an array of a shape some places further along an axis."""
     read = [*identity_map(shape)]
-    read[axis] = Index(by, ((axis, 1),))
+    read[axis] = AxisIndex(by, ((axis, 1),))
     return x.through(tuple(read))
 
 
@@ -82,7 +82,7 @@ def recurrence(call: Call) -> Found:
     one = call.nodes.constant(1, dtype)
     # of an axis of one element the index map has no steps
     read = [*identity_map(shape)]
-    read[axis] = Index(-1, ((axis, 1),))
+    read[axis] = AxisIndex(-1, ((axis, 1),))
     factor = choice(call.nodes, shape, dtype, [Part(a.through(tuple(read)), box, False), Part(one, whole, False)])
     return turned(scanned(call.nodes, "add", shape, axis, b, factor), shape, axis, reverse)
 
@@ -111,7 +111,7 @@ def extremum_partials(call: Call) -> Found:
     same = equal(late(y), early(y))
     box = tuple([(int(k == axis), n) for k, n in enumerate(shape)])
     read = [*identity_map(shape)]
-    read[axis] = Index(-1, ((axis, 1),))
+    read[axis] = AxisIndex(-1, ((axis, 1),))
     new = select(same, 0, late(before)).access.through(tuple(read))
     first = Part(before.access, tuple([(0, n) for n in shape]), False)
     starts = Scalar(nodes, choice(nodes, shape, LONG, [Part(new, box, False), first]), shape)

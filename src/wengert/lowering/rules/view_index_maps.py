@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.lowering.index_maps import Index, decomposed, identity_map
+from wengert.lowering.index_maps import AxisIndex, decomposed, identity_map
 from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import gathered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -19,11 +19,11 @@ MOST_LITERAL = 1 << 16
 """The most elements of which a program holds the places one by one."""
 
 
-def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[Index, Shape] | None:
+def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[AxisIndex, Shape] | None:
     """Return how a view reads an array of a shape as one row, and the view's shape; None if it is a copy.
 
     >>> window_on((2, 3), np.transpose)
-    (Index(offset=0, terms=((0, 1), (1, 3))), (3, 2))
+    (AxisIndex(offset=0, terms=((0, 1), (1, 3))), (3, 2))
     """
     whole: Array = np.empty(shape, np.int8)
     window = view(whole)
@@ -32,7 +32,7 @@ def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[Index, Shap
     start = window.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     steps = zip(window.strides, window.shape, strict=True)
     terms = tuple([(d, step) for d, (step, n) in enumerate(steps) if n > 1 and step])
-    return Index(start, terms), window.shape
+    return AxisIndex(start, terms), window.shape
 
 
 def viewed(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
@@ -60,7 +60,7 @@ def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
     """Return the elements of an array at places that are known, counted in C order."""
     if not x.map and x.node.kind == "constant":
         return x
-    start = Access(nodes.row(x, shape), (Index(0),))
+    start = Access(nodes.row(x, shape), (AxisIndex(0),))
     index = nodes.array(places.astype(LONG))
     node = nodes.make("gather", "", places.shape, x.node.dtype, [start, index])
     return Access(node, identity_map(places.shape))
@@ -92,7 +92,7 @@ def where_known(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
     return nodes.point("select", x.node.dtype, mask.shape, nodes.array(mask), x, other)
 
 
-def inverted(row_map: Sequence[Index], extents: Shape) -> tuple[Any, ...] | None:
+def inverted(row_map: Sequence[AxisIndex], extents: Shape) -> tuple[Any, ...] | None:
     """Return for each dimension of a window where it lies along which dimension of its array; None if that is not one.
 
     Along a dimension of one element nothing lies.
@@ -149,7 +149,7 @@ def triangle(call: Call) -> Found:
     shape, upper = call.out.shape, call.params["upper"]
     rank = len(shape)
     offset = call.params["k"] - 1 if upper else call.params["k"]
-    at = Index(offset, tuple([(d, step) for d, step in ((rank - 2, 1), (rank - 1, -1)) if shape[d] > 1]))
+    at = AxisIndex(offset, tuple([(d, step) for d, step in ((rank - 2, 1), (rank - 1, -1)) if shape[d] > 1]))
     below = Scalar(call.nodes, call.nodes.index(at, sum(shape[-2:])), shape) >= 0
     x = call.scalar(0, call.out.dtype)
     return (select(below, 0, x) if upper else select(below, x, 0)).access

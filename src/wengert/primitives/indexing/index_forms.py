@@ -113,7 +113,7 @@ def require_fit(
     stand_in(window.shape)[join_index(index, list(map(example_of, arrays)))] = np.broadcast_to(0.0, value)
 
 
-class Update(Form):
+class PartUpdate(Form):
     """The first operand with a part replaced, or added to: the part at an index behind a path of views."""
 
     def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:

@@ -31,7 +31,7 @@ from wengert.native.elementwise import LARGE
 from wengert.primitives import rewrites
 from wengert.primitives.conversion import fitted
 from wengert.primitives.indexing.added_places import add_at_places
-from wengert.primitives.indexing.index_forms import Index, Update, window_of
+from wengert.primitives.indexing.index_forms import Index, PartUpdate, window_of
 from wengert.primitives.indexing.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
     MASKED,
@@ -193,7 +193,7 @@ assign = linear(
     transpose=(transpose_base, transpose_value),
     rewrite=rewrite_part,
     consume=consume_assigned,
-    form=Update(),
+    form=PartUpdate(),
     parts="each",
 )
 assign.usual = {"path": (), "add": False}

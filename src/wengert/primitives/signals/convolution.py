@@ -62,7 +62,7 @@ def correlate_in_any_order(x: Array, w: Array, space: Geometry) -> Array:
     return correlate_by_plan(x, w, plan_correlation(x.shape, w.shape, x.itemsize, space))
 
 
-def correlate_by_plan(x: Array, w: Array, plan: Plan) -> Array:
+def correlate_by_plan(x: Array, w: Array, plan: CorrelationPlan) -> Array:
     """Return the correlations of images with kernels of their dtype as they were planned, in any order of memory."""
     if plan.few:
         return multiply_at_once(x, w, plan)
@@ -84,7 +84,7 @@ def correlate_by_plan(x: Array, w: Array, plan: Plan) -> Array:
     return found.reshape(plan.shape)
 
 
-class Plan(NamedTuple):
+class CorrelationPlan(NamedTuple):
     """Hold the plan of a correlation, which depends on shapes and the size of an element alone.
 
     Attributes:
@@ -117,7 +117,7 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_correlation(x: Lengths, w: Lengths, item: int, space: Geometry) -> Plan:
+def plan_correlation(x: Lengths, w: Lengths, item: int, space: Geometry) -> CorrelationPlan:
     """Return the plan of a correlation by its shapes and the size of an element."""
     rank, stride = len(space.stride), space.stride
     images, kernel = x[-rank:], w[-rank:]
@@ -149,12 +149,12 @@ def plan_correlation(x: Lengths, w: Lengths, item: int, space: Geometry) -> Plan
     inner = steps if runs else [item * math.prod(lengths[i + 1 :]) for i in range(rank)]
     by_image, by_out = width * item, math.prod(stack) * width * item
     strides = (*[by_image] * len(stack), by_out, *inner) if crossed or runs else ()
-    return Plan(
+    return CorrelationPlan(
         space, lengths, shape, windows, 0 < windows <= FEW_WINDOWS, around, copied, (columns, rows), turned, strides
     )
 
 
-def multiply_at_once(x: Array, w: Array, plan: Plan) -> Array:
+def multiply_at_once(x: Array, w: Array, plan: CorrelationPlan) -> Array:
     """Return the products of kernels and all windows of each image, which takes the fewest steps."""
     (padded, inside, place), (shape, strides), (columns, rows) = plan.around, plan.copied, plan.columns
     if padded and place is not None:
@@ -213,7 +213,7 @@ class Sliding(Form):
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_images(ct: Lengths, turned: Lengths, item: int, x: Lengths, space: Geometry) -> Plan:
+def plan_images(ct: Lengths, turned: Lengths, item: int, x: Lengths, space: Geometry) -> CorrelationPlan:
     """Return the plan of the cotangent of images, with zeros around that of the result that make it as long as they."""
     stride, dilation, spread, low, _ = space
     rank = len(stride)
@@ -225,7 +225,7 @@ def plan_images(ct: Lengths, turned: Lengths, item: int, x: Lengths, space: Geom
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_kernels(x: Lengths, ct: Lengths, item: int, w: Lengths, space: Geometry) -> Plan:
+def plan_kernels(x: Lengths, ct: Lengths, item: int, w: Lengths, space: Geometry) -> CorrelationPlan:
     """Return the plan of the cotangent of kernels, with zeros behind images that make it as long as they are."""
     stride, dilation, spread, low, _ = space
     rank = len(stride)
@@ -249,7 +249,7 @@ def cotangent_of_kernels(ct: Any, shape: Lengths, x: Any, space: Geometry) -> An
     return correlate(images, kernels, plan).swapaxes(last - 1, last)
 
 
-def correlate(x: Any, w: Any, plan: Plan) -> Any:
+def correlate(x: Any, w: Any, plan: CorrelationPlan) -> Any:
     """Return a correlation by its plan, of arrays at once."""
     if type(x) is np.ndarray and type(w) is np.ndarray and x.dtype is w.dtype:
         return correlate_by_plan(x, w, plan)
