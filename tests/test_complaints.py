@@ -205,7 +205,16 @@ def cast(x: Any) -> Any:
 CAST_LINE = inspect.getsourcelines(cast)[1] + 1
 
 
-@pytest.mark.parametrize("transform", [wg.jit, wg.vmap, lambda f: wg.vmap(wg.jit(f)), lambda f: lambda x: wg.vjp(f, x)])
+MODES = [
+    wg.jit,
+    wg.vmap,
+    lambda f: wg.vmap(wg.jit(f)),
+    lambda f: lambda x: wg.vjp(f, x),
+    lambda f: lambda x: wg.jvp(f, (x,), (x,)),
+]
+
+
+@pytest.mark.parametrize("transform", MODES)
 def test_complex_numbers_that_become_real_name_the_users_line(transform: Any) -> None:
     with pytest.warns(np.exceptions.ComplexWarning) as caught:
         transform(cast)(np.ones((3, 2)))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
@@ -74,7 +75,7 @@ def at_once(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     for x in operands:
         if type(x) is not ndarray:
             return apply(primitive, *operands, **params)
-    return primitive.evaluate(*operands, **params)
+    return at_users_line(primitive.strict, *operands, **params)
 
 
 applied: Callable[..., Tensor] = apply
