@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control import loop_invariants
-from wengert.control.loop_operands import backward_body, interleave
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
+    backward_body,
     batched_graph,
     dependent_outputs,
     fill_inactive,
     find_staged,
     forward_graph,
+    interleave,
     joint_variable,
     keep_places,
     restrict_condition,
@@ -39,12 +39,10 @@ from wengert.control.subgraphs import (
     select_flagged,
     split_gradient,
     trace_closed,
-    with_extra_inputs,
     with_zeros,
 )
 from wengert.control.zero_sequence import collect_rows, zeros
 from wengert.core.forms.form import Region
-from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts
 from wengert.core.graph.variable import Variable
@@ -57,6 +55,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrowed, needed_inputs
+from wengert.passes.equations import with_extra_inputs
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 Params = Mapping[str, Any]
@@ -244,10 +243,6 @@ class LoopPrimitive(Structured):
         return [*carried, *found[len(carried) :]]
 
     # Forward mode
-
-    def hoisted(self, equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
-        """Compute before the loop what does not change in it."""
-        return loop_invariants.hoist_invariants(equation, int(is_counted(equation.params)))
 
     def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Carry values and what moves with them."""

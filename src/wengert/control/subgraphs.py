@@ -8,6 +8,7 @@ the cotangents of the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.loop_spec import Parts
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
@@ -91,12 +93,6 @@ def trace_closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any]
 def permute(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
     """Return a graph with inputs and outputs in another order; outputs may be left out."""
     return Graph([graph.inputs[i] for i in inputs], graph.equations, [graph.outputs[i] for i in outputs])
-
-
-def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
-    """Return a graph with inputs in another order; where an aval stands, one more that it does not use."""
-    inputs = [graph.inputs[place] if isinstance(place, int) else Variable.of(place) for place in places]
-    return Graph(inputs, graph.equations, graph.outputs)
 
 
 def joint_variable(column: Sequence[Any]) -> Variable:
@@ -459,3 +455,38 @@ def keep_handle(tensor: Tensor) -> Tensor:
     found = make_tensor(tensor._value, tensor._trace, tensor._node)
     found._kept = True
     return found
+
+
+# Bodies of loops, in the order of the operands of loops
+
+
+def interleave(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: int) -> Graph:
+    """Return a graph of values and what moves with them in the order of a loop's body: by role, values first."""
+    inputs: list[int] = []
+    value, moved = 0, len(wide.inner)
+    for flags in (wide.constants, wide.carried, wide.sequences):
+        own, more = len(flags), width * sum(flags)
+        inputs += [*range(value, value + own), *range(moved, moved + more)]
+        value, moved = value + own, moved + more
+    outs, total = len(carried), len(carried) + len(left)
+    middle = total + width * sum(carried)
+    outputs = [*range(outs), *range(total, middle), *range(outs, total), *range(middle, len(pushed.outputs))]
+    return permute(pushed, inputs, outputs)
+
+
+def backward_body(
+    backward: Graph, constants: int, sequences: int, saved: int, carried: Flags, left: Flags, wide: Parts
+) -> Graph:
+    """Return the backward half in the order of a loop's body.
+
+    It has (constants, sequences, residuals, cotangents of carried values, of what is left, sums), and returns the
+    cotangents of (constants, carried values, elements of sequences).
+    """
+    ends = [0]
+    for n in (constants, sequences, saved, sum(carried), sum(left), sum(wide.constants)):
+        ends.append(ends[-1] + n)
+    ranges = [range(a, b) for a, b in pairwise(ends)]
+    steady, read, residuals, moving, leaving, sums = ranges
+    first, second = sum(wide.constants), sum(wide.constants) + sum(carried)
+    outputs = [*range(first, second), *range(first), *range(second, len(backward.outputs))]
+    return permute(backward, [*steady, *moving, *sums, *read, *residuals, *leaving], outputs)

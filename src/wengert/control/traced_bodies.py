@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.argument_aliasing import contents_before, find_writes, require_unshared
-from wengert.control.subgraphs import trace_subgraph, with_extra_inputs
+from wengert.control.subgraphs import trace_subgraph
 from wengert.core.containers.tree_leaves import structure_text, unflatten
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.views import current, share
@@ -18,6 +18,7 @@ from wengert.core.values.dispatch import as_tensor, require_plain
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.passes.equations import with_extra_inputs
 
 Function = Callable[..., Any]
 ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)

@@ -13,9 +13,8 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
-from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import Aval
-from wengert.passes.equations import distinct_variables
+from wengert.passes.equations import distinct_variables, is_loop
 from wengert.passes.inlining import spliced
 from wengert.passes.output_aliasing import axes_in_kernels, reading_in_c_order, with_own_results
 from wengert.passes.pipeline import inlined
@@ -26,23 +25,9 @@ ENDLESS = 1 << 62
 """Iterations of a loop at most, of which nobody knows how many there are."""
 
 
-class Loops(StructuredLowering):
-    """Tell loops."""
-
-    def loop(self, _params: Params) -> bool:
-        """Return that it is one."""
-        return True
-
-
-LOOPS = Loops()
-
-
 def may_be_step(equation: Equation) -> bool:
     """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
-    primitive = equation.primitive
-    if isinstance(primitive, Structured):
-        return primitive.lower(equation.params, LOOPS) is not None
-    return primitive.routine is not None
+    return is_loop(equation) or equation.primitive.routine is not None
 
 
 class Iteration:

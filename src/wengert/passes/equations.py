@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import signature
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
+from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.values.aval import Aval
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
@@ -97,3 +99,25 @@ def unknown_parameters(params: Mapping[str, Any], names: Container[str]) -> list
         for name, value in params.items()
         if name not in names and value is not None and not (type(value) is tuple and not value)
     ]
+
+
+def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
+    """Return a graph with inputs in another order; where an aval stands, one more that it does not use."""
+    inputs = [graph.inputs[place] if isinstance(place, int) else Variable.of(place) for place in places]
+    return Graph(inputs, graph.equations, graph.outputs)
+
+
+class Loops(StructuredLowering):
+    """Tell loops."""
+
+    def loop(self, _params: Mapping[str, Any]) -> bool:
+        """Return that it is one."""
+        return True
+
+
+LOOPS = Loops()
+
+
+def is_loop(equation: Equation) -> bool:
+    """Tell whether an equation repeats a graph."""
+    return isinstance(equation.primitive, Structured) and bool(equation.primitive.lower(equation.params, LOOPS))

@@ -53,13 +53,6 @@ class Structured(Primitive):
         """
         return None
 
-    def hoisted(self, _equation: Any) -> tuple[list[Any], dict[Any, Any]] | None:
-        """Return equations in place of one of this operation, and values in place of some of its results.
-
-        None if nothing in it can be computed before it.
-        """
-        return None
-
     def rounds(self, _params: Mapping[str, Any]) -> float:
         """Return about how often each of the graphs runs."""
         return 1.0

@@ -30,12 +30,11 @@ from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, selected, specialised, taken
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.lowering.rules.contractions import contraction
-from wengert.lowering.rules.extremum_places import place_of_extremum
 from wengert.lowering.rules.joins import assign, concatenate, pad, place_windows, stack
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
 from wengert.lowering.rules.pointwise import pointwise
 from wengert.lowering.rules.python_integers import is_whole_number, too_large, too_long_to_compare
-from wengert.lowering.rules.reductions import reduction, trace
+from wengert.lowering.rules.reductions import place_of_extremum, reduction, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, triangle, view
