@@ -94,9 +94,9 @@ def cache() -> HealthFinding:
 def entry() -> HealthFinding:
     """Tell how jitted functions are called."""
     native = Entry.__name__ == "NativeEntry"
-    text = "native" if native else "through ctypes, some microseconds each: this interpreter is not known"
+    text = "native" if native else "through Python, some tens of microseconds each: this interpreter is not known"
     return HealthFinding(
-        "calls", text, "" if native else "Use CPython with its global lock for calls of a tenth of that"
+        "calls", text, "" if native else "Use CPython with its global lock for calls of a hundredth of that"
     )
 
 
