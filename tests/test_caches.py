@@ -26,7 +26,7 @@ from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
 from wengert.core.values.frozen import freeze
 from wengert.native.code_memory import Memory
 from wengert.nn.functional import _sampling
-from wengert.scipy.ndimage import _splines
+from wengert.scipy.ndimage import _interpolation
 from wengert.transforms.jit import MOST_FORMS, MOST_INSTANCES
 
 
@@ -122,7 +122,7 @@ def test_instances_that_cannot_be_referred_to_weakly_do_not_stay_for_ever() -> N
     assert traced.trace_count == 1
 
 
-@pytest.mark.parametrize("cached", [_sampling.resized_taps, _splines.spline_bands, _splines.round_matrix])
+@pytest.mark.parametrize("cached", [_sampling.resized_taps, _interpolation.spline_bands, _interpolation.round_matrix])
 def test_arrays_for_each_length_are_not_all_remembered(cached: Any) -> None:
     assert cached.cache_info().maxsize <= 64
 

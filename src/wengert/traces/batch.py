@@ -335,14 +335,15 @@ class Batch(Transient):
                     break
                 ndim = x.ndim
                 if trace is self:
-                    even = even and (not rank or ndim == rank)
-                    rank = max(rank, ndim)
+                    if ndim != rank:
+                        even = not rank
+                        rank = ndim if ndim > rank else rank
                 elif trace is None:
-                    widest = max(widest, ndim)
+                    widest = ndim if ndim > widest else widest
                 else:
                     break
             elif kind is ndarray:
-                widest = max(widest, x.ndim)
+                widest = x.ndim if x.ndim > widest else widest
             elif kind is not float and kind is not int:
                 break
             values.append(x)
