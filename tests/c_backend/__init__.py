@@ -31,10 +31,10 @@ from wengert.kernel.kernel import (
     Loop,
     Operation,
     Program,
+    ProgramStep,
     Reduce,
     Run,
     Stage,
-    Step,
 )
 
 COMPILER = shutil.which("cc")
@@ -193,7 +193,7 @@ def function(program: Program, numbers: Iterator[int]) -> list[str]:
     return [*before, *lines, f"return {failed};", "}"]
 
 
-def other(step: Step, buffers: dict[str, Buffer], numbers: Iterator[int], before: list[str]) -> list[str]:
+def other(step: ProgramStep, buffers: dict[str, Buffer], numbers: Iterator[int], before: list[str]) -> list[str]:
     """Return the lines of a step that is no kernel; programs that it runs are put before."""
     if isinstance(step, Copy):
         return [f"memcpy({step.target}, {step.source}, {size_of(buffers[step.source])});"]

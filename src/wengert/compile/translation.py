@@ -13,7 +13,7 @@ from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Invoke, Kernel, Loop, Program, Run, Step
+from wengert.kernel.kernel import Invoke, Kernel, Loop, Program, ProgramStep, Run
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.iterations import may_be_step
@@ -174,7 +174,7 @@ class Translation:
         return profiled(self.segments, self.values, calls)
 
 
-def run_once(program: Program) -> Iterator[tuple[Program, Step]]:
+def run_once(program: Program) -> Iterator[tuple[Program, ProgramStep]]:
     """Yield the steps of a program, and of those that it runs once, each with the program that it is of."""
     for step in program.steps:
         if isinstance(step, Run):

@@ -14,7 +14,7 @@ from wengert.emission.external_functions import declared
 from wengert.emission.matrix_routines import MATRICES
 from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
-from wengert.kernel.kernel import Buffer, Copy, Invoke, Kernel, Loop, Program, Row, Run, Step
+from wengert.kernel.kernel import Buffer, Copy, Invoke, Kernel, Loop, Program, ProgramStep, Row, Run
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -67,7 +67,7 @@ def cycles_of(program: Program, target: Target) -> float:
     """Return about how long a program takes."""
     lanes = lanes_of(target)
 
-    def taken(step: Step) -> float:
+    def taken(step: ProgramStep) -> float:
         match step:
             case Kernel():
                 return cycles(step, lanes)
@@ -237,7 +237,7 @@ class Driver:
 
         return NativeFunction(f"{self.prefix}run", STEPS, run)
 
-    def writer(self, step: Step) -> Callable[[DriverFrame], None]:
+    def writer(self, step: ProgramStep) -> Callable[[DriverFrame], None]:
         """Return what writes a step."""
         match step:
             case Run():

@@ -22,10 +22,10 @@ from wengert.kernel.kernel import (
     Kernel,
     Loop,
     Program,
+    ProgramStep,
     Reduce,
     Run,
     Stage,
-    Step,
 )
 from wengert.kernel.opcodes import OPCODES
 from wengert.support import config
@@ -380,7 +380,7 @@ def mixed(program: Program) -> Iterator[str]:
             yield from [f"{place}: {finding}" for finding in unfit(program, known, step)]
 
 
-def unfit(program: Program, known: dict[str, Buffer], step: Step) -> Iterator[str]:
+def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iterator[str]:
     """Find what does not fit in a step that is no kernel, of buffers that are there."""
     if isinstance(step, Copy) and alike(known[step.source]) != alike(known[step.target]):
         yield f"{step.source} copied to {step.target}"

@@ -26,10 +26,10 @@ from wengert.kernel.kernel import (
     Loop,
     Operation,
     Program,
+    ProgramStep,
     Reduce,
     Run,
     Stage,
-    Step,
     Store,
 )
 from wengert.kernel.opcodes import OPCODES, evaluated
@@ -111,7 +111,7 @@ class Steps:
     ) -> None:
         self.program, self.memory, self.random, self.routines = program, memory, random, routines
 
-    def run(self, step: Step) -> None:
+    def run(self, step: ProgramStep) -> None:
         """Carry out one step."""
         match step:
             case Kernel():

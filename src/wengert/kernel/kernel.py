@@ -175,7 +175,7 @@ class Keep:
     at: Affine
 
 
-class Step:
+class ProgramStep:
     """One step of a program.
 
     A further sort of them is a record here, its line in `grammar`, what does not fit in it in `checking`, what it
@@ -202,13 +202,13 @@ class Step:
         """Whether it may find that it cannot compute what it should: as a program that it runs may."""
         return any(program.failing for program in self.programs)
 
-    def with_programs(self, change: Callable[[Program], Program]) -> Step:
+    def with_programs(self, change: Callable[[Program], Program]) -> ProgramStep:
         """Return it with other programs in place of those that it runs."""
         return self
 
 
 @dataclass(frozen=True)
-class Kernel(Step):
+class Kernel(ProgramStep):
     """Stages that run one after the other for each row.
 
     Attributes:
@@ -255,7 +255,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Run(Step):
+class Run(ProgramStep):
     """Run a program.
 
     Attributes:
@@ -287,7 +287,7 @@ class Run(Step):
 
 
 @dataclass(frozen=True)
-class Copy(Step):
+class Copy(ProgramStep):
     """Copy all of a buffer into another of its size and dtype."""
 
     source: str
@@ -305,7 +305,7 @@ class Copy(Step):
 
 
 @dataclass(frozen=True)
-class Invoke(Step):
+class Invoke(ProgramStep):
     """Call a function that is known by a name.
 
     Attributes:
@@ -373,7 +373,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Loop(Step):
+class Loop(ProgramStep):
     """Run a program again and again.
 
     Attributes:
@@ -441,7 +441,7 @@ class Program:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     buffers: tuple[Buffer, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     failing: str = ""
 
     @property

@@ -13,7 +13,7 @@ from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
-from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, Row, Run, Step
+from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
@@ -50,8 +50,8 @@ class StepsWriter:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.buffers: dict[str, Buffer] = {}
-        self.steps: list[Step] = []
-        self.following: list[Step] = []
+        self.steps: list[ProgramStep] = []
+        self.following: list[ProgramStep] = []
         given = [self.enter(f"x{n}", shape_of(v), dtype_of(v), "input") for n, v in enumerate(graph.inputs)]
         made = [self.enter(f"y{n}", shape_of(v), dtype_of(v), "output") for n, v in enumerate(graph.outputs)]
         variables = (*graph.outputs, *graph.inputs)

@@ -122,6 +122,15 @@ def dispersion_at(x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, d
     return np.sqrt(found) if root else found
 
 
+def dispersion_of_doubles(x: Any, axis: Axes, keepdims: bool, count: int, ddof: float, root: bool) -> Any:
+    """Compute a variance, or its root, in the steps of NumPy's method."""
+    deviation = np.subtract(x, ADD(x, axis, None, None, True) / count)
+    squares = np.multiply(deviation, deviation, deviation if type(deviation) is np.ndarray else None)
+    found = ADD(squares, axis, None, None, keepdims)
+    found /= count - ddof  # in place: how axes of length one lie in memory is NumPy's, too
+    return np.sqrt(found, out=found if type(found) is np.ndarray else None) if root else found
+
+
 def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square: Any = None) -> Any:
     """Declare a variance, or the standard deviation of which one is the square: a method, or what skips NaN of NumPy's.
 
@@ -136,11 +145,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         if evaluate is None and not rest and dtype is None and x.dtype.char == "d":
             count = count_along(x.shape, axis)
             if count > ddof:  # NumPy warns of less
-                deviation = np.subtract(x, ADD(x, axis, None, None, True) / count)
-                squares = np.multiply(deviation, deviation, deviation if type(deviation) is np.ndarray else None)
-                found = ADD(squares, axis, None, None, keepdims)
-                found /= count - ddof  # in place: how axes of length one lie in memory is NumPy's, too
-                return np.sqrt(found, out=found if type(found) is np.ndarray else None) if root else found
+                return dispersion_of_doubles(x, axis, keepdims, count, ddof, root)
         options = options_of(extras, rest)
         if evaluate is None:
             return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
