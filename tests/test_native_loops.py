@@ -17,6 +17,7 @@ import wengert as wg
 from wengert.compile import executable
 from wengert.compile.executable import Compiled, NativeGraph, Natively
 from wengert.core.graph.graph import Graph, Variable, subgraphs
+from wengert.errors import UsageError
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.segments import without_numbers
 from wengert.support import config
@@ -666,3 +667,25 @@ def test_rounds_that_are_pythons_are_prepared_once(monkeypatch: pytest.MonkeyPat
     for _ in range(4):
         jitted(X * 0.0)
     assert count == len(prepared) > 0
+
+
+def checked(x: Any, y: Any) -> Any:
+    """Return x; y is to be a number that Python's int takes."""
+    int(y)
+    return x * 1.0
+
+
+@pytest.mark.parametrize(
+    "carry",
+    [
+        lambda x: checked(x, x[1]),
+        lambda x: wg.fori_loop(0, 40, lambda i, c: checked(c, c[i % 3]), x),
+        lambda x: wg.scan(lambda c, y: (checked(c, y), y), x, x)[0],
+        lambda x: wg.cond(x[0] > 0, lambda c: checked(c, c[1]), lambda c: c, x),
+    ],
+)
+def test_whole_numbers_that_nobody_uses_are_checked(carry: Callable[[Any], Any]) -> None:
+    jitted = wg.jit(lambda x: np.sum(carry(x)))
+    assert jitted(np.array([1.0, 2.0, 3.0])) == 6.0
+    with pytest.raises(UsageError, match="int: NaN"):
+        jitted(np.array([1.0, np.nan, 3.0]))

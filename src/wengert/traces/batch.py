@@ -136,7 +136,7 @@ class Batch(Transient):
         if self.ended:
             self.require_alive(operands)
         try:
-            if primitive.kind == "elementwise" or (primitive.kind == "constant" and is_simple(primitive)):
+            if primitive.at_points:
                 return self.elementwise(primitive, operands, params)
             return self.computed(primitive, operands, params)
         except FAILURES as error:
@@ -217,9 +217,10 @@ class Batch(Transient):
         index = params.get("index")
         if len(operand._node) > 2 or (index is not None and value.ndim < 2):
             return None
-        if index is not None and ndarray in map(type, index):
-            return self.offer_elements(value, index)
         if index is not None:
+            for entry in index:
+                if type(entry) is ndarray:
+                    return self.offer_elements(value, index)
             lanes = value[(WHOLE, *index)]
         else:
             found = form_of(primitive).batch(primitive, self.size, (value,), ONE, params)
@@ -482,12 +483,6 @@ def stacked(owner: str, name: str, lanes: Sequence[Any]) -> Any:
         needed = "one shape for all lanes is needed"
         raise ShapeError(owner, given, needed, "Use wengert.numpy.where in place of what depends on the values")
     return np.stack(lanes)
-
-
-def is_simple(primitive: Primitive) -> bool:
-    """Tell whether a primitive is a ufunc with one result and no core axes."""
-    evaluate = primitive.evaluate
-    return type(evaluate) is ufunc and evaluate.nout == 1 and evaluate.signature is None
 
 
 def is_ordered(out: Any) -> bool:

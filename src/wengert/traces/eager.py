@@ -216,7 +216,7 @@ def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
         x = source._value
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             if trace is not None and not WATCHES and (found := trace.offer(primitive, (source,), params)) is not None:
-                is_view = is_window(found._value, x)
+                is_view = found._value.base is x or is_window(found._value, x)
                 return window_on(base, earlier, primitive, params, found) if is_view else found
         elif type(x) is ndarray:
             if out is None:

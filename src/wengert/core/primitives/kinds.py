@@ -56,6 +56,7 @@ class Elementwise(Primitive):
     """
 
     kind = "elementwise"
+    at_points = True
     fresh = True
 
     def __init__(
@@ -566,6 +567,7 @@ class Constant(Primitive):
         self.outputs = outputs
         self.must_run = must_run
         self.firm = shapes.get("firm", not isinstance(evaluate, np.ufunc))
+        self.at_points = isinstance(evaluate, np.ufunc) and evaluate.nout == 1 and evaluate.signature is None
 
     def hold_to(self, claim: Claim) -> None:
         """Compare nothing: there are no rules."""

@@ -117,6 +117,7 @@ class Primitive:
         name: the name it is registered and printed under.
         evaluate: the operation on ndarrays and numbers; parameters that are not arrays go by keyword.
         view: whether the result may share memory with operand 0, as NumPy's basic slices do.
+        at_points: whether lanes are computed as all elements are: elementwise, or a ufunc with one result.
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
@@ -152,6 +153,7 @@ class Primitive:
 
     kind: ClassVar[str]
     view = False
+    at_points = False
     fresh = False
     structured = False
     outputs = 1

@@ -38,6 +38,7 @@ from wengert.lowering.rules.reductions import place_of_extremum, reduction, trac
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, triangle, view
+from wengert.passes.dead_code import must_run
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
@@ -69,6 +70,7 @@ class Branches(StructuredLowering):
 
 
 BRANCHES = Branches()
+CHECK = Refused("a check, whose result nobody uses")
 
 
 class Lowering:
@@ -85,8 +87,9 @@ class Lowering:
         """Return the graph as nodes."""
         for i, variable in enumerate(self.graph.inputs):
             self.give(variable, f"x{i}")
+        checks = unused_checks(self.graph)
         for i, equation in enumerate(self.graph.equations):
-            found = reason_refused(equation) or self.equation(equation)
+            found = reason_refused(equation) or (CHECK if i in checks else self.equation(equation))
             if not isinstance(found, Refused):
                 self.known.update(zip(equation.outputs, found, strict=True))
                 continue
@@ -188,6 +191,8 @@ class Lowering:
         found = list(map(of_dtype, graph.outputs, results))
         if not have_dtypes(found, results):
             return Refused("results that have other dtypes in a branch")
+        if unused_checks(graph):
+            return CHECK
         inner = Lowering(graph, self.nodes.apart())
         given = [x for x in operands if type(x) is Variable]
         inner.known.update(zip(graph.inputs, map(self.value, given), strict=True))
@@ -237,6 +242,13 @@ def uses_of(graph: Graph) -> dict[Variable, int]:
 def is_native(aval: Aval) -> bool:
     """Tell whether kernels have values of a type; lengths that are not known are negative."""
     return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
+
+
+def unused_checks(graph: Graph) -> list[int]:
+    """Return the places of the equations that must run though nothing uses their results, which kernels leave out."""
+    used = {x for equation in graph.equations for x in equation.inputs if type(x) is Variable}
+    used.update([x for x in graph.outputs if type(x) is Variable])
+    return [i for i, e in enumerate(graph.equations) if must_run(e) and used.isdisjoint(e.outputs)]
 
 
 def reason_refused(equation: Equation) -> Refused | None:
