@@ -8,6 +8,7 @@ import itertools
 import pickle
 import re
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -598,3 +599,29 @@ def test_elements_that_repeat_along_axes_are_read_in_numpys_order():
         expected = stretched.ravel("K")
         np.testing.assert_array_equal(wg.asarray(stretched).ravel("K").numpy(), expected)
         np.testing.assert_array_equal(wg.jit(lambda x: x.ravel("K"))(stretched), expected)
+
+
+FORTRAN = np.arange(12.0).reshape(4, 3).T
+
+
+def of_loop(x: Any) -> Any:
+    """Return a number that depends on how the array lies that a loop without rounds is given."""
+    y = wg.while_loop(lambda y: np.sum(y) < -x, lambda y: y * x, FORTRAN)
+    return x * np.sum(y.ravel("K")[:2])
+
+
+@pytest.mark.parametrize("jitted", [lambda f: f, wg.jit])
+def test_writable_arrays_of_structured_operations_keep_their_order(jitted: Any) -> None:
+    assert jitted(wg.grad(of_loop))(1.2) == 1.0
+    assert jitted(lambda x: wg.jvp(of_loop, (x,), (1.0,))[1])(1.2) == 1.0
+    assert jitted(lambda x: wg.taylor(of_loop, (x,), (1.0,), 2))(1.2)[1:] == [1.0, 0.0]
+
+
+def test_branches_that_no_lane_takes_lie_as_those_that_some_take():
+    def part(x: Any) -> Any:
+        return wg.cond(x > 0, lambda y: y + x, lambda y: y * x, FORTRAN).ravel("K")
+
+    xs = np.array([1.0, -2.0, 3.0])
+    expected = np.stack([part(x) for x in xs])
+    for mapped in (wg.vmap(part), wg.vmap(wg.jit(part)), wg.jit(wg.vmap(part))):
+        np.testing.assert_array_equal(mapped(xs), expected)

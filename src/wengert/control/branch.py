@@ -32,7 +32,7 @@ from wengert.control.subgraphs import (
     trace_closed,
     with_zeros,
 )
-from wengert.control.zero_sequence import zeros
+from wengert.control.zero_sequence import zeros, zeros_like
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
@@ -302,7 +302,7 @@ class Branch(Alternatives):
                 results,
             )
             nothing = trace_closed(
-                lambda *xs, taken=taken: [zeros(aval_of(x), xs[0]) for x in taken.outputs],
+                lambda *xs, taken=taken: [zeros_like(x, xs[0]) for x in taken.outputs],
                 [v.aval for v in taken.inputs],
                 self.name,
             )

@@ -78,11 +78,11 @@ zero_sequence = ZeroSequence()
 register(zero_sequence)
 
 
-def zeros_like(value: Any) -> Any:
-    """Return zeros that lie in memory as a value does, so that they may stand in its place."""
+def zeros_like(value: Any, near: Any = None) -> Any:
+    """Return zeros that lie in memory as a value does, so that they may stand in its place; `near` as in `zeros`."""
     aval = aval_of(value)
     if aval.weak or UNKNOWN in aval.shape:
-        return zeros(aval, None)
+        return zeros(aval, near)
     return example(aval.shape, strides_of(value), aval.dtype, 0)
 
 

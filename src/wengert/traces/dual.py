@@ -228,7 +228,7 @@ class Dual(Transient):
         """Return the value of one operand for later."""
         if type(operand) is Tensor:
             return lend(operand) if operand._trace is None else value
-        return operand.copy() if type(operand) is ndarray and operand.flags.writeable else value
+        return operand.copy(order="K") if type(operand) is ndarray and operand.flags.writeable else value
 
     def raised(self, node: Moving) -> tuple[float, Any]:
         """Return the exponent of a power, also of one of powers, and what was raised with its tangent; or 1, None."""

@@ -183,7 +183,7 @@ class Jet(Transient):
         if type(operand) is Tensor:
             own = operand._trace is self
             return make_tensor(operand._value, self, operand._node) if own else share(operand)
-        return operand.copy() if type(operand) is np.ndarray else operand
+        return operand.copy(order="K") if type(operand) is np.ndarray else operand
 
     def past_kink(self, primitive: Primitive, operands: Sequence[Any], out: Any) -> Tensor | None:
         """Return a power of a root, or a root of a power, past the kink; None for others."""

@@ -196,7 +196,7 @@ class Tape(Transient):
             return operand
         if not operand.flags.writeable:
             return as_fixed(operand)
-        operand = operand.copy()
+        operand = operand.copy(order="K")
         operand.flags.writeable = False
         return operand
 
