@@ -941,3 +941,11 @@ def test_what_may_be_broadcast_is_traced(routine: Any) -> None:
         return routine(np.eye(2) + p[:, None] * p if p[0] > 0 else np.broadcast_to(p, (2, 2)))
 
     np.testing.assert_allclose(chosen(A_ROW), routine(np.eye(2) + np.outer(A_ROW, A_ROW)), rtol=1e-14)
+
+
+def test_jacobians_of_eigenvalues_relative_to_a_matrix_are_the_same_in_a_graph_and_in_lanes() -> None:
+    a, b = np.diag([1.0, 2.0, 4.0]) + 0.1, np.diag([2.0, 1.0, 1.4]) + 0.1
+    for values, x in ((lambda x: wsl.eigvalsh(x, b), a), (lambda x: wsl.eigvalsh(a, x), b)):
+        rows = wg.jacrev(values)
+        np.testing.assert_allclose(wg.jit(rows)(x), rows(x), rtol=1e-13)
+        np.testing.assert_allclose(wg.vmap(rows)(x[None])[0], rows(x), rtol=1e-13)
