@@ -114,3 +114,33 @@ def test_folders_of_the_user_may_have_any_name(folder):
     exec(code, names)  # noqa: S102 - a file of a name of our choice
     (equation,) = trace(names["f"])(2.0).equations
     assert equation.position.filename == f"/home/somebody/{folder}/model.py"
+
+
+def eigenvectors(x):
+    return np.sum((np.linalg.eigh(x * np.eye(2))[1].T @ POINT) ** 2 * POINT)  # marked eigenvectors
+
+
+def element(x):
+    return x[np.argmax(x) * 5]  # marked element
+
+
+def greatest(x):
+    return np.max(x[x > 9.0])  # marked greatest
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: wg.grad(eigenvectors)(2.0), "eigenvectors"),
+        (lambda: wg.jit(wg.grad(eigenvectors))(2.0), "eigenvectors"),
+        (lambda: wg.grad(wg.jit(eigenvectors))(2.0), "eigenvectors"),
+        (lambda: wg.jvp(wg.grad(eigenvectors), (2.0,), (1.0,)), "eigenvectors"),
+        (lambda: wg.jit(element)(POINT), "element"),
+        (lambda: wg.jit(greatest)(POINT), "greatest"),
+    ],
+)
+def test_errors_of_numpy_while_graphs_and_derivatives_run_name_the_users_line(call, line):
+    with pytest.raises((np.linalg.LinAlgError, IndexError, ValueError)) as caught:
+        call()
+    (note,) = caught.value.__notes__
+    assert f"# marked {line}" in note

@@ -105,10 +105,14 @@ class Sweep(Cotangents):
             else:
                 ct, owns = self.show(node, ct, owns)
                 pull = Sweep.collect if node.primitive is RESULT else Sweep.pull
-            if lifting is None:
-                pull(self, node, ct, owns)
-            else:
-                lifting.run(pull, self, node, ct, owns)
+            try:
+                if lifting is None:
+                    pull(self, node, ct, owns)
+                else:
+                    lifting.run(pull, self, node, ct, owns)
+            except np.linalg.LinAlgError as error:
+                say_whose(error, node)
+                raise
 
     def show(self, node: Node, ct: Any, owns: bool) -> tuple[Any, bool]:
         """Show a complete cotangent to hooks and who asks for it; return what goes on, and whether that is owned."""
@@ -596,6 +600,12 @@ class Sweep(Cotangents):
         c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
         self.add(raised, c, c is not ct)
         return True
+
+
+def say_whose(error: Exception, node: Node) -> None:
+    """Add to an error of NumPy's of which operation's derivative it was raised."""
+    if not getattr(error, "__notes__", ()):
+        error.add_note(f"This was raised by the derivative of {node.primitive.name}, which stands at {node.position}")
 
 
 def sweep(

@@ -69,10 +69,15 @@ class GraphSteps:
         try:
             for step, equation in self.pairs:  # noqa: B007 - what is said belongs to the line of the equation
                 step(values)
-        except np.linalg.LinAlgError as error:
-            say_where(error, equation)
+        except (np.linalg.LinAlgError, IndexError, ValueError) as error:
+            if type(error) in OF_NUMPY:
+                say_where(error, equation)
             raise
         return tuple([values[i] for i in self.outputs])
+
+
+OF_NUMPY = frozenset({np.linalg.LinAlgError, np.exceptions.AxisError, IndexError, ValueError})
+"""Errors that say nothing of where they belong; the library's own are of further classes."""
 
 
 def say_where(error: Exception, equation: Equation) -> None:
