@@ -617,11 +617,15 @@ def test_writable_arrays_of_structured_operations_keep_their_order(jitted: Any) 
     assert jitted(lambda x: wg.taylor(of_loop, (x,), (1.0,), 2))(1.2)[1:] == [1.0, 0.0]
 
 
-def test_branches_that_no_lane_takes_lie_as_those_that_some_take():
-    def part(x: Any) -> Any:
-        return wg.cond(x > 0, lambda y: y + x, lambda y: y * x, FORTRAN).ravel("K")
-
+@pytest.mark.parametrize("orders", ["CF", "FC"])
+def test_branches_by_lanes_lie_as_the_array_that_they_are_given(orders: str) -> None:
     xs = np.array([1.0, -2.0, 3.0])
-    expected = np.stack([part(x) for x in xs])
-    for mapped in (wg.vmap(part), wg.vmap(wg.jit(part)), wg.jit(wg.vmap(part))):
-        np.testing.assert_array_equal(mapped(xs), expected)
+    for order in orders:  # what is known of arrays in one order is not what is so in another
+        array = FORTRAN.copy(order=order)
+
+        def part(x: Any, array: Any = array) -> Any:
+            return wg.cond(x > 0, lambda y: y + x, lambda y: y * x, array).ravel("K")
+
+        expected = np.stack([part(x) for x in xs])
+        for mapped in (wg.vmap(part), wg.vmap(wg.jit(part)), wg.jit(wg.vmap(part))):
+            np.testing.assert_array_equal(mapped(xs), expected)

@@ -15,7 +15,7 @@ from wengert.core.forms.form import Pointwise, form_of
 from wengert.core.forms.shape_probes import Avals, Results
 from wengert.core.graph.identity import identity_of_params
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.memory_layout import Joined, Strides, strides_among
+from wengert.core.memory.memory_layout import Joined, Strides, strides_among, strides_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong
 from wengert.core.values.bounded_cache import Cache
@@ -76,12 +76,12 @@ def key_of_operand(value: Any, pointwise: bool) -> Any:
         return kind, value.shape, value.dtype, value.strides, value.tobytes()
     if issubclass(kind, np.generic):
         return kind, value if value.dtype.kind in "biu" and not pointwise else None
-    return value.shape, value.dtype, getattr(value, "strides", None), getattr(value, "weak", False)
+    return *aval_of(value), strides_of(value)
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
     """Return avals and order by the primitive's form."""
-    if any(type(getattr(x, "strides", None)) is Joined for x in inputs) and not primitive.structured:
+    if any(type(strides_of(x)) is Joined for x in inputs) and not primitive.structured:
         return found_for_each_way(primitive, inputs, params)
     if primitive.firm:
         inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
@@ -100,7 +100,7 @@ class Lying(NamedTuple):
 def found_for_each_way(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
     """Return avals and order for operands that lie in one of several ways."""
     choices = [
-        [Lying(*aval_of(x), way) for way in x.strides.ways] if type(getattr(x, "strides", None)) is Joined else [x]
+        [Lying(*aval_of(x), way) for way in strides.ways] if type(strides := strides_of(x)) is Joined else [x]
         for x in inputs
     ]
     found = [found_for(primitive, chosen, params) for chosen in product(*choices)]
