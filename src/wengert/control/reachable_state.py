@@ -8,6 +8,7 @@ afterwards; so aliases stay what they are.
 from __future__ import annotations
 
 import functools
+import gc
 import io
 import itertools
 import sys
@@ -72,7 +73,7 @@ LEADING: tuple[tuple[Any, Callable[[Any], Sequence[Any]]], ...] = (
     (Exception, lambda x: (*x.args, *vars(x).values())),
     (MappingProxyType, lambda x: (*x, *x.values())),
     (KeysView | ValuesView | ItemsView, lambda x: (getattr(x, "mapping", None),)),
-    (itertools.repeat, lambda x: x.__reduce__()[1]),
+    (itertools.repeat, gc.get_referents),  # its pickled form is deprecated
 )
 """What values of some kinds lead to that is not their contents."""
 UNOBSERVABLE: tuple[type, ...] = (
