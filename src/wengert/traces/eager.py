@@ -72,7 +72,7 @@ ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 AT_POINTS = frozenset({"elementwise", "constant"})
 """The kinds of operations of which double precision arrays decide nothing but the trace."""
-HELD = frozenset({ndarray, np.bool_})
+OF_COMPARISONS = frozenset({ndarray, np.bool_})
 """Types of what comparisons give, which plain Tensors hold as it is."""
 SEVERAL = 0
 """The arity of operations on a sequence of operands."""
@@ -401,7 +401,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return general(operate, a, b, error)
         result = new_tensor()
         result._value = out
-        if trace is None or (constant and type(out) in HELD):
+        if trace is None or (constant and type(out) in OF_COMPARISONS):
             result._trace = result._node = None
             result._kept = False
             return result
