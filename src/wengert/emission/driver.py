@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from wengert.emission.external_functions import declared
-from wengert.emission.matrix_routines import MATRICES
+from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import cycles, lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.kernel import Buffer, Copy, Invoke, Kernel, Loop, Program, ProgramStep, Row, Run
@@ -346,8 +345,9 @@ class DriverFrame:
 
 def fields_of(routine: Invoke) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
-    start = -(-MATRICES.size // LINE) * LINE
-    return start, bytes(MATRICES.ctype(**dict(routine.fields), work=start))
+    fields = ROUTINES[routine.name.partition(".")[0]].fields
+    start = -(-fields.size // LINE) * LINE
+    return start, bytes(fields.ctype(**dict(routine.fields), work=start))
 
 
 def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
-from wengert.emission.matrix_routines import SMALL, small
+from wengert.emission.matrix_routines import MATRICES, SMALL, small
 from wengert.emission.stages import added_exactly, corrected
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
@@ -25,7 +27,21 @@ from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.jobs import ALL, JOB, REFUSED, SHARED, clear_conditions, met_conditions, raise_conditions
 from wengert.native.loader import kept_function, loaded
 from wengert.native.processor import CONDITIONS
-from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Type, like, vector_of
+from wengert.native.structs import (
+    BOOL,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    Array,
+    Pointer,
+    Signature,
+    Struct,
+    Type,
+    like,
+    vector_of,
+)
 from wengert.native.values import Value
 
 
@@ -59,11 +75,29 @@ def function_named(name: str, target: Target) -> NativeFunction:
         return OWN[name]
     if is_rare(name):
         return rare_of(Specialisation.named(name, target))
-    what, own, dtype = name.split(".")
-    if what == SMALL:
-        return small(name)
+    what = name.partition(".")[0]
+    if what in ROUTINES:
+        return ROUTINES[what].write(name)
+    _, own, dtype = name.split(".")
     write = {LOOP: inner_loop, TOTAL: total_function}.get(what, merge_function)
     return write(name, own, np.dtype(dtype), target)
+
+
+class RoutineFamily(NamedTuple):
+    """Say what routines of one kind are given, and what writes one.
+
+    Attributes:
+        fields: what stands at the beginning of their arena, by the names of an `Invoke`; its field `work` says how many
+            bytes it is from there to the memory that they need.
+        write: gives the function of a name, a KERNEL.
+    """
+
+    fields: Struct
+    write: Callable[[str], NativeFunction]
+
+
+ROUTINES = {SMALL: RoutineFamily(MATRICES, small)}
+"""The routines that programs invoke, by what their names begin with, up to the first "."."""
 
 
 def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
