@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import tests.samples  # noqa: F401 - its functions declare primitives when they 
 import wengert as wg
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.form import Form, Reduction, Scan, Selection, form_of
+from wengert.core.forms.label_products import for_blas
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
@@ -260,6 +262,31 @@ def test_contractions_are_in_memory_of_their_own_in_c_order(names: tuple[str, ..
         found = labelled([x.shape for x in arrays], names, result).evaluate(*arrays)
         assert found.flags.c_contiguous
         assert not any(np.shares_memory(found, x) for x in arrays)
+
+
+def test_products_go_to_blas_in_whichever_way_matrices_lie() -> None:
+    rng = np.random.default_rng(1)
+    wide = rng.normal(size=(4, 6, 10))
+    laid = [wide[:, :, :5], wide[:, ::-1, 9:4:-1], wide[:, :, ::2], np.broadcast_to(2.0, (4, 6, 5)), wide[1:2, :, :5]]
+    laid += [np.broadcast_to(wide[0, :, 5:], (4, 6, 5)), wide[:, :, 1::2].astype(np.complex64), wide[:, :, 5:] > 0]
+    for x, y in itertools.product(laid, laid):
+        for one, other, names, result in ((x, y, ("bij", "bkj"), "bik"), (x[0], y[0, 0], ("ij", "j"), "i")):
+            labels = labelled((one.shape, other.shape), names, result)
+            want = np.einsum(",".join(names) + "->" + result, one, other)
+            np.testing.assert_allclose(labels.evaluate(one, other), want, rtol=1e-5, atol=1e-5)
+    assert for_blas(laid[0]) is laid[0], "gaps between rows"
+    assert for_blas(laid[2]).flags.c_contiguous
+
+
+def test_tangents_of_einstein_sums_are_products_of_matrices() -> None:
+    x, y = np.ones((2, 3)), np.arange(12.0).reshape(3, 4)
+
+    def moved(t: Any, **options: Any) -> Any:
+        return wg.jvp(lambda x: np.einsum("ij,jk->ik", x, y, **options), (x,), (t,))[1]
+
+    assert [e.primitive.name for e in trace(moved)(x).equations] == ["contract"]
+    np.testing.assert_array_equal(moved(x), x @ y)
+    np.testing.assert_array_equal(moved(x, dtype=np.float64), x @ y)
 
 
 def test_einsum_of_unequal_axes_is_refused_where_numpy_reads_foreign_memory() -> None:

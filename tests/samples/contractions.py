@@ -168,6 +168,7 @@ sums: list[Sample] = [
     *(sample("einsum", np.einsum, s, normal(*a), normal(*b, seed=1)) for s, a, b in EINSUM_TWO),
     sample("einsum", np.einsum, normal(2, 3), [0, 1], normal(3, 2), [1, 2], [2, 0]),
     sample("einsum", np.einsum, "ij,jk", normal(2, 3), normal(3, 2), optimize=True),
+    sample("einsum", np.einsum, "ij,jk->ik", normal(2, 3), normal(3, 2), dtype=np.float64),
     *(sample("einsum", np.einsum, s, *(normal(*a, seed=i) for i, a in enumerate(x))) for s, *x in EINSUM_MANY),
     sample("einsum", np.einsum, "ij,jk,kl", normal(2, 3), normal(3, 2), normal(2, 2), optimize="optimal"),
     *(

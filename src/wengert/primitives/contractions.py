@@ -376,14 +376,14 @@ def name_label(label: int, subscripts: Subscripts) -> str:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, optimize: Any = None) -> Labels:
-    """Return the labels that are written; in which order products are summed does not change them."""
+def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, **_options: Any) -> Labels:
+    """Return the labels that are written, which no other parameter changes."""
     operands, result = parse_subscripts(subscripts, tuple(map(len, shapes)))
     return labelled(shapes, operands, result)
 
 
 einsum_one = linear("einsum_one", evaluate_einsum, view=True, form=Contraction(einsum_labels))
-einsum = multilinear("einsum", evaluate_einsum, form=Contraction(einsum_labels))
+einsum = multilinear("einsum", evaluate_einsum, form=Contraction(einsum_labels, tangents=True))
 
 
 # Products of sparse matrices, in SciPy's compressed rows or columns, and arrays

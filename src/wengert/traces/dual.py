@@ -381,7 +381,8 @@ def propagate(
     if isinstance(primitive, Linear) and primitive.jvp is None:
         return propagate_linear(primitive, tangents, operands, params)
     if isinstance(primitive, Multilinear):
-        multiplied = partial(apply, primitive.unshielded or primitive, **params)
+        product, params = primitive.tangent_product(operands, params)
+        multiplied = partial(apply, product, **params)
         moved = [(t, [*operands[:i], t, *operands[i + 1 :]]) for i, t in enumerate(tangents) if t is not None]
         if primitive.steep:
             return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])

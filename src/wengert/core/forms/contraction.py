@@ -24,6 +24,8 @@ class Contraction(Form):
         matrices: whether two operands with two axes each are multiplied as matrices. Their cotangents are such
             products, too: a small one takes 1 us so, and 4 by labels.
         stacked: whether the evaluation takes stacks of such matrices.
+        tangents: whether tangents are `contract` too, as NumPy evaluates in loops of its own that take up to ten times
+            as long as BLAS.
 
     >>> from wengert.core.values.dispatch import apply
     >>> from wengert.core.primitives.declare import multilinear
@@ -36,6 +38,13 @@ class Contraction(Form):
     labels: Callable[..., Labels] | str | None = None
     matrices: bool = False
     stacked: bool = False
+    tangents: bool = False
+
+    def tangent(self, primitive: Primitive, operands: Sequence[Any], params: Params) -> tuple[Primitive, Params]:
+        """Return what multiplies a tangent with the other operands: a primitive and its parameters."""
+        if not self.tangents or len(params) > 2:  # a dtype, say, in which it calculates
+            return primitive, params
+        return PRIMITIVES["contract"], {"labels": self.record(list(map(shape_of, operands)), params)}
 
     def record(self, shapes: Sequence[Shape], params: Params) -> Labels:
         """Return the record for operands of these shapes."""

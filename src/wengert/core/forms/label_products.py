@@ -109,6 +109,7 @@ def multiplied(x: Any, y: Any, plan: Product) -> Any:
     )
     if shape is None:
         return x * y
+    x, y = for_blas(x), for_blas(y)
     if order is not None and x.dtype is y.dtype and x.ndim == y.ndim and shape_of_product(x, y) == shape:
         found = np.empty([shape[i] for i in order], x.dtype)
         np.matmul(x, y, found.transpose([order.index(i) for i in range(len(order))]))
@@ -116,6 +117,22 @@ def multiplied(x: Any, y: Any, plan: Product) -> Any:
     out = x @ y
     out = out if out.shape == shape else out.reshape(shape)
     return out if order is None else out.transpose(order)
+
+
+def for_blas(x: Any) -> Any:
+    """Return stacked matrices, or a vector, such that NumPy calls BLAS: others, repeated ones say, take far longer.
+
+    >>> ones = np.broadcast_to(1.0, (3, 4))
+    >>> for_blas(ones).strides, for_blas(np.ones((4, 3)).T).strides
+    ((32, 8), (8, 24))
+    """
+    if x.flags.forc or x.dtype.kind not in "fc":
+        return x
+    if x.ndim > 1:
+        size, (rows, columns), (down, along) = x.itemsize, x.shape[-2:], x.strides[-2:]
+        if (along == size and down >= columns * size) or (down == size and along >= rows * size):
+            return x
+    return np.array(x, order="C")
 
 
 def shape_of_product(x: Any, y: Any) -> Shape:

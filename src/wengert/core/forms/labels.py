@@ -238,6 +238,8 @@ class Labels(FieldRecord, Composite):
                 return found
         else:
             kept = kept_labels(self.result, names)
+            if (kept,) == tuple(names):
+                return self.stretched(xs[0], kept)
             short = {label: k for k, label in enumerate(dict.fromkeys(itertools.chain(*names)))}
             pairs: list[Any] = []
             for x, own in zip(xs, names, strict=True):
@@ -249,13 +251,10 @@ class Labels(FieldRecord, Composite):
     def stretched(self, found: Any, kept: Names) -> Any:
         """Repeat what was found along the labels that it lacks, and put it on the diagonals of repeated ones."""
         distinct = tuple(dict.fromkeys(self.result))
-        shape = self.lengths_of(distinct)
-        there = [n if label in kept else 1 for label, n in zip(distinct, shape, strict=True)]
-        found = np.broadcast_to(np.reshape(found, there), shape)
-        if distinct == self.result:
-            return np.array(found, order="C")
-        out = np.zeros(self.lengths_of(self.result), found.dtype)
-        diagonal(out, self.result, distinct)[...] = found
+        there = [self.lengths[label] if label in kept else 1 for label in distinct]
+        repeated = distinct != self.result
+        out: Any = (np.zeros if repeated else np.empty)(self.lengths_of(self.result), found.dtype)
+        (diagonal(out, self.result, distinct) if repeated else out)[...] = found.reshape(there)
         return out
 
     def convolved(self, x: Any, y: Any) -> Any:

@@ -348,6 +348,14 @@ class Multilinear(Primitive):
         """Return the transposes, or that of the form."""
         return self.transposes or (self.form.transpose,)  # type: ignore[union-attr]  # it has it
 
+    def tangent_product(
+        self, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Primitive, Mapping[str, Any]]:
+        """Return the primitive, and its parameters, that gives a tangent of the other operands and that of one."""
+        primitive = self.unshielded or self
+        chosen = getattr(self.form, "tangent", None)
+        return (primitive, params) if chosen is None else chosen(primitive, operands, params)
+
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save each operand for the transposes of the others."""
         count = sum(wanted)
