@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
 from wengert.kernel.kernel import (
     Affine,
@@ -20,8 +21,9 @@ from wengert.kernel.kernel import (
     Stage,
     Store,
 )
+from wengert.support.machine import MACHINE
 
-__all__ = ["inputs_for", "random_program"]
+__all__ = ["as_if", "inputs_for", "random_program"]
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
@@ -247,3 +249,10 @@ def inputs_for(program: Program, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     random = np.random.default_rng(seed)
     kinds = program.named
     return [(3 * random.normal(size=kinds[name].shape)).astype(kinds[name].dtype) for name in program.inputs]
+
+
+def as_if(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    """Let decisions be those of another machine, which differs in some fields of the record."""
+    assert fields.keys() <= {*MACHINE.fields}
+    for name, value in fields.items():
+        monkeypatch.setitem(vars(MACHINE), name, value)

@@ -463,7 +463,7 @@ def test_the_text_is_the_same_whenever_it_is_written() -> None:
 def test_the_protocol_is_right_for_every_processor(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import llvmlite.binding as llvm
 
-    monkeypatch.setattr(jobs, "MACHINE", machine)
+    monkeypatch.setattr(jobs, "PROCESSOR", machine)
     text = program(jobs.dispatch, jobs.worker, jobs.linger)
     assert ("@llvm.x86.sse2.pause" in text) == (machine == "x86_64")
     llvm.parse_assembly(text).verify()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernels import inputs_for, random_program
+from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
 from wengert.emission import parallel_split, plans, prefetch, programs
 from wengert.emission.backend import Processor
@@ -26,6 +26,7 @@ from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.team import team_of
+from wengert.support.machine import MACHINE
 
 DOUBLE = np.dtype(float)
 HOST = host()
@@ -276,11 +277,11 @@ def short_blocks(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("part", range(3))
 def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "FEW", (0, 1, 4)[part])  # so that loops of few vectors are loops, too
-    monkeypatch.setattr(plans, "PIECE", (1, 8, 512)[part])
+    as_if(monkeypatch, written_vectors=(0, 1, 4)[part], piece=(1, 8, 512)[part])  # so that short loops are loops, too
     if part == 1:  # everything is far away
-        for module, name, value in ((plans, "FAR", 0), (prefetch, "SHORT", 0), (prefetch, "WORTH", 1e-9)):
-            monkeypatch.setattr(module, name, value)
+        as_if(monkeypatch, prefetched=0, idle=1e-9)
+        for module in (plans, prefetch):
+            monkeypatch.setattr(module, "is_far", lambda buffer: buffer.kind != "row")
     short_blocks(part, monkeypatch)
     for seed in range(part, 45, 3):
         made = without_functions(random_program(seed))
@@ -319,10 +320,7 @@ def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
 
 @pytest.mark.parametrize("part", range(2))
 def test_parts_have_the_same_bits_for_every_number_of_threads(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items():
-        monkeypatch.setattr(parallel_split, name, value)
-    monkeypatch.setattr(plans, "FEW", (0, 4)[part])
-    monkeypatch.setattr(plans, "PIECE", 1)
+    as_if(monkeypatch, clock=1e-9, part_lanes=16, fewest_parts=2, written_vectors=(0, 4)[part], piece=1)
     short_blocks(2 - part, monkeypatch)
     team = team_of(2).address
     for seed in range(100 + part, 130, 2):
@@ -388,7 +386,7 @@ def test_what_takes_long_at_a_point_has_one_body(size: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_what_is_far_away_is_reached_without_masks(rows: int) -> None:
-    columns = plans.FAR // 8 // rows + 5
+    columns = MACHINE.second_cache // 8 // rows + 5
     made = halved_exponentials(rows, columns)
     text = Processor().render(made).text
     assert "= load <" in text
@@ -408,7 +406,7 @@ def halved_exponentials(rows: int, columns: int) -> Program:
 @pytest.mark.parametrize("columns", [61, 192, 600])
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, columns: int) -> None:
-    rows = plans.FAR // 8 // columns + 3
+    rows = MACHINE.second_cache // 8 // columns + 3
     along, each = Affine(0, (columns, 1)), Affine(0, (0, 1))
     largest = Reduce("maximum", 0, "row", (1,), "n")
     first = Stage((rows, columns), (load("x", columns, 1),), (), (largest,), lane=1)
@@ -424,7 +422,7 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
     made = program([Kernel(rows, (first, second, third))], **shapes)
     (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], made.named)
     assert of_first == of_third == []
-    long = 8 * columns >= prefetch.SHORT
+    long = 8 * columns >= MACHINE.prefetched
     assert of_second == [prefetch.Ahead("x", along, 1, False), prefetch.Ahead("y", along, 0, True)] * long
     assert ("@llvm.prefetch" in Processor(target).render(made).text) == long
     require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
@@ -454,7 +452,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
         len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
         / plans.Plan(stage, made.named, target, 1).units
     )
-    assert bodies == (3 if math.prod(shape) >= plans.PIECE else 1)
+    assert bodies == (3 if math.prod(shape) >= MACHINE.piece else 1)
 
 
 def test_what_computes_little_brings_nothing_ahead() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.kernels import inputs_for, random_program
+from tests.kernels import as_if, inputs_for, random_program
 from wengert.emission import parallel_split
 from wengert.emission.backend import Processor
 from wengert.emission.buffer_reuse import in_place
@@ -86,15 +86,14 @@ def test_rows_hold_values_in_turn_in_one_buffer(rows: int) -> None:
 
 
 def test_the_only_row_holds_values_where_its_result_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_split, "LARGE", 0)
+    as_if(monkeypatch, clock=1e-9)
     assert as_steps(chain(1, SIZE)) == [["x", "y"], ["y"], ["y"]]
 
 
 @pytest.mark.parametrize("tile", [1, 2])
 @pytest.mark.parametrize("rows", [1, 6])
 def test_values_are_those_of_memory_of_their_own(rows: int, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_split, "LARGE", 0)
-    monkeypatch.setattr(parallel_split, "PART", 1)
+    as_if(monkeypatch, clock=1e-9)
     for n in (1, 7, 8, 15, 32, 33, 1000, 10_000):
         made = chain(rows, n, tile if rows % tile == 0 else 1)
         require_sound(made)
@@ -156,7 +155,7 @@ def test_one_buffer_takes_the_place_of_one() -> None:
 
 
 def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_split, "LARGE", 0)
+    as_if(monkeypatch, clock=1e-9)
     tried = 0
     for seed in range(300):
         made = random_program(seed)

@@ -24,8 +24,8 @@ from wengert.native.code_memory import Code, address_of, load
 from wengert.native.elf import AARCH64, FORMATS, X86_64, ElfImage
 from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
 from wengert.native.loader import loaded
-from wengert.native.processor import MACHINE
 from wengert.support import config
+from wengert.support.machine import PROCESSOR
 
 TEXT = """
 @table = internal constant [4 x i64] [i64 10, i64 20, i64 30, i64 40]
@@ -102,7 +102,7 @@ LOADERS: dict[str, Callable[[bytes], Code]] = {
     "by hand": lambda image: loaded(linked(image), EXTERNAL),
     "by LLVM": lambda image: loaded_by_llvm(image, EXTERNAL, address_of),
 }
-by_hand = pytest.mark.skipif(MACHINE not in FORMATS, reason="object code has another format here")
+by_hand = pytest.mark.skipif(PROCESSOR not in FORMATS, reason="object code has another format here")
 
 
 @pytest.mark.parametrize("how", LOADERS)
@@ -174,7 +174,7 @@ def test_an_empty_object_has_no_functions() -> None:
 
 
 def test_what_is_loaded_by_hand_needs_no_llvm(image: bytes, tmp_path: Path) -> None:
-    if MACHINE not in FORMATS:
+    if PROCESSOR not in FORMATS:
         pytest.skip("object code has another format here")
     path = tmp_path / "kept.o"
     path.write_bytes(linked(image))
@@ -241,7 +241,7 @@ def test_damaged_images_are_refused_or_harmless(seed: int, image: bytes) -> None
             wrong[rng.choice(places)] = rng.randrange(256)
         for content in (damaged(image, rng), bytes(wrong)):
             try:
-                load(elf.linked(content, MACHINE).packed(), lambda name: 1)
+                load(elf.linked(content, PROCESSOR).packed(), lambda name: 1)
             except FileFormatError:
                 refused += 1
     assert refused > 500
@@ -262,7 +262,7 @@ def test_data_of_its_own_is_refused(case: str) -> None:
         linked(emit_object(text, host()))
 
 
-RELOCATIONS = sorted(FORMATS[MACHINE].direct | FORMATS[MACHINE].through_slots) if MACHINE in FORMATS else []
+RELOCATIONS = sorted(FORMATS[PROCESSOR].direct | FORMATS[PROCESSOR].through_slots) if PROCESSOR in FORMATS else []
 
 
 @pytest.fixture
@@ -286,12 +286,12 @@ def summed(x: Any) -> Any:
 def test_code_with_a_relocation_that_is_not_known_is_loaded_by_llvm(
     kind: int, image: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = FORMATS[MACHINE]
+    known = FORMATS[PROCESSOR]
     direct, through_slots = dict(known.direct), dict(known.through_slots)
     direct.pop(kind, None)
     through_slots.pop(kind, None)
     form = elf.Format(known.machine, known.jump, known.absolute, direct, through_slots)
-    monkeypatch.setitem(FORMATS, MACHINE, form)
+    monkeypatch.setitem(FORMATS, PROCESSOR, form)
     found = loaded(linked(image), EXTERNAL)
     assert ctypes.CFUNCTYPE(WORD, WORD)(found.addresses["outside"])(-5) == 12
     x = np.linspace(0.1, 1.0, 5)
@@ -312,11 +312,11 @@ def test_code_that_cannot_be_linked_is_not_the_users_affair(monkeypatch: pytest.
 
 @by_hand
 def test_the_text_of_a_refusal() -> None:
-    other = next(name for name, form in FORMATS.items() if name != MACHINE)
+    other = next(name for name, form in FORMATS.items() if name != PROCESSOR)
     with pytest.raises(FileFormatError) as caught:
         elf.linked(emit_object(TEXT, host()), other)
     assert str(caught.value) == (
-        f"object code: code of another processor ({FORMATS[MACHINE].machine}); "
+        f"object code: code of another processor ({FORMATS[PROCESSOR].machine}); "
         "code of this processor as LLVM writes it is needed. Remove it from where it was kept."
     )
 

@@ -9,8 +9,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from tests.kernels import inputs_for, random_program
-from wengert.kernel import spelling
+from tests.kernels import as_if, inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
@@ -60,7 +59,7 @@ def test_lanes_run_over_many_rows_of_few_points() -> None:
 
 
 def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelling, "MANY", 2)
+    as_if(monkeypatch, spelled_rows=2)
     for seed in range(60):
         made = random_program(seed)
         found = with_long_lanes(merged(made))

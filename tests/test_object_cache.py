@@ -13,7 +13,7 @@ import pytest
 
 from wengert import cli
 from wengert.native import cache
-from wengert.native.cache import ObjectCache, Usage, default_folder, object_cache
+from wengert.native.cache import ObjectCache, Usage, object_cache
 from wengert.support import config
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights are others there")
@@ -303,23 +303,23 @@ def test_eight_processes_at_once(tmp_path: Path) -> None:
 
 def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "CACHE", str(tmp_path))
-    assert default_folder() == str(tmp_path)
+    assert config.default_folder() == str(tmp_path)
     for nothing in ("", "0", "off", "OFF", "no", "false"):
         monkeypatch.setattr(config, "CACHE", nothing)
-        assert default_folder() is None
+        assert config.default_folder() is None
     monkeypatch.setattr(config, "CACHE", "./off")
-    assert default_folder() == os.path.abspath("off")
+    assert config.default_folder() == os.path.abspath("off")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for told, wanted in (("~", "home"), ("~/x", "home/x"), (f"{tmp_path}/~", "~")):
         monkeypatch.setattr(config, "CACHE", told)
-        assert default_folder() == str(tmp_path / wanted)
+        assert config.default_folder() == str(tmp_path / wanted)
     for nothing in (" ", " Off ", "\t"):
         monkeypatch.setattr(config, "CACHE", nothing)
-        assert default_folder() is None
+        assert config.default_folder() is None
     monkeypatch.setattr(config, "CACHE", None)
-    usual = default_folder()
+    usual = config.default_folder()
     monkeypatch.setattr(config, "CACHE", "on")
-    assert default_folder() == usual
+    assert config.default_folder() == usual
     found = ObjectCache(None)
     found.put("a", b"first")
     assert found.get("a") is None
@@ -344,13 +344,13 @@ def test_without_being_told_it_is_where_the_system_has_such_things(
     monkeypatch.setattr(config, "CACHE", None)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert default_folder() == str(tmp_path / ".cache" / "wengert")
+    assert config.default_folder() == str(tmp_path / ".cache" / "wengert")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_folder() == str(tmp_path / ".cache" / "wengert")
+    assert config.default_folder() == str(tmp_path / ".cache" / "wengert")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert default_folder() == str(tmp_path / "xdg" / "wengert")
+    assert config.default_folder() == str(tmp_path / "xdg" / "wengert")
     monkeypatch.setenv("HOME", "")
-    assert default_folder() is None
+    assert config.default_folder() is None
 
 
 def test_the_command_tells_and_clears(

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from tests.cases import some_of
-from tests.kernels import inputs_for, random_program
+from tests.kernels import as_if, inputs_for, random_program
 from tests.test_emission import DOUBLE, SPECIAL, functions_of, halves, rosenbrock, without_functions
-from wengert.emission import plans
 from wengert.emission.driver import emitted
 from wengert.emission.external_functions import function_named
 from wengert.kernel.evaluation import evaluate
@@ -123,7 +122,7 @@ def test_neighbours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", some_of(range(45), "aarch64"))
 def test_random_programs(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "FEW", (0, 1, 4)[seed % 3])  # so that loops of few vectors are loops, too
+    as_if(monkeypatch, written_vectors=(0, 1, 4)[seed % 3])  # so that short loops are loops, too
     made = without_functions(random_program(seed))
     inputs = halves(inputs_for(made, seed))
     for got, expected in zip(emulated(made, inputs, tmp_path), evaluate(made, inputs), strict=True):

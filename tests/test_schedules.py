@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cases import together
-from tests.kernels import inputs_for, random_program
+from tests.kernels import as_if, inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import text
@@ -67,7 +67,7 @@ def test_random_schedules_change_no_value(seed: int) -> None:
 
 def test_a_product_is_carried_out_along_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert schedule_of(PRODUCT).tiles == (1,)  # it is too little for long code
-    monkeypatch.setattr("wengert.kernel.schedule.LITTLE", 0)
+    as_if(monkeypatch, quick=0)
     schedule = schedule_of(PRODUCT)
     assert schedule == Schedule(((1,),), (4,), (Pack(0, 0, 1),))
     copy, kernel = scheduled(PRODUCT, schedule).kernels

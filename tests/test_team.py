@@ -29,14 +29,14 @@ from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
 from wengert.errors import UsageError
-from wengert.native import elementwise, inner_loops, jobs, loader, processor, team
+from wengert.native import elementwise, inner_loops, jobs, loader, team
 from wengert.native.builder import Builder, program
 from wengert.native.elementwise import LARGE, LoopSharing, shared
 from wengert.native.functions import native
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
 from wengert.native.values import Value
-from wengert.support import config
+from wengert.support import config, machine
 from wengert.traces import eager, sweep
 
 UFUNCS = sorted(
@@ -268,7 +268,7 @@ def test_a_number_that_is_too_large_is_reported_once() -> None:
 
 
 def test_a_condition_met_before_is_not_reported() -> None:
-    ctypes.CDLL(None).feraiseexcept(processor.CONDITIONS["divide"])
+    ctypes.CDLL(None).feraiseexcept(machine.CONDITIONS["divide"])
     x = np.ones(100 * LARGE)
     with np.errstate(all="raise"):
         for _ in range(100):
@@ -448,7 +448,7 @@ def test_numpy_does_all_the_work_where_no_thread_can_be_started(monkeypatch: pyt
 
 
 def test_an_unknown_processor_gets_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "MACHINE", "riscv64")
+    monkeypatch.setattr(team, "PROCESSOR", "riscv64")
     with pytest.raises(RuntimeError, match="riscv64"):
         Team(2)
 

@@ -13,8 +13,8 @@ import numpy as np
 from wengert.compile.executable import Compiled
 from wengert.native.cache import object_cache
 from wengert.native.entry import Entry
-from wengert.native.processor import MACHINE
 from wengert.support import config
+from wengert.support.machine import PROCESSOR
 from wengert.transforms.jit import jit
 from wengert.transforms.reverse import value_and_grad
 from wengert.transforms.tracing import trace
@@ -73,7 +73,7 @@ def processor() -> HealthFinding:
 
         target = host()
     except ImportError as error:
-        return HealthFinding("processor", f"{MACHINE}; there is no LLVM ({error})", "Install llvmlite")
+        return HealthFinding("processor", f"{PROCESSOR}; there is no LLVM ({error})", "Install llvmlite")
     return HealthFinding("processor", f"{target.processor}, vectors of {8 * target.vector_bytes} bits")
 
 

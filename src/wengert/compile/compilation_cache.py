@@ -19,6 +19,7 @@ from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.machine import MEASURED
 
 
 class Keeper:
@@ -65,7 +66,7 @@ def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
     How arguments lie in memory is part of it, because results lie as they do.
     """
     made = digest((graph.structure(), tuple([v.strides for v in variables_of(graph)])))
-    return None if made is None else f"{kind} {made.hex()}"
+    return None if made is None else f"{kind} {made.hex()}{MEASURED}"
 
 
 def variables_of(graph: Graph) -> list[Variable]:

@@ -44,7 +44,7 @@ from wengert.control.subgraphs import (
 from wengert.control.zero_sequence import collect_rows, zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.loop_spec import USUAL, LoopSpec, Parts, is_counted, parts
+from wengert.core.graph.loop_spec import LoopSpec, Parts, is_counted, parts
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
@@ -56,6 +56,7 @@ from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrowed, needed_inputs
 from wengert.passes.equations import with_extra_inputs
+from wengert.support.machine import MACHINE
 from wengert.traces.linearity import Moves, NotLinear, joined
 
 Params = Mapping[str, Any]
@@ -152,7 +153,7 @@ class LoopPrimitive(Structured):
     def rounds(self, params: Params) -> float:
         """Return how many iterations there are; what is usual, if nobody knows."""
         length = params["spec"].length
-        return float(USUAL if length is None else length)
+        return float(MACHINE.usual_rounds if length is None else length)
 
     def lower(self, params: Params, lowering: StructuredLowering) -> Any:
         """Be lowered as a loop."""

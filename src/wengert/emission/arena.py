@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wengert.kernel.kernel import Buffer
+from wengert.support.machine import MACHINE
 
-LINE = 64
 ROOM = 2
 """Lines of which buffers of the row, and those of parts, are whole multiples, so that their vectors need no masks."""
-APART = 2112
-"""Bytes after each buffer: two that lie 64 bytes apart modulo 4096 make loads wait for stores, which costs 30 %."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Arena:
 
 def padded(size: int) -> int:
     """Return the bytes that a buffer has with room for whole steps."""
-    return -(-size // (ROOM * LINE)) * ROOM * LINE
+    return -(-size // (ROOM * MACHINE.line)) * ROOM * MACHINE.line
 
 
 def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Callable[[Buffer], int]) -> Arena:
@@ -47,7 +45,7 @@ def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Ca
     places: dict[str, int] = {}
     taken: list[tuple[int, int, int, int]] = []  # (begin, end) in memory and (first, last) in time
     for name in sorted(first, key=lambda name: (buffers[name].kind != "constant", first[name], name)):
-        length = -(-size(buffers[name]) // LINE) * LINE + APART
+        length = -(-size(buffers[name]) // MACHINE.line) * MACHINE.line + MACHINE.gap
         busy = sorted(t[:2] for t in taken if t[2] <= last[name] and first[name] <= t[3])
         place = gap(busy, length)
         places[name] = place

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from wengert.emission.external_functions import ROUTINES, declared
-from wengert.emission.parallel_split import cycles, lanes_of
+from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
-from wengert.kernel.kernel import Buffer, Copy, Invoke, Kernel, Loop, Program, ProgramStep, Row, Run
+from wengert.kernel.durations import cycles_of
+from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -27,18 +28,12 @@ from wengert.native.growing_rows import (
     move_bytes,
     release_pool,
 )
-from wengert.native.interrupts import LOOK, LOOK_UP, OFTEN, give_back, looking
-from wengert.native.processor import LINE
+from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached
+from wengert.support.machine import MACHINE
 
-USUAL = 128
-"""Iterations of a loop of which nobody knows how many there are."""
-CALLING = 64
-"""Cycles of an iteration around those of its program."""
-WORDS = 64
-"""Bytes up to which they are copied one word after the other."""
 STEPS = Signature(BOOL, (*RUN.parameters, Pointer(LOOK)))
 """What runs steps, and tells whether one failed: as RUN, with the LOOK of the call."""
 FIRST_POOL = 1 << 15
@@ -58,32 +53,8 @@ def emitted(program: Program, target: Target) -> Emitted:
         return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, (routine.name,)))
     module = Assembly(target)
     text = written(module.entry(program))
-    constants, cycles = tuple(module.constants), cycles_of(program, target)
+    constants, cycles = tuple(module.constants), cycles_of(program, lanes_of(target))
     return Emitted(text, without_code(program, module.size, constants, cycles, module.outside))
-
-
-def cycles_of(program: Program, target: Target) -> float:
-    """Return about how long a program takes."""
-    lanes = lanes_of(target)
-
-    def taken(step: ProgramStep) -> float:
-        match step:
-            case Kernel():
-                return cycles(step, lanes)
-            case Run():
-                return cycles_of(step.program, target)
-            case Invoke():
-                return step.cycles
-            case Loop():
-                return cycles_of(step.body, target) * rounds_of(step)
-        return 0.0
-
-    return sum(map(taken, program.steps))
-
-
-def rounds_of(loop: Loop) -> int:
-    """Return how many iterations a loop has; what is usual, if nobody knows."""
-    return min(loop.rounds, USUAL) if loop.count or loop.going else loop.rounds
 
 
 class Assembly:
@@ -112,11 +83,11 @@ class Assembly:
     @cached
     def pool(self) -> int:
         """The place in the arena of the POOL for rows that grow, and behind it of its first memory."""
-        return self.room(LINE + FIRST_POOL)
+        return self.room(MACHINE.apart + FIRST_POOL)
 
     def room(self, size: int) -> int:
         """Return a place in the arena for so many bytes, at the beginning of a cache line."""
-        start = -(-self.size // LINE) * LINE
+        start = -(-self.size // MACHINE.apart) * MACHINE.apart
         self.size = start + size
         return start
 
@@ -137,7 +108,7 @@ class Assembly:
             failed.store(1)
             frame = DriverFrame(driver, b, addresses, memory, team, look, lambda: None)
             if self.has_pool:
-                begin_pool(frame.pool, memory.at(self.pool + LINE), FIRST_POOL)
+                begin_pool(frame.pool, memory.at(self.pool + MACHINE.apart), FIRST_POOL)
             with b.section() as frame.fail:
                 driver.write(frame)
                 for name in program.outputs:
@@ -254,8 +225,8 @@ class Driver:
         """Write what runs all steps; where one fails, or an error of Python's is to go on, all fails."""
         unseen = 0.0
         for step, write in zip(self.program.steps, self.writers, strict=True):
-            unseen += cycles_of(Program((), (), (), (step,)), self.module.target)
-            if unseen > OFTEN and self.program.repeats:
+            unseen += cycles_of(Program((), (), (), (step,)), lanes_of(self.module.target))
+            if unseen > MACHINE.moment and self.program.repeats:
                 frame.look_up()
                 unseen = 0.0
             write(frame)
@@ -346,13 +317,13 @@ class DriverFrame:
 def fields_of(routine: Invoke) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
     fields = ROUTINES[routine.name.partition(".")[0]].fields
-    start = -(-fields.size // LINE) * LINE
+    start = -(-fields.size // MACHINE.apart) * MACHINE.apart
     return start, bytes(fields.ctype(**dict(routine.fields), work=start))
 
 
 def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:
     """Copy so many bytes from one address to another."""
-    if size > WORDS:
+    if size > MACHINE.copied_words:
         b.do(move_bytes, target.as_address(), source.as_address(), size)
         return
     done = 0
@@ -388,7 +359,8 @@ class Repeating:
                 self.own[x.into] = module.room(bytes_of(self.buffers[x.into]))
         self.left = [x for x in loop.rows if driver.buffers[x.buffer].grows and x.row in loop.body.outputs]
         module.has_pool |= bool(self.left)
-        self.often = 1 << (max(int(OFTEN / (cycles_of(loop.body, module.target) + CALLING)), 1).bit_length() - 1)
+        each = cycles_of(loop.body, lanes_of(module.target)) + MACHINE.iteration
+        self.often = 1 << (max(int(MACHINE.moment / each), 1).bit_length() - 1)
 
     def write(self, frame: DriverFrame) -> None:
         """Write what runs the loop."""

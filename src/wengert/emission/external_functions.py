@@ -26,7 +26,6 @@ from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.jobs import ALL, JOB, REFUSED, SHARED, clear_conditions, met_conditions, raise_conditions
 from wengert.native.loader import kept_function, loaded
-from wengert.native.processor import CONDITIONS
 from wengert.native.structs import (
     BOOL,
     I8,
@@ -43,6 +42,7 @@ from wengert.native.structs import (
     vector_of,
 )
 from wengert.native.values import Value
+from wengert.support.machine import CONDITIONS
 
 
 @functools.cache

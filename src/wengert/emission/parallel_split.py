@@ -8,13 +8,13 @@ the same bits whoever does which part. Sums of many rows have totals in such mem
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wengert.emission.arena import LINE, padded
+from wengert.emission.arena import padded
 from wengert.emission.buffer_reuse import in_place
 from wengert.emission.plans import TERMS, nest_of_stage
+from wengert.kernel.durations import cycles
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -26,26 +26,8 @@ from wengert.kernel.kernel import (
     Stage,
     Store,
 )
-from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
-
-LARGE = 60_000
-"""Cycles from which on a kernel is shared: about 20 microseconds."""
-
-PART = 15_000
-"""Cycles of a part, about."""
-
-FEWEST = 4
-"""Parts below which sharing does not pay."""
-
-AT_ONCE = 4
-"""Operations that a processor carries out at once, about, so that the costs of opcodes become cycles."""
-
-FILLING = 16
-"""Cycles of a part for each byte that it has of its own, which takes a few per cent of them to fill and to combine."""
-
-MEMORY = 1 << 22
-"""Bytes, at most, for what parts have of their own."""
+from wengert.support.machine import MACHINE
 
 WITH_TOTAL = 3
 """Numbers of a sum that has a total: what is being added up, the total, and what its roundings lost."""
@@ -53,9 +35,6 @@ WITH_TOTAL = 3
 ROWS = 256
 """Rows whose contributions to columns are added up before they are added to totals, which takes some per cent of the
 time of 64 rows: NumPy adds up all of them. Those to a number are `plans.TERMS`, as NumPy's are then."""
-
-GRAIN = 256
-"""Lanes of a part are a multiple of it, so that parts consist of whole steps."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +92,14 @@ class Sharing:
     def separated(self, kernel: Kernel) -> Iterator[Kernel]:
         """Return a kernel as those that are cut one by one."""
         kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
-        whole = kernel.rows > 1 or cycles(kernel, self.lanes) < LARGE
+        whole = kernel.rows > 1 or cycles(kernel, self.lanes) < MACHINE.moment
         yield from [kernel] if whole else self.by_stages(kernel)
 
     def add(self, number: int, kernel: Kernel) -> None:
         """Add a kernel, or what was separated of the one of this number, in parts if it takes long."""
         extent, each = self.cut(kernel)
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
-        short = [r for r in summed if WITH_TOTAL * self.bytes_of_one(r.into, 1) <= MEMORY]
+        short = [r for r in summed if WITH_TOTAL * self.bytes_of_one(r.into, 1) <= MACHINE.shared_memory]
         blocks = tuple(blocks_of(kernel, short, each))
         if each == extent:
             summed = [r for r in summed if any(r.into in totals for _, totals in blocks)]
@@ -133,7 +112,7 @@ class Sharing:
         """Return how long is what is cut of a kernel, and how much of it a part has: all if it is not cut."""
         whole = max(kernel.rows, 1), max(kernel.rows, 1)
         duration = cycles(kernel, self.lanes)
-        if duration < LARGE:
+        if duration < MACHINE.moment:
             return whole
         (first, *others) = kernel.stages
         grain, extent = kernel.tile, kernel.rows
@@ -143,14 +122,15 @@ class Sharing:
                 return whole
             if first.updates or any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
                 return whole
-            extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
+            extent, grain = first.extents[nest[0]], MACHINE.part_lanes if nest[0] == first.lane else 1
         own = {r.into for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")}
         own |= {b for b in names(kernel) if self.is_own(b)}
         memory = max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
-        parts = min(extent // grain, int(duration / max(PART, memory * FILLING)), max(MEMORY // memory, 1))
+        most = int(duration / max(MACHINE.short, memory * MACHINE.filling))
+        parts = min(extent // grain, most, max(MACHINE.shared_memory // memory, 1))
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
-        return (extent, each) if -(-extent // each) >= FEWEST else whole
+        return (extent, each) if -(-extent // each) >= MACHINE.fewest_parts else whole
 
     def is_own(self, name: str) -> bool:
         """Whether a buffer is one of the row."""
@@ -160,7 +140,7 @@ class Sharing:
         """Return the bytes of one part's own buffer: whole lines, and one that parts before it do not write."""
         buffer = self.buffers[name]
         each = padded(buffer.size * buffer.dtype.itemsize)
-        return each * (tile if buffer.kind == "row" else 1) + LINE
+        return each * (tile if buffer.kind == "row" else 1) + MACHINE.line
 
     def parts_of(self, name: str, step: KernelStep) -> str:
         """Add the memory that the parts of a step have instead of a buffer."""
@@ -240,16 +220,6 @@ def is_along_memory(stage: Stage) -> bool:
 def lanes_of(target: Target) -> int:
     """Return how many numbers of double precision a vector has."""
     return target.vector_bytes // 8
-
-
-def cycles(kernel: Kernel, lanes: int) -> float:
-    """Return about how long a kernel takes on vectors of so many numbers."""
-    found = 0.0
-    for stage in kernel.stages:
-        each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
-        points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions) + 4 * len(stage.updates))
-        found += points / (lanes if stage.lane else 1) / AT_ONCE
-    return found
 
 
 def separated(stage: Stage) -> Iterator[Stage]:

@@ -18,30 +18,7 @@ from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduce, Stag
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 from wengert.support.cached import cached
-
-FEW = 4
-"""Vectors of a loop that is written out, and steps of one that has no body without masks."""
-
-FAR = 1 << 21
-"""Bytes of a buffer from which on it is not in a processor's own caches."""
-
-LARGE = 600
-"""Instructions, about, beyond which a loop is not written out."""
-
-REGISTERS = 12
-"""Accumulators of a loop within the lanes."""
-
-PIECE = 512
-"""Points of a range where guards are decided from which on it has a body of its own, beside the longest one."""
-
-SHARE = 16
-"""Ranges of such a body are at least this part of their dimension: one over it."""
-
-MOST = 3
-"""Ranges with bodies of their own, at most."""
-
-HEAVY = 40
-"""Cycles of a vector from which on there is enough to do at once in one."""
+from wengert.support.machine import MACHINE
 
 TERMS = 16
 """Terms that an accumulator adds up before it is added to a total, as many as in NumPy's pairwise sums."""
@@ -53,9 +30,6 @@ lanes of its own, which BLAS adds up one by one, too."""
 LONG_BLOCK = 64
 """Terms of a block of longer sums in lanes of their own that NumPy adds up one by one, since not their last axis is
 summed: each block costs as much as four terms."""
-
-LIGHT = 8
-"""Cycles of a step up to which masks take some of the time even where masked loads and stores do not."""
 
 
 class Blocks(NamedTuple):
@@ -184,10 +158,10 @@ class Plan:
         if not self.lane:
             return 1
         if self.nest[-1] != self.lane:
-            units = 1 if None in self.starts else REGISTERS // self.tile
+            units = 1 if None in self.starts else MACHINE.accumulators // self.tile
         else:
             weight = self.weight
-            units = (4 if weight <= 4 else 2 if weight <= HEAVY else 1) // self.tile
+            units = (4 if weight <= 4 else 2 if weight <= MACHINE.full else 1) // self.tile
         while units > 1 and self.stage.extents[self.lane] < units * self.width:
             units //= 2
         return max(units, 1)
@@ -237,7 +211,7 @@ class Plan:
         """
         if not self.lane or self.units > ROOM or any(is_far(self.buffers[name]) for name, _ in accesses(self.stage)):
             return False
-        return self.weight * self.tile > LIGHT if self.nest[-1] == self.lane else None in self.starts
+        return self.weight * self.tile > MACHINE.masking if self.nest[-1] == self.lane else None in self.starts
 
     @property
     def vectors(self) -> int:
@@ -253,7 +227,7 @@ class Plan:
         if self.nest[-1] != self.lane and None in self.starts:
             return False
         size = self.vectors * self.tile * (len(self.stage.operations) + len(self.stage.stores))
-        return self.vectors <= FEW and size <= LARGE
+        return self.vectors <= MACHINE.written_vectors and size <= MACHINE.written_instructions
 
     def decided(self, guard: Guard) -> bool:
         """Return whether a guard holds in the clean ranges, where it holds for all or for none."""
@@ -302,7 +276,7 @@ def sign_of(operation: Operation, signs: list[int]) -> int:
 
 def is_far(buffer: Buffer) -> bool:
     """Whether a buffer is larger than a processor's own caches."""
-    return buffer.kind != "row" and buffer.size * buffer.dtype.itemsize >= FAR
+    return buffer.kind != "row" and buffer.size * buffer.dtype.itemsize >= MACHINE.second_cache
 
 
 def weight_of(stage: Stage, depends: list[frozenset[int]]) -> int:
@@ -407,9 +381,13 @@ def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
     for dimension, (_, *others) in ranges.items():
         extent = stage.extents[dimension]
         each = points // extent if dimension else points
-        long = [(low, high) for low, high in others if SHARE * (high - low) >= extent and (high - low) * each >= PIECE]
+        long = [
+            (low, high)
+            for low, high in others
+            if MACHINE.piece_share * (high - low) >= extent and (high - low) * each >= MACHINE.piece
+        ]
         found += [{**longest, dimension: other} for other in long]
-    return found[:MOST]
+    return found[: MACHINE.pieces]
 
 
 def decided_ranges(stage: Stage) -> dict[int, list[tuple[int, int]]]:

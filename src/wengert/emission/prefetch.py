@@ -13,15 +13,7 @@ from dataclasses import dataclass
 
 from wengert.emission.plans import accesses, dependences, is_far, nest_of, weight_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
-
-SHORT = 1 << 9
-"""Bytes of a row from which on it is brought ahead: shorter ones a processor reaches by itself."""
-
-ROOM = 1 << 19
-"""Bytes of all that a row reads and writes up to which there is room in a second-level cache for what is to come."""
-
-WORTH = 1.0
-"""What a stage must compute for what it moves so that it brings something ahead; see `idleness`."""
+from wengert.support.machine import MACHINE
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Ahead:
 def brought_ahead(kernel: Kernel, buffers: dict[str, Buffer]) -> list[list[Ahead]]:
     """Return what each stage of a kernel brings ahead: the stage that computes most for what it has to move already."""
     found: list[list[Ahead]] = [[] for _ in kernel.stages]
-    if sum(stage.lane > 0 for stage in kernel.stages) < 2 or bytes_of_row(kernel, buffers) > ROOM:
+    if sum(stage.lane > 0 for stage in kernel.stages) < 2 or bytes_of_row(kernel, buffers) > MACHINE.second_cache // 4:
         return found
     for number, buffer, at, written in streams(kernel, buffers):
         extents = kernel.stages[number].extents
@@ -52,7 +44,7 @@ def brought_ahead(kernel: Kernel, buffers: dict[str, Buffer]) -> list[list[Ahead
             idleness(s, buffers, ahead) * (s.extents == extents) for s, ahead in zip(kernel.stages, found, strict=True)
         ]
         most = max(range(len(idle)), key=idle.__getitem__)
-        if idle[most] >= WORTH:
+        if idle[most] >= MACHINE.idle:
             rows = 0 if written and most < number else kernel.tile
             found[most].insert(0, Ahead(buffer, at, rows, written))  # what is read is waited for sooner
     return found
@@ -102,6 +94,6 @@ def is_stream(buffer: Buffer, at: Affine, stage: Stage) -> bool:
     size = buffer.dtype.itemsize
     if not is_far(buffer) or not stage.lane or at.coefficients[stage.lane] != 1:
         return False
-    if at.coefficients[0] * size < SHORT:
+    if at.coefficients[0] * size < MACHINE.prefetched:
         return False
     return all(step or extent == 1 for step, extent in zip(at.coefficients, stage.extents, strict=True))

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from wengert.emission.arena import laid_out
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
-from wengert.emission.parallel_split import KernelStep, cycles, lanes_of, steps
+from wengert.emission.parallel_split import KernelStep, lanes_of, steps
 from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel
 from wengert.emission.vectors import Module
+from wengert.kernel.durations import cycles
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written

@@ -8,7 +8,6 @@ from wengert.emission.arena import padded
 from wengert.emission.external_functions import TOTAL, declared
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.parallel_split import WITH_TOTAL, KernelStep
-from wengert.emission.plans import FEW
 from wengert.emission.prefetch import brought_ahead
 from wengert.emission.stages import Span, neutral, write_stage
 from wengert.emission.vectors import Index, KernelFrame, Module, moved
@@ -18,6 +17,7 @@ from wengert.native.functions import NativeFunction
 from wengert.native.jobs import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
 Blocks = Sequence[tuple[int, frozenset[str]]]
 """The blocks of a step that stand one in the other."""
@@ -166,7 +166,7 @@ def clear(frame: KernelFrame, stage: Stage, reduction: Reduce, is_own: bool, roo
         return
     whole = WITH_TOTAL * room or (-(-size // width) * width if is_own else size - size % width)
     kind = vector_of(in_memory(dtype), width)
-    if whole <= FEW * width:
+    if whole <= MACHINE.written_vectors * width:
         for first in range(0, whole, width):
             place.at(first).to(kind).store(start)
     else:

@@ -19,9 +19,7 @@ from wengert.native.builder import Builder, template
 from wengert.native.functions import Template
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 from wengert.native.values import Value
-
-STEPS = 4
-"""Steps below which a loop has no clean body."""
+from wengert.support.machine import MACHINE
 
 Sums = list[list[Value]]
 """The accumulators of a reduction, for each row of the tile and each vector of a step."""
@@ -200,7 +198,7 @@ class StageEmitter(Values):
         """Whether there are enough whole steps of the lanes where a part of the plan has all guards decided."""
         extent, step = self.stage.extents[part.lane], part.units * part.width
         low, high = part.clean.get(part.lane, (0, extent))
-        return (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
+        return (high - low) // step >= MACHINE.written_vectors or (high - low == extent and extent % step == 0)
 
     def range_of(self, depth: int) -> tuple[Index, Index]:
         """Return where a loop starts and stops."""

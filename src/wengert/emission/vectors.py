@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wengert.emission.arena import LINE
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.lane_masks import Condition, Lanes, WrittenOut, all_of, select_where
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
@@ -19,6 +18,7 @@ from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, like, vector_of
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
@@ -159,7 +159,7 @@ class Values:
     def bring_ahead(self) -> None:
         """Ask for what a step of the lanes brings into the caches ahead, line by line."""
         for item in self.ahead:
-            line = LINE // self.frame.module.buffers[item.buffer].dtype.itemsize
+            line = MACHINE.line // self.frame.module.buffers[item.buffer].dtype.itemsize
             far = item.rows * item.at.coefficients[0]
             for row in range(len(self.rows)):
                 place = self.place(item.buffer, item.at, row, 0)

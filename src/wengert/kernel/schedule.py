@@ -12,19 +12,7 @@ from dataclasses import dataclass, replace
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
-
-MANY_LANES = 256
-"""Lanes up to which rows are carried out together: with more there is enough to do at once."""
-FEW_LANES = 64
-"""Lanes up to which they are even where they share nothing."""
-MANY_ROWS = 16
-"""Rows from which it pays to copy what each of them would read with gaps."""
-LITTLE = 4000
-"""Operations of a kernel, in all, up to which short code, which is compiled sooner, counts for more: a microsecond."""
-TILES = (4, 5, 3, 2)
-"""How many rows are carried out together, what is tried first in front."""
-MOST_OPERATIONS = 60
-"""Operations of a stage up to which several rows have room in registers and in the cache of instructions."""
+from wengert.support.machine import MACHINE
 
 
 @dataclass(frozen=True)
@@ -139,17 +127,17 @@ def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
     stages = kernel.stages
     if any(operation.guard for stage in stages for operation in stage.operations):
         return 1
-    if max([len(stage.operations) for stage in stages], default=0) > MOST_OPERATIONS or is_costly(kernel):
+    if max([len(stage.operations) for stage in stages], default=0) > MACHINE.tiled_operations or is_costly(kernel):
         return 1
-    if sum([math.prod(stage.extents) * len(stage.operations) for stage in stages]) <= LITTLE:
+    if sum([math.prod(stage.extents) * len(stage.operations) for stage in stages]) <= MACHINE.quick:
         return 1
     if any(scanned(stage) and not lane for stage, lane in zip(stages, lanes, strict=True)):
-        return next((n for n in TILES if kernel.rows % n == 0), 1)  # each row waits for its own sum alone
+        return next((n for n in MACHINE.tiles if kernel.rows % n == 0), 1)  # each row waits for its own sum alone
     longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
     shared = any(r.kind in ("column", "nested") for stage in stages for r in stage.reductions)
-    if longest > (MANY_LANES if shared else FEW_LANES):
+    if longest > MACHINE.tiled_lanes[not shared]:
         return 1
-    return next((n for n in TILES if kernel.rows % n == 0), 1)
+    return next((n for n in MACHINE.tiles if kernel.rows % n == 0), 1)
 
 
 def is_costly(kernel: Kernel) -> bool:
@@ -160,7 +148,7 @@ def is_costly(kernel: Kernel) -> bool:
 def packs_of(program: Program, lanes: tuple[tuple[int, ...], ...]) -> Iterator[Pack]:
     """Yield the loads that every row of many does with gaps between lanes."""
     for k, kernel in enumerate(program.kernels):
-        if kernel.rows < MANY_ROWS:
+        if kernel.rows < MACHINE.packed_rows:
             continue
         for s, (stage, lane) in enumerate(zip(kernel.stages, lanes[k], strict=True)):
             for place, operation in enumerate(stage.operations):

@@ -12,15 +12,7 @@ from math import prod
 from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Stage
 from wengert.kernel.merging import guards_of
 from wengert.kernel.opcodes import OPCODES
-
-SHORT = 4
-"""The most points of a dimension that is spelled out."""
-MOST = 6
-"""The most points of a row over which no lanes run: fewer than a vector has."""
-MANY = 32
-"""Rows from which lanes run over them, rather than over a part of a vector."""
-LITTLE = 200
-"""Operations and cycles of all points of a row, about, up to which they are spelled out."""
+from wengert.support.machine import MACHINE
 
 
 def spelled_out(program: Program) -> Program:
@@ -34,7 +26,7 @@ def decided(stage: Stage) -> Stage:
         return stage
     guarded = {bound.dimension for guard in guards_of(stage) for bound in guard}
     for dimension in range(len(stage.extents) - 1, 0, -1):
-        if dimension in guarded and stage.extents[dimension] <= SHORT:
+        if dimension in guarded and stage.extents[dimension] <= MACHINE.spelled_points[0]:
             stage = Spelling(stage, dimension).stage()
     return stage
 
@@ -49,9 +41,9 @@ def lengthened(kernel: Kernel) -> Kernel:
     (stage, *others) = kernel.stages
     points = prod(stage.extents[1:])
     cost = sum([OPCODES[operation.name].cost for operation in stage.operations])
-    if others or stage.reductions or stage.updates or kernel.rows < MANY or not 1 < points <= MOST:
+    if others or stage.reductions or stage.updates or not 1 < points <= MACHINE.spelled_points[1]:
         return kernel
-    if points * (cost + len(stage.operations)) > LITTLE:
+    if kernel.rows < MACHINE.spelled_rows or points * (cost + len(stage.operations)) > MACHINE.spelled:
         return kernel
     while len(stage.extents) > 1:
         stage = Spelling(stage, len(stage.extents) - 1).stage()

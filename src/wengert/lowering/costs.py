@@ -14,20 +14,8 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
+from wengert.support.machine import MACHINE
 
-COMPILING = 10_000.0, 250.0
-"""Microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to 200, 0.3 s for
-1,500 and 0.9 s for 5,000 (steps of a heat equation, written out)."""
-EVALUATING = 10.0, 1.0
-"""Microseconds of a call that NumPy evaluates, and of each equation."""
-CALLING = 12.0
-"""Microseconds to call one of several native parts of a graph."""
-HANDING = 1.5
-"""Microseconds for each array that goes to such a part or comes from it if they are many, which ctypes hands over."""
-PASSING = 0.5e-3
-"""Microseconds an element takes that is read from or written to memory."""
-CYCLE = 0.2e-3
-"""Microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively."""
 AT_ONCE = 8
 """Evaluations up to which a graph is compiled at its first call if they take as long as compiling it."""
 
@@ -39,8 +27,8 @@ def calls_before(graph: Graph) -> int:
     better. What takes long is compiled at once.
     """
     count = count_of(graph)
-    compiling = COMPILING[0] + COMPILING[1] * count
-    calls = int(compiling / (EVALUATING[0] + evaluation_time(graph.equations)))
+    compiling = MACHINE.compiling[0] + MACHINE.compiling[1] * count
+    calls = int(compiling / (MACHINE.evaluating[0] + evaluation_time(graph.equations)))
     return calls if calls > AT_ONCE else 0
 
 
@@ -53,13 +41,13 @@ def count_of(graph: Graph) -> int:
 def is_worthwhile(part: Graph) -> bool:
     """Tell whether a part of a graph takes less time natively, as one of several, than if NumPy evaluates it."""
     arrays = (*part.inputs, *part.outputs)
-    handing = HANDING * len(arrays) if len(arrays) > MANY_LEAVES else 0.0
-    return evaluation_time(part.equations) > CALLING + handing + PASSING * sum(map(size_of, arrays))
+    handing = MACHINE.handing * len(arrays) if len(arrays) > MANY_LEAVES else 0.0
+    return evaluation_time(part.equations) > MACHINE.calling + handing + MACHINE.passing * sum(map(size_of, arrays))
 
 
 def evaluation_time(equations: Iterable[Equation]) -> float:
     """Return about how many microseconds NumPy takes for equations."""
-    return sum([EVALUATING[1] + time_of(equation) for equation in equations])
+    return sum([MACHINE.evaluating[1] + time_of(equation) for equation in equations])
 
 
 def time_of(equation: Equation) -> float:
@@ -72,10 +60,10 @@ def time_of(equation: Equation) -> float:
     if primitive.view and len(equation.inputs) == 1:
         return 0.0
     if isinstance(form_of(primitive), Contraction) and len(sizes) == 3:
-        return PASSING * math.sqrt(math.prod(sizes))  # a product of m k and k n elements has m k n terms
+        return MACHINE.passing * math.sqrt(math.prod(sizes))  # a product of m k and k n elements has m k n terms
     opcode = OPCODES.get(primitive.name)
     cycles = primitive.cost if opcode is None else opcode.cost
-    return max(sizes) * (PASSING + CYCLE * cycles)
+    return max(sizes) * (MACHINE.passing + MACHINE.numpy_cycle * cycles)
 
 
 def size_of(x: Any) -> int:

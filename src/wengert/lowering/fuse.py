@@ -14,19 +14,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map
-from wengert.lowering.loop_roots import AGAIN, Root, accesses_below, below
+from wengert.lowering.loop_roots import Root, accesses_below, below
 from wengert.lowering.nodes import PointNode, through_memory
-
-ROW_CACHE = 1 << 18
-"""Bytes of a row that are kept, rather than computed again."""
-LONG_ROW = 1 << 25
-"""Bytes of a long row up to which one value is kept: beyond them memory takes as long as computing again."""
-MANY_ROWS = 8
-"""Rows from which a costly number of each, like an activation of a layer's sums, has a loop of its own, a vector
-a step."""
-COSTLY = 12
-"""Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
-
+from wengert.support.machine import MACHINE
 
 Used = dict[PointNode, list[tuple[Root, IndexMap]]]
 """The roots that compute a node for themselves, with the maps under which they do."""
@@ -86,14 +76,14 @@ def split_row_ends(group: Group) -> Group | None:
     Returns:
         The kernel that computes them after it; None if they stay.
     """
-    if group.rows is None or group.rows < MANY_ROWS:
+    if group.rows is None or group.rows < MACHINE.activated_rows:
         return None
     ends: set[Root] = set()
     for root in reversed(group.roots):
         is_read = any(root in other.needs for other in group.roots if other not in ends)
         if root.kind == "store" and root.is_number and not is_read:
             ends.add(root)
-    if all(root.node.cost < COSTLY for root in ends):
+    if all(root.node.cost < MACHINE.costly for root in ends):
         return None
     after = Group(None)
     after.roots = [root for root in group.roots if root in ends]
@@ -135,7 +125,7 @@ def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[Po
             if not count:
                 continue
             home = place
-            if place is None and count > 1 and node.kind == "point" and node.cost > AGAIN:
+            if place is None and count > 1 and node.kind == "point" and node.cost > MACHINE.recomputed_far:
                 found.add(node)
                 home = node
         for other in {access.node for access in node.args[len(through_memory(node)) :]}:
@@ -224,7 +214,7 @@ def keep_costly(group: Group, roots: Mapping[PointNode, Root], used: Used) -> No
         covered = {root.level for root, within in kept if node in within}
         readers = [(root, read) for root, read in used[node] if root.level not in covered]
         stages = {root.level for root, _ in readers}
-        if len(stages) < 2 or node.cost < (COSTLY if len(stages) == 2 else COSTLY / 4):
+        if len(stages) < 2 or node.cost < MACHINE.costly / (1 if len(stages) == 2 else 4):
             continue
         first, read = min(readers, key=lambda item: item[0].level)
         if can_keep(node, first, read, group, readers):
@@ -242,11 +232,11 @@ def keep_long(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None
         for node, readers in used.items():
             stages = {root.level for root, _ in readers}
             saving = (len(stages) - 1) * node.cost
-            if node.cost < COSTLY or saving <= saved or not is_last_read(node, readers, result):
+            if node.cost < MACHINE.costly or saving <= saved or not is_last_read(node, readers, result):
                 continue
             first, read = min(readers, key=lambda item: item[0].level)
             related = any(node in below(other, roots) or other in below(node, roots) for other in kept)
-            if not related and can_keep(node, first, read, group, readers, LONG_ROW):
+            if not related and can_keep(node, first, read, group, readers, MACHINE.last_cache):
                 best, saved = (node, first), saving
         if best is not None:
             keep(*best, group)
@@ -262,7 +252,7 @@ def is_last_read(node: PointNode, readers: Iterable[tuple[Root, IndexMap]], resu
 
 def is_long(root: Root) -> bool:
     """Tell whether the values of a root are too many for a buffer of the row, and not too many to be kept at all."""
-    return ROW_CACHE < math.prod(root.space) * root.node.dtype.itemsize <= LONG_ROW
+    return MACHINE.row_cache < math.prod(root.space) * root.node.dtype.itemsize <= MACHINE.last_cache
 
 
 def keep(node: PointNode, first: Root, group: Group) -> Root:
@@ -279,7 +269,7 @@ def can_keep(
     read: IndexMap,
     group: Group,
     readers: Iterable[tuple[Root, IndexMap]],
-    room: int = ROW_CACHE,
+    room: int = MACHINE.row_cache,
 ) -> bool:
     """Tell whether a value can be kept in a buffer of the row of some bytes, which the first of its readers fills."""
     if read != identity_map(first.space) or not first.inner or node.shape != first.space:

@@ -24,11 +24,12 @@ from wengert.kernel.kernel import (
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
 from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
-from wengert.lowering.fuse import ROW_CACHE, Group, computed_again, grouped, set_stages
+from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
 from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.lowering.loop_roots import Root, find_roots
 from wengert.lowering.nodes import Access, Box, PointNode, Shape
 from wengert.lowering.rules.lower import Lowered
+from wengert.support.machine import MACHINE
 
 Key = tuple[PointNode, IndexMap, Guard]
 
@@ -150,7 +151,7 @@ def row_shape(root: Root) -> Shape:
 
 def fits_row(root: Root) -> bool:
     """Tell whether the part of a root's values that belongs to one row is small enough for a buffer of the row."""
-    return prod(row_shape(root)) * root.node.dtype.itemsize <= ROW_CACHE
+    return prod(row_shape(root)) * root.node.dtype.itemsize <= MACHINE.row_cache
 
 
 class KernelWriter:

@@ -11,13 +11,8 @@ from typing import Literal
 
 from wengert.lowering.index_maps import IndexMap, compose, identity_map
 from wengert.lowering.nodes import Access, PointNode, Shape, through_memory
+from wengert.support.machine import MACHINE
 
-RECOMPUTED = 6
-"""Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
-AGAIN = 40
-"""Processor cycles from which a value is kept in memory if several kernels, or very many loops, would compute it."""
-MANY = 16
-"""Loops beyond which they are very many: what each of so many computes again takes long to compile, whatever it is."""
 Reads = set[tuple["Root", IndexMap]]
 
 
@@ -165,15 +160,16 @@ def is_worth_memory(node: PointNode, seen: Reads) -> bool:
         return True  # guards bound one dimension each
     if node.heavy:
         return True
-    if node.cost > RECOMPUTED and any(reader.scanned == reader.long[-1] for reader, _ in seen if reader.kind == "scan"):
+    dear = node.cost > MACHINE.recomputed
+    if dear and any(reader.scanned == reader.long[-1] for reader, _ in seen if reader.kind == "scan"):
         return True  # it can be computed in lanes, and what follows cannot
     maps: dict[Root, set[IndexMap]] = {}
     for reader, read in seen:
         maps.setdefault(reader, set()).add(read)
-    if len(maps) > MANY and node.cost > AGAIN:
+    if len(maps) > MACHINE.many_loops and node.cost > MACHINE.recomputed_far:
         return True
     several = max(map(len, maps.values())) > 1
-    return several and (node.kind in ("choice", "pieces") or node.cost > RECOMPUTED)
+    return several and (dear or node.kind in ("choice", "pieces"))
 
 
 def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:

@@ -33,7 +33,7 @@ LIMIT = 256 << 20  # bytes in all
 SHARE = 16  # a process looks for what to remove after having written this part of the limit
 USED_AGAIN = 3600.0  # seconds until the use of an entry is noted again
 ABANDONED = 3600.0  # seconds after which nobody will finish a file that was begun
-MAKERS = ("compile", "core", "emission", "kernel", "native", "primitives")
+MAKERS = ("compile", "control", "core", "emission", "kernel", "lowering", "native", "passes", "primitives")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 PLAINLY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """How to open what may be a link, which is refused, or a pipe, which nobody may write to."""
@@ -326,28 +326,7 @@ def beginning(path: str, size: int) -> str:
         os.close(file)
 
 
-def default_folder() -> str | None:
-    """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
-    told = config.CACHE
-    kept = True if told is None else config.SETTINGS.get(told.strip().lower(), told.strip() and told)
-    if not kept:
-        return None
-    if kept is not True:
-        with contextlib.suppress(OSError):  # a relative one, where there is no working directory any more
-            return os.path.abspath(os.path.expanduser(kept))
-        return None
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home) or os.environ.get("HOME") == "":
-        return None
-    if os.name == "nt":
-        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.join(home, "AppData", "Local")), "wengert", "cache")
-    if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Caches", "wengert")
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    return os.path.join(given if os.path.isabs(given) else os.path.join(home, ".cache"), "wengert")
-
-
 @functools.cache
 def object_cache() -> ObjectCache:
     """Return the cache of this user."""
-    return ObjectCache(default_folder())
+    return ObjectCache(config.default_folder())

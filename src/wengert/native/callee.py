@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.processor import LINE
+from wengert.support.machine import MACHINE
 
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-LARGE = 1 << 18
-"""Bytes of an arena from which each call takes memory of its own, and gives it back: it takes 0.2 microseconds, and
-the kernel at least ten. What is smaller is kept for the next call."""
 NEAR = 1 << 12
 """Bytes between two constants up to which they are copied together."""
 GENERATION = ctypes.c_int64(1)
@@ -63,10 +60,10 @@ class Callee:
         owner: Any = None,
     ) -> None:
         self.address, self.contents = address, tuple(contents)
-        self.size = max(-(-size // LINE), 1) * LINE
+        self.size = max(-(-size // MACHINE.apart), 1) * MACHINE.apart
         self.team, self.releases, self.looks, self.owner = team, releases, looks, owner
-        self.arena = self.new_arena() if self.size <= LARGE else None
-        self.busy = ctypes.c_int64() if self.size <= LARGE else GENERATION
+        self.arena = self.new_arena() if self.size <= MACHINE.kept_arena else None
+        self.busy = ctypes.c_int64() if self.size <= MACHINE.kept_arena else GENERATION
 
     @property
     def is_left(self) -> bool:
@@ -103,10 +100,11 @@ class Callee:
 
 def room(size: int) -> np.ndarray[Any, Any]:
     """Return memory of whole cache lines, of one at least, for so many bytes; all are zero."""
-    lines = max(-(-size // LINE), 1)
-    memory = np.zeros((lines + 1) * LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + lines * LINE]
+    line = MACHINE.apart
+    lines = max(-(-size // line), 1)
+    memory = np.zeros((lines + 1) * line, np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + lines * line]
 
 
 def address(array: np.ndarray[Any, Any]) -> int:

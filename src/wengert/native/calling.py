@@ -11,10 +11,10 @@ from __future__ import annotations
 from wengert.native.builder import Builder
 from wengert.native.functions import external, native
 from wengert.native.objects import ARRAY, DTYPE, OBJECT
-from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Pointer
 from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, PIECE, VARIANT, Way
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
 EQUAL = 2  # Py_EQ
 C_ORDER, SAME_ORDER = 0, 2  # NPY_CORDER, NPY_KEEPORDER
@@ -334,7 +334,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
 @native(POINTER, Pointer(VARIANT))
 def own_arena(b: Builder, variant: Value) -> None:
     """Return an arena for one call; none if there is no memory."""
-    memory = b.call(allocate, LINE, variant.get("size"))
+    memory = b.call(allocate, MACHINE.apart, variant.get("size"))
     with b.when(memory.equals(None)):
         b.do(no_memory)
         b.give(None)

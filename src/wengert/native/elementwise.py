@@ -19,15 +19,15 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.errors import UsageError
-from wengert.native.processor import CONDITIONS
 from wengert.support.config import MOST_TOLD, THREADS
 from wengert.support.deferred_warnings import unregister
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.machine import CONDITIONS, MACHINE
 
 unregister(globals())  # `shared` says who meets what stops
 
-LARGE = 32_768
-"""Elements from which an operation is worth sharing: about 8 microseconds of additions."""
+LARGE = MACHINE.shared_elements
+"""Elements from which an operation is worth sharing."""
 
 TRIAL = 32  # large operations before the team is made, which takes a tenth of a second in the background
 UNKNOWN = (None, 0)

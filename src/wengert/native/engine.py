@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert.native.code_memory import Code
-from wengert.native.processor import MACHINE
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.machine import PROCESSOR
 from wengert.support.records import Record
 
 
@@ -121,7 +121,7 @@ def linked(image: bytes) -> bytes:
         from wengert.native import elf  # which code that was kept has no need of
 
     try:
-        return elf.linked(image, MACHINE).packed() if is_elf(image) else image
+        return elf.linked(image, PROCESSOR).packed() if is_elf(image) else image
     except elf.UnknownRelocationError:
         return image
 
@@ -130,7 +130,7 @@ def is_elf(image: bytes) -> bool:
     """Tell whether object code is of a format that is known here."""
     from wengert.native import elf
 
-    return sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
+    return sys.platform == "linux" and image.startswith(elf.MAGIC) and PROCESSOR in elf.FORMATS
 
 
 def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[str], int]) -> Code:
@@ -150,7 +150,7 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
 
         from wengert.native import elf
 
-    names = elf.undefined(image, MACHINE) if is_elf(image) else []
+    names = elf.undefined(image, PROCESSOR) if is_elf(image) else []
     found = {**{name: others(name) for name in names if name not in external}, **external}
     with UNSTOPPED:
         llvm.initialize_native_target()

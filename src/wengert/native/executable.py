@@ -17,11 +17,10 @@ from wengert.native.growing_rows import GROWING, UNKNOWN, Rows, taken_over
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
 from wengert.support.cached import cached
+from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
 
 Shape = tuple[int, ...]
-LONG = 15_000
-"""Cycles from which on other threads run Python meanwhile: about 5 microseconds."""
 
 
 class Image(FieldRecord):
@@ -78,7 +77,7 @@ class Executable:
             size=image.size,
             contents=image.constants,
             team=team,
-            releases=image.cycles > LONG,
+            releases=image.cycles > MACHINE.short,
             looks=image.looks,
             owner=code,
         )

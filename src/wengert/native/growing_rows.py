@@ -14,9 +14,9 @@ import numpy as np
 from wengert.native.builder import Builder
 from wengert.native.code_memory import address_of
 from wengert.native.functions import NativeFunction, external
-from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, I8, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
 UNKNOWN = -1
 """The length, in shapes, of rows that grow."""
@@ -44,16 +44,16 @@ move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
 
 def take_room(b: Builder, pool: Value, rows: Value, count: Value, step: Value, before: Value) -> None:
     """Give rows more room, and copy those there are; return whether there is none."""
-    size = (count * step + (LINE - 1)) & -LINE
+    size = (count * step + (MACHINE.apart - 1)) & -MACHINE.apart
     with b.when(pool.get("size") < pool.get("used") + size):
         twice = pool.get("size") * 2
         more = b.select(twice < size, size, twice)
-        piece = b.call(allocate, more + LINE)
+        piece = b.call(allocate, more + MACHINE.apart)
         with b.when(piece.equals(None)):
             b.give(True)
         piece.to(POINTER).store(pool.get("pieces"))
         pool.set("pieces", piece)
-        pool.set("memory", piece.to(I8).at(LINE).as_address())
+        pool.set("memory", piece.to(I8).at(MACHINE.apart).as_address())
         pool.set("used", 0)
         pool.set("size", more)
     room = pool.get("memory").to(I8).at(pool.get("used")).as_address()

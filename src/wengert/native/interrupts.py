@@ -16,8 +16,6 @@ from wengert.native.functions import NativeFunction, external
 from wengert.native.structs import BOOL, I32, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 
-OFTEN = 1 << 16
-"""Cycles after which to look: some 20 microseconds, in which a look at the clock takes 10 nanoseconds."""
 PATIENCE = 10_000_000
 """Nanoseconds between two times at which Python answers signals. Loops inside of others count their own: as many of
 them may pass as there are loops around each other."""

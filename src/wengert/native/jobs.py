@@ -25,9 +25,9 @@ import signal as signals
 
 from wengert.native.builder import Builder
 from wengert.native.functions import external, native
-from wengert.native.processor import CONDITIONS, MACHINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
 from wengert.native.values import Value
+from wengert.support.machine import CONDITIONS, PROCESSOR
 
 IDLE, CALLED, RUNNING = 0, 1, 2
 REFUSED = -1
@@ -97,7 +97,7 @@ arm_hint = external("llvm.aarch64.hint", VOID, I32)
 
 def pause(b: Builder) -> None:
     """Wait politely for a moment."""
-    if MACHINE == "x86_64":
+    if PROCESSOR == "x86_64":
         b.do(x86_pause)
     else:
         b.do(arm_hint, 1)

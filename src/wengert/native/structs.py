@@ -10,7 +10,7 @@ import ctypes
 import functools
 from typing import Any, ClassVar, TypeVar
 
-from wengert.native.processor import LINE
+from wengert.support.machine import MACHINE
 from wengert.support.records import Record
 
 CTYPES: dict[str, Any] = {
@@ -218,7 +218,7 @@ def structure(name: str, members: list[tuple[str, Any]]) -> Any:
 
 def padding(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the unused bytes, if any, after which members reach the end of a cache line."""
-    unused = -ctypes.sizeof(structure("Members", members)) % LINE
+    unused = -ctypes.sizeof(structure("Members", members)) % MACHINE.apart
     return [(f"unused{len(members)}", ctypes.c_int8 * unused)] if unused else []
 
 

@@ -14,7 +14,7 @@ import time
 from wengert.native import jobs
 from wengert.native.builder import program
 from wengert.native.loader import machine_code
-from wengert.native.processor import LINE, MACHINE, MACHINES
+from wengert.support.machine import MACHINE, PROCESSOR, PROCESSORS
 
 PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long as OpenMP's do
 
@@ -33,7 +33,8 @@ class Team:
         libc = ctypes.CDLL(None)
         libc.aligned_alloc.restype = ctypes.c_void_p
         self.size = jobs.SHARED.size + jobs.PLACE.size * threads
-        address = libc.aligned_alloc(ctypes.c_size_t(LINE), ctypes.c_size_t(self.size))  # never freed: workers use it
+        sizes = ctypes.c_size_t(MACHINE.apart), ctypes.c_size_t(self.size)
+        address = libc.aligned_alloc(*sizes)  # never freed: workers use it
         if not address:
             raise OSError("no memory")
         self.address: int = address
@@ -86,8 +87,8 @@ def check_system() -> None:
     """Raise a RuntimeError unless there are POSIX threads and a known processor."""
     if os.name != "posix":
         raise RuntimeError("there are no POSIX threads")
-    if MACHINE not in MACHINES:
-        raise RuntimeError(f"the bits of floating-point conditions on {MACHINE} are unknown")
+    if PROCESSOR not in PROCESSORS:
+        raise RuntimeError(f"the bits of floating-point conditions on {PROCESSOR} are unknown")
 
 
 def place_address(team: int, number: int) -> int:

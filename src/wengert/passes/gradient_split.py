@@ -13,10 +13,9 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import Aval
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import distinct_variables, variables
+from wengert.support.machine import MACHINE
 
 Flags = Sequence[bool]
-SMALL = 512
-"""Bytes of a residual below which computing it again takes longer than keeping it once."""
 
 
 class Halves(NamedTuple):
@@ -71,7 +70,7 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
         for v in distinct_variables(x for items in (*(e.inputs for e in rest), results) for x in items)
         if v not in late
     ]
-    least = SMALL if fixed is None else 0
+    least = MACHINE.small_residual if fixed is None else 0
     steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
     saved = [v for v in outside if v not in direct and v not in steady]
     again = [equation for equation in early if equation.outputs and steady.issuperset(equation.outputs)]

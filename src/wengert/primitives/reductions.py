@@ -24,6 +24,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 from wengert.primitives.half_precision import divided, jvp_of_single, vjp_of_single
 from wengert.primitives.shares import shares_of_sum
+from wengert.support.machine import MACHINE
 
 Axes = tuple[int, ...]
 Names = tuple[str, ...]
@@ -34,8 +35,6 @@ ADD: Any = np.add.reduce
 MULTIPLY: Any = np.multiply.reduce
 MULTIPLY_SO_FAR: Any = np.multiply.accumulate
 LOGADDEXP: Any = np.logaddexp.reduce
-MANY = 2048
-"""Elements from which on vectors gain more than their calls take."""
 
 
 def restored_shape(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
@@ -206,7 +205,7 @@ def products_of_others_along(x: Any, axis: int) -> Any:
     one before: 100,000 elements take 170 us in place of 750.
     """
     length = x.shape[axis]
-    if length <= 2 or math.prod(x.shape) < MANY:
+    if length <= 2 or math.prod(x.shape) < MACHINE.call_elements:
         if type(x) is not np.ndarray:
             return exclusive_products(x, axis, reverse=False) * exclusive_products(x, axis, reverse=True)
         return products_before_and_after(x, axis)

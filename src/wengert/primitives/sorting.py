@@ -11,12 +11,9 @@ from wengert.core.forms.form import Selection
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.values.tensor import seen
+from wengert.support.machine import MACHINE
 
 ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
-
-
-MANY = 2048
-"""Elements from which on a look for equal ones takes less time than sorting gains by it."""
 
 
 def order_of(x: Any, axis: int) -> Any:
@@ -28,7 +25,7 @@ def order_of(x: Any, axis: int) -> Any:
     known = seen(x)
     if type(known) is np.ndarray and known.shape == x.shape:  # the order has no derivative
         x = known
-    if type(x) is np.ndarray and x.dtype.kind == "f" and x.size >= MANY:
+    if type(x) is np.ndarray and x.dtype.kind == "f" and x.size >= MACHINE.call_elements:
         order = np.argsort(x, axis)
         ascending = np.moveaxis(take_places(x, order, axis), axis, -1)
         if (ascending[..., 1:] > ascending[..., :-1]).all():

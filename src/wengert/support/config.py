@@ -13,7 +13,9 @@ or `false`.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 
 from wengert.errors import UsageError
 
@@ -51,6 +53,27 @@ NATIVE = switch("WENGERT_NATIVE") is not False
 AT_ONCE = switch("WENGERT_NATIVE") is True
 OWN_FUNCTIONS = switch("WENGERT_OWN_FUNCTIONS") is True
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
+
+
+def default_folder() -> str | None:
+    """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
+    told = CACHE
+    kept = True if told is None else SETTINGS.get(told.strip().lower(), told.strip() and told)
+    if not kept:
+        return None
+    if kept is not True:
+        with contextlib.suppress(OSError):  # a relative one, where there is no working directory any more
+            return os.path.abspath(os.path.expanduser(kept))
+        return None
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home) or os.environ.get("HOME") == "":
+        return None
+    if os.name == "nt":
+        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.join(home, "AppData", "Local")), "wengert", "cache")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Caches", "wengert")
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(given if os.path.isabs(given) else os.path.join(home, ".cache"), "wengert")
 
 
 def thread_count() -> int:

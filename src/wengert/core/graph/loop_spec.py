@@ -10,9 +10,6 @@ from wengert.support.records import FieldRecord
 
 Params = Mapping[str, Any]
 
-USUAL = 128
-"""Iterations of a loop of which nobody knows how many there are."""
-
 
 class LoopSpec(FieldRecord, Composite):
     """Say what the operands of a loop are, and how its iterations follow each other.

@@ -14,19 +14,16 @@ from wengert.core.values.aval import UNKNOWN
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
+from wengert.support.machine import MACHINE
 
 FEW = 16
 BLOCK, FEWEST = 64, 8
 LONGEST = 1024
 """Elements of a row that are added by a product: BLAS adds some in turn, so that more of them lose accuracy."""
-LARGEST_BLOCK = 8192
-"""Elements of a matrix whose product with a vector OpenBLAS does not share among threads, which wait for each other."""
 ONES = {char: np.ones(LONGEST, char) for char in "fd"}
 LEADING = (0,)
 DOUBLE = np.dtype(np.float64)
 SINGLE = np.dtype(np.float32)
-SHARED_BY_BLAS = 10_000
-"""Elements from which on OpenBLAS multiplies vectors on several threads."""
 ndarray, float64, float32 = np.ndarray, np.float64, np.float32
 add_shared = shared(np.add)
 
@@ -99,7 +96,8 @@ def sum_along(x: Any, axis: int) -> Any:
         return x[*before, 0] * length
     if axis == x.ndim - 1:
         return sums_of_rows(x) if axis > 0 and length <= LONGEST and is_multiplied(x) else x.sum(axis=axis)
-    if is_multiplied(x) and (width := math.prod(x.shape[axis + 1 :])) and (block := LARGEST_BLOCK // width) >= FEWEST:
+    width = math.prod(x.shape[axis + 1 :])
+    if is_multiplied(x) and width and (block := MACHINE.blas_alone // width) >= FEWEST:
         found = sum_by_products(x.reshape(math.prod(x.shape[:axis]), length, width), min(block, BLOCK))
         return found.reshape(*x.shape[:axis], *x.shape[axis + 1 :])
     rows = x
@@ -122,9 +120,9 @@ def sums_of_rows(x: Any) -> Any:
     """Return the sums along the last axis, by products with ones: in a third to a ninth of NumPy's time."""
     *shape, length = x.shape
     ones, rows = ONES[x.dtype.char][:length], x.reshape(-1, length)
-    if rows.size <= LARGEST_BLOCK:
+    if rows.size <= MACHINE.blas_alone:
         return rows.dot(ones).reshape(shape)
-    height = max(LARGEST_BLOCK // length, 1)
+    height = max(MACHINE.blas_alone // length, 1)
     whole = len(rows) - len(rows) % height
     sums = np.empty(len(rows), x.dtype)
     np.matmul(rows[:whole].reshape(-1, height, length), ones, out=sums[:whole].reshape(-1, height))
@@ -166,7 +164,7 @@ def has_no_nan(r: Any) -> bool:
     among threads, which wait for each other for milliseconds on a busy processor; so it is the smallest element then.
     """
     if type(r) is ndarray and (r.dtype is DOUBLE or r.dtype is SINGLE):
-        r = sum_of_squares(r) if r.size <= SHARED_BY_BLAS else np.minimum.reduce(r, axis=None)
+        r = sum_of_squares(r) if r.size <= MACHINE.blas_shared else np.minimum.reduce(r, axis=None)
     return (type(r) is float64 or type(r) is float32) and bool(r == r)
 
 
@@ -174,7 +172,7 @@ def has_finite_square(x: Any) -> bool:
     """Tell whether an array is so small that the squares of its elements, and their sum, are finite."""
     if type(x) is float64:
         return bool(x * x < np.inf)
-    small = type(x) is ndarray and (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= SHARED_BY_BLAS
+    small = type(x) is ndarray and (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= MACHINE.blas_shared
     return small and bool(sum_of_squares(x) < np.inf)
 
 

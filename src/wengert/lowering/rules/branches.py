@@ -7,17 +7,18 @@ from typing import Any
 
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.lowering.costs import CALLING, time_of
+from wengert.lowering.costs import time_of
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Pair, Value
 from wengert.lowering.rules.scalars import Scalar, select
 from wengert.passes.equations import renamed
 from wengert.passes.simplify import simplify
+from wengert.support.machine import MACHINE
 
 
 def are_short(graphs: Sequence[Graph]) -> bool:
     """Tell whether all of some graphs take less than to call native code between what NumPy computes."""
-    return sum([time_of(equation) for graph in graphs for equation in graph.equations]) <= CALLING
+    return sum([time_of(equation) for graph in graphs for equation in graph.equations]) <= MACHINE.calling
 
 
 def specialised(graph: Graph, operands: Sequence[Any]) -> Graph:

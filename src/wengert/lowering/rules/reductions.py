@@ -13,6 +13,7 @@ from wengert.lowering.nodes import BOOL, Access
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, operate, reduced, select, with_axes_restored
 from wengert.lowering.rules.view_index_maps import viewed
+from wengert.support.machine import MACHINE
 
 COMBINING = {
     np.add: "add",
@@ -107,16 +108,13 @@ def trace(call: Call) -> Found:
 
 # The place of an extremum: the least of those that hold it, or NaN
 
-MOST_SEARCHED = 4096
-"""Elements up to which two passes that other kernels may share take less than NumPy's one and going there."""
-
 
 def place_of_extremum(call: Call) -> Found:
     """Lower `argmax` and `argmin`."""
     shape, axis = call.shapes[0], call.params["axis"]
     if call.avals[0].dtype.kind == "c":
         return Refused("the largest of complex numbers")
-    if math.prod(shape) > MOST_SEARCHED:
+    if math.prod(shape) > MACHINE.searched:
         return Refused("a search, at which NumPy is quicker")
     axes = tuple(range(len(shape))) if axis is None else (axis % len(shape),)
     length = math.prod([shape[k] for k in axes])

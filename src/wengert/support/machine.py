@@ -1,0 +1,206 @@
+"""What is known of the machine without asking LLVM, and what decisions are made by: one record for all of Wengert."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from wengert.support.config import default_folder
+from wengert.support.digests import digest_of
+from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.records import FieldRecord
+
+PROCESSOR = os.uname().machine if os.name == "posix" else ""
+PROCESSORS = ("x86_64", "aarch64", "arm64")
+"""Those whose bits of floating-point conditions are known."""
+
+INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if PROCESSOR == "x86_64" else (1, 2, 4, 8)
+CONDITIONS = {"invalid": INVALID, "divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW}
+"""The C library's bits of the floating-point conditions, by NumPy's names for them."""
+
+
+class Machine(FieldRecord):
+    """What takes how long, and what there is room for.
+
+    How each was found stands in ADR 0043: tried on programs of `python -m benchmarks` (t), counted by the processor (c)
+    or told by the system (s); those marked * are `CALIBRATED`. `emission` knows the instructions
+    of a processor, and how long its vectors are, by LLVM (`native.engine.Target`).
+
+    Attributes:
+        clock: cycles in a microsecond (c*).
+        line: bytes that caches hold together (s).
+        apart: bytes that processors move between their caches at once, or twice that; what threads write lies so far
+            apart (s).
+        gap: bytes behind each buffer: loads wait for stores 64 bytes apart modulo 4096, which costs 30 % (t).
+        second_cache: bytes of a processor's own caches (s*).
+        last_cache: bytes beyond which memory takes as long as computing a value again (t).
+        kept_arena: bytes of memory to work in that is kept from call to call; more is taken for each, which takes 0.2
+            microseconds and is worth while if the call takes ten (t).
+        shared_memory: bytes, at most, for what the parts of a kernel have of their own (t).
+        issues: operations of vectors that begin in a cycle (t).
+        filling: cycles of a part for each byte of its own, so that few of them go on filling and combining these (t).
+        part_lanes: lanes of a part are a multiple of it, so that parts consist of whole steps (t).
+        fewest_parts: below which sharing does not pay (t).
+        shared_elements: from which on NumPy's loops are shared: about 8 microseconds of additions (t).
+        iteration: cycles of an iteration of a loop around those of its program (t).
+        usual_rounds: iterations of a loop of which nobody knows how many there are (t).
+        copied_words: bytes up to which they are copied one word after the other (t).
+        recomputed: cycles up to which values are computed again, rather than read from memory, where a loop needs
+            several (t).
+        recomputed_far: the same where several kernels, or very many loops, would compute it (t).
+        many_loops: beyond which they are very many: what each computes again takes long to compile (t).
+        activated_rows: from which a costly number of each, as of a layer's sums, has a loop of its own (t).
+        function: cycles of an operation that has enough to do at once by itself (t).
+        full: cycles of a vector from which on there is enough to do at once in one (t).
+        masking: cycles of a step up to which masks take some of the time where masked loads and stores do not (t).
+        accumulators: of a loop within the lanes (c).
+        tiles: how many rows are carried out together, what is tried first in front (t).
+        tiled_lanes: up to which rows are, and where they share nothing: with more there is enough to do (t).
+        tiled_operations: of a stage, up to which several rows have room in registers and caches of instructions (t).
+        packed_rows: from which it pays to copy what each of them would read with gaps (t).
+        written_vectors: of a loop that is written out, and steps of one that has no body without masks (t).
+        written_instructions: about, beyond which a loop is not written out (t).
+        piece: points of a range where guards are decided from which on it has a body of its own (t).
+        piece_share: such ranges are at least this part of their dimension: one over it (t).
+        pieces: such ranges at most (t).
+        spelled_points: of a dimension that is spelled out, and of a row over which no lanes run (t).
+        spelled_rows: from which lanes run over them, rather than over a part of a vector (t).
+        spelled: operations and cycles of a row up to which its points are spelled out (t).
+        quick: operations of a kernel, in all, up to which short code, soon compiled, counts for more (t).
+        prefetched: bytes of a row from which on it is brought ahead: shorter ones a processor reaches by itself (t).
+        idle: what a stage must compute for what it moves to bring something ahead, see `emission.prefetch` (t).
+        compiling: microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to
+            200, 0.3 s for 1,500 and 0.9 s for 5,000, steps of a heat equation written out (t*).
+        evaluating: microseconds of a call that NumPy evaluates, and of each equation (t*).
+        calling: microseconds to call one of several native parts of a graph (t*).
+        handing: microseconds for each array that goes to such a part if they are many, which Python hands over (t).
+        passing: microseconds an element takes that is read from or written to memory (t*).
+        numpy_cycle: microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively (t).
+        call_elements: that NumPy's vectors pass in about the time of a call (t).
+        small_residual: bytes below which computing it again takes longer than keeping it once (t).
+        searched: elements up to which two passes that other kernels may share take less than NumPy's one (t).
+        blas_alone: elements of a matrix whose product with a vector OpenBLAS does not share among threads (t).
+        blas_shared: elements from which on it multiplies vectors on several threads (t).
+    """
+
+    clock: float = 3000.0
+    line: int = 64
+    apart: int = 128
+    gap: int = 2112
+    second_cache: int = 1 << 21
+    last_cache: int = 1 << 25
+    kept_arena: int = 1 << 18
+    shared_memory: int = 1 << 22
+    issues: int = 4
+    filling: int = 16
+    part_lanes: int = 256
+    fewest_parts: int = 4
+    shared_elements: int = 32_768
+    iteration: int = 64
+    usual_rounds: int = 128
+    copied_words: int = 64
+    recomputed: int = 6
+    recomputed_far: int = 40
+    many_loops: int = 16
+    activated_rows: int = 8
+    function: int = 20
+    full: int = 40
+    masking: int = 8
+    accumulators: int = 12
+    tiles: tuple[int, ...] = (4, 5, 3, 2)
+    tiled_lanes: tuple[int, ...] = (256, 64)
+    tiled_operations: int = 60
+    packed_rows: int = 16
+    written_vectors: int = 4
+    written_instructions: int = 600
+    piece: int = 512
+    piece_share: int = 16
+    pieces: int = 3
+    spelled_points: tuple[int, ...] = (4, 6)
+    spelled_rows: int = 32
+    spelled: int = 200
+    quick: int = 4000
+    prefetched: int = 512
+    idle: float = 1.0
+    compiling: tuple[float, ...] = (10_000.0, 250.0)
+    evaluating: tuple[float, ...] = (10.0, 1.0)
+    calling: float = 12.0
+    handing: float = 1.5
+    passing: float = 0.5e-3
+    numpy_cycle: float = 0.2e-3
+    call_elements: int = 2048
+    small_residual: int = 512
+    searched: int = 4096
+    blas_alone: int = 8192
+    blas_shared: int = 10_000
+
+    @property
+    def costly(self) -> int:
+        """Cycles from which on a value of two stages of a row is kept."""
+        return 2 * self.recomputed
+
+    @property
+    def row_cache(self) -> int:
+        """Bytes of a row that are kept, rather than computed again."""
+        return self.second_cache // 8
+
+    @property
+    def moment(self) -> float:
+        """Cycles from which on work is shared, and after which calls look for signals: 20 microseconds."""
+        return 20 * self.clock
+
+    @property
+    def short(self) -> float:
+        """Cycles of a part, and of a call from which on other threads run Python meanwhile: 5 microseconds."""
+        return 5 * self.clock
+
+
+CALIBRATED = ("clock", "second_cache", "compiling", "evaluating", "calling", "passing")
+"""The fields that are measured where somebody wants it."""
+
+
+def told(path: str) -> Machine:
+    """Return the record with what a file says, one of the user's own; say so if it is damaged, and ignore it."""
+    if not os.path.exists(path):
+        return Machine()
+    with UNSTOPPED:
+        import json
+
+        from wengert.native.cache import opened
+    content, _ = opened(path)
+    try:
+        values: Any = json.loads(content)
+        if isinstance(values, dict) and all(is_likely(name, value) for name, value in values.items()):
+            known: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
+            return Machine(**known)
+    except (ValueError, RecursionError):
+        pass
+    action = "Run `wengert doctor --calibrate`, which writes it anew, or remove it"
+    warnings.warn(f"{path}, what was measured of this machine, is damaged and not used. {action}.", stacklevel=2)
+    return Machine()
+
+
+def is_likely(name: str, value: Any) -> bool:
+    """Tell whether a value may be that of a field: numbers from a 64th of the usual ones to 64 times them."""
+    usual = getattr(Machine, name, None) if name in CALIBRATED else None
+    if isinstance(usual, tuple):
+        return isinstance(value, list) and len(value) == len(usual) and all(map(is_near, value, usual))
+    return usual is not None and is_near(value, usual)
+
+
+def is_near(value: Any, usual: Any) -> bool:
+    """Tell whether a number is of the type of another one, or whole, and not far from it."""
+    return type(value) in (int, type(usual)) and bool(usual / 64 <= value <= 64 * usual)
+
+
+def machine_file() -> str | None:
+    """Return where what was measured is kept, beside machine code; None if nothing is kept."""
+    folder = default_folder()
+    return None if folder is None else os.path.join(folder, "machine.json")
+
+
+PLACE = machine_file()
+MACHINE = Machine() if PLACE is None else told(PLACE)
+MEASURED = "" if Machine() == MACHINE else digest_of(repr(MACHINE).encode()).hex()[:16]
+"""What tells code that was made for this record from that for the usual one."""
