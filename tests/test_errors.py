@@ -476,6 +476,9 @@ ENDLESS = {
     "tensor": lambda: wg.asarray(endless()),
     "operand": lambda: wg.tensor([1.0, 2.0]) * endless(),
     "assigned": lambda: wg.tensor([1.0, 2.0]).__setitem__(0, endless()),
+    "array": lambda: wg.numpy.array(endless()),
+    "full": lambda: wg.numpy.full(2, endless()),
+    "linspace": lambda: wg.numpy.linspace(0.0, endless()),
     "dictionary": lambda: wg.grad(lambda q: 1.0)({"a": endless()}),
 }
 
@@ -484,6 +487,13 @@ ENDLESS = {
 def test_containers_that_contain_themselves_are_refused(call: Any) -> None:
     with pytest.raises(errors.UsageError, match="that contains itself, or is nested very deeply; containers that end"):
         call()
+
+
+@pytest.mark.parametrize("name", ["tensor", "operand", "assigned", "array", "full", "linspace"])
+def test_lists_that_contain_themselves_are_not_walked_until_python_stops(name: str) -> None:
+    with pytest.raises(errors.UsageError) as caught:  # finalizers that run meanwhile would fail, too
+        ENDLESS[name]()
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("data", [[[1.0], [1.0, 2.0]], ([[[1.0]]], [2.0])])

@@ -10,6 +10,7 @@ import pytest
 import wengert as wg
 import wengert.core.graph.graph_executor
 import wengert.numpy as wnp
+from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.graph import Equation, Graph, Variable, check, gradient, render, to_dot, trace
@@ -235,6 +236,8 @@ def equation(name, inputs, outputs, **params):
 
 X, Y, Z = variable(name="x"), variable(name="y"), variable(3, name="z")
 INNER = Graph([X], [], [Y])
+STAYS = Graph([W := variable()], [], [W])
+GOES_ON = Graph([W := variable()], [], [True])
 
 MALFORMED = {
     "an input twice": (Graph([X, X], [], [X]), "is bound twice"),
@@ -274,6 +277,10 @@ MALFORMED = {
     "a malformed sub-graph in a tuple": (
         Graph([X], [equation("sin", [X], [Y], branches=(INNER,))], [Y]),
         "used before it is bound",
+    ),
+    "a loop with two ends": (
+        Graph([X], [equation("scan", [X], [Y], body=STAYS, cond=GOES_ON, spec=LoopSpec(0, 1, 3))], [Y]),
+        "a loop of 3 iterations with a condition; one of both is needed",
     ),
 }
 

@@ -209,6 +209,53 @@ def test_a_loop_that_nothing_hides_has_no_guards() -> None:
     assert "guarded" in hidden
 
 
+def squared(state: Any, x: Any) -> Any:
+    """Return what is used, and what grows beyond all bounds beside it and is not."""
+    return np.sin(state[0] * x), state[1] * state[1] * x * 1e30
+
+
+def while_loop_of(x: Any) -> Any:
+    used, beside, n = x + 0.0, x * 2.0, 0
+    while abs(used) < 8.0 and n < 12:
+        used, beside, n = np.sin(used * x), beside * beside * 1e30, n + 1
+    return used
+
+
+def nested_loops(x: Any) -> Any:
+    def outer(_: Any, state: Any) -> Any:
+        used, beside = wg.fori_loop(0, 3, lambda _, inner: squared(inner, x), state)
+        return used, beside * 2.0
+
+    return wg.fori_loop(0, 4, outer, (x, x * 2.0))[0]
+
+
+def scan_of_products(x: Any) -> Any:
+    def step(state: Any, row: Any) -> Any:
+        return (state[0] * np.sum(row), (state[1] @ state[1]) * x), state[1]
+
+    return wg.scan(step, (x, np.full((2, 2), 1e30) * x), np.ones((9, 2)) * x)[0][0]
+
+
+BESIDE = {
+    "counted": lambda x: wg.fori_loop(0, 12, lambda _, state: squared(state, x), (x, x * 2.0))[0],
+    "while": while_loop_of,
+    "nested": nested_loops,
+    "scan": scan_of_products,
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_a_loop_carries_for_nobody_sends_back_nothing(name: str) -> None:
+    f, points = BESIDE[name], np.array([1.5, 1.25])
+    gradients = [wg.grad(f)(x) for x in points]
+    assert np.all(np.isfinite(gradients))
+    np.testing.assert_allclose(wg.jit(wg.grad(f))(1.5), gradients[0], rtol=1e-13)
+    np.testing.assert_allclose(wg.grad(wg.jit(f))(1.5), gradients[0], rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(f)))(points), gradients, rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.value_and_grad(f))(1.5), (f(1.5), gradients[0]), rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.grad(wg.grad(f)))(1.5), wg.grad(wg.grad(f))(1.5), rtol=1e-12)
+
+
 @functools.cache
 def helper() -> Source:
     return wg.jit(infinite)

@@ -16,7 +16,11 @@ import pytest
 import wengert as wg
 from wengert.compile import executable
 from wengert.compile.executable import Compiled, NativeGraph, Natively
+from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, subgraphs
+from wengert.core.graph.loop_spec import LoopSpec
+from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.values.dispatch import apply
 from wengert.errors import UsageError
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.segments import without_numbers
@@ -179,6 +183,32 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "lanes of gradients": (wg.vmap(wg.grad(many)), ROWS),
     "lanes of steps": (wg.vmap(lambda n: wg.fori_loop(0, n, lambda i, c: c * 1.5, 1.0)), np.array([2, 0, 5])),
 }
+
+
+class Thrice(Structured):
+    """Run a graph three times: an operation of its own, with parameters of its own, that is lowered to a loop."""
+
+    def __init__(self) -> None:
+        super().__init__("thrice", self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
+
+    def run(self, *values: Any, graph: Graph) -> tuple[Any, ...]:
+        """Evaluate the graph three times."""
+        for _ in range(3):
+            values = graph(*values)
+        return values
+
+    def lower(self, params: Any, lowering: StructuredLowering) -> Any:
+        """Be lowered as a loop of three iterations."""
+        return lowering.loop(
+            {"body": params["graph"], "cond": None, "spec": LoopSpec(0, len(params["graph"].inputs), 3)}
+        )
+
+
+def test_what_is_lowered_to_a_loop_has_parameters_of_its_own() -> None:
+    thrice = Thrice()
+    body = trace(lambda x, w: (np.tanh(x * w) + np.exp(w), w))(X, 0.3)
+    compiled = require_same(lambda x, w: apply(thrice, x * 2.0, w, graph=body), X, np.float64(0.3))
+    assert [part.reasons for part in compiled.segments.parts] == [()]
 
 
 @pytest.mark.parametrize("case", LOOPS)

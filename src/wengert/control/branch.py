@@ -102,14 +102,17 @@ class Alternatives(Structured):
         found = [dependent_outputs(graph, flags[self.ahead :], smooth=smooth) for graph in self.graphs(params)]
         return [any(column) for column in zip(*found, strict=True)]
 
-    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
-        """Return which operands some graph needs for the used results, and the graphs of these alone."""
-        graphs = self.graphs(params)
-        needed = [any(column) for column in zip(*(needed_inputs(graph, used) for graph in graphs), strict=True)]
-        if all(used) and all(needed):
-            return None
-        narrow = [narrowed(graph, needed, used) for graph in graphs]
-        return [*[True] * self.ahead, *needed], used, self.with_graphs(params, narrow)
+    def needed(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
+        """Return which operands some graph needs for the used results."""
+        columns = zip(*(needed_inputs(graph, used) for graph in self.graphs(params)), strict=True)
+        needed = list(map(any, columns))
+        return None if all(used) and all(needed) else ([*[True] * self.ahead, *needed], used)
+
+    def trimmed(self, operands: Flags, results: Flags, params: Params) -> Params:
+        """Return the graphs of needed operands and results alone."""
+        return self.with_graphs(
+            params, [narrowed(graph, operands[self.ahead :], results) for graph in self.graphs(params)]
+        )
 
     def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
         """Follow through every graph."""

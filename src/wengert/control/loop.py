@@ -15,7 +15,8 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain, compress, count
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -201,8 +202,8 @@ class LoopPrimitive(Structured):
         carried, left = self.dependents(parts(flags, params), params, smooth=smooth)
         return [*carried, *left]
 
-    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
-        """Return which operands and results the used results need, and the graphs of these alone.
+    def needed(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
+        """Return which operands and results the used results need.
 
         A carried value is needed if it is used afterwards, decides whether to go on, or enters another that is needed.
         """
@@ -219,14 +220,18 @@ class LoopPrimitive(Structured):
                 break
             results[: len(carried)] = carried
         inner[own:ahead] = carried
-        if all(results) and all(inner):
-            return None
-        changed = {
-            "body": narrowed(body, inner, results),
-            "cond": cond and narrowed(cond, inner[:ahead], [True]),
-            "spec": params["spec"].holding(sum(inner[:own]), sum(carried)),
+        return None if all(results) and all(inner) else ([*[True] * int(is_counted(params)), *inner], results)
+
+    def trimmed(self, operands: Flags, results: Flags, params: Params) -> Params:
+        """Return the graphs of needed operands and results alone."""
+        spec, inner = params["spec"], operands[int(is_counted(params)) :]
+        ahead = spec.constants + spec.carried
+        return {
+            **params,
+            "body": narrowed(params["body"], inner, results),
+            "cond": params["cond"] and narrowed(params["cond"], inner[:ahead], [True]),
+            "spec": spec.holding(sum(inner[: spec.constants]), sum(results[: spec.carried])),
         }
-        return [*[True] * int(is_counted(params)), *inner], results, {**params, **changed}
 
     def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
         """Follow through iterations until nothing changes; when the loop ends must be the same whatever moves."""
@@ -418,6 +423,9 @@ class LoopPrimitive(Structured):
         masks = again or (bool(sums) and not params["spec"].length)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
+            needed = self.needed([ct is not None for ct in cts], params)
+            if needed is not None and any(map(gt, carried, needed[1])):
+                return self.pull_trimmed(cts, masked, values, wanted, *needed, params)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
             half = cuts.guarded if masked or again else cuts.backward
             body = backward_body(half, len(constants), len(sequences), len(saved), carried, left, wide)
@@ -442,8 +450,19 @@ class LoopPrimitive(Structured):
             return [*(None for _ in given.limit), *inner]
 
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
-        needed = select_flagged(range(len(carried), len(outs)), left)
-        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, needed)
+        missed = select_flagged(range(len(carried), len(outs)), left)
+        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, missed)
+
+    def pull_trimmed(
+        self, cts: Any, masked: bool, values: Sequence[Any], wanted: Flags, used: Flags, results: Flags, params: Params
+    ) -> list[Any]:
+        """Send back through the loop without the values it carries from which nothing gets to where cotangents are.
+
+        Zeros would go through all iterations for these, and be NaN where a partial is infinite.
+        """
+        kept = list(compress(values, used)), list(compress(wanted, used))
+        _, _, pullback = self.linearized(*kept, self.trimmed(used, results, params))
+        return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
 
     def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
         """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""

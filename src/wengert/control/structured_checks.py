@@ -52,6 +52,7 @@ def check_loop(inputs: Inputs, params: Params) -> None:
         f"carried values {carried} are needed",
     )
     if params["cond"] is not None:
+        require(length is None, f"a loop of {length} iterations with a condition", "one of both is needed")
         check_graph("cond", params["cond"], [*constants, *carried])
         require(len(params["cond"].outputs) == 1, "a condition of several outputs", "one is needed")
 

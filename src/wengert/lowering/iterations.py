@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
-from wengert.passes.equations import distinct_variables, is_loop
+from wengert.passes.equations import distinct_variables, loop_parameters
 from wengert.passes.inlining import spliced
 from wengert.passes.output_aliasing import axes_in_kernels, reading_in_c_order, with_own_results
 from wengert.passes.pipeline import inlined
@@ -27,7 +27,7 @@ ENDLESS = 1 << 62
 
 def may_be_step(equation: Equation) -> bool:
     """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
-    return is_loop(equation) or equation.primitive.routine is not None
+    return loop_parameters(equation) is not None or equation.primitive.routine is not None
 
 
 class Iteration:

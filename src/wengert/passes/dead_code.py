@@ -25,8 +25,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     kept: list[Equation] = []
     for equation in reversed(graph.equations):
         if not live.isdisjoint(equation.outputs) or must_run(equation):
-            if isinstance(equation.primitive, Structured):
-                equation = trimmed(equation, [v in live for v in equation.outputs])
+            equation = trimmed(equation, [v in live for v in equation.outputs])
             live.update([x for x in equation.inputs if type(x) is Variable])
             kept.append(equation)
     return Graph(graph.inputs, kept[::-1], graph.outputs)
@@ -41,20 +40,28 @@ def must_run(equation: Equation) -> bool:
 
 def trimmed(equation: Equation, used: Sequence[bool]) -> Equation:
     """Return the equation of a structured operation without the results and operands that nothing needs."""
-    found = equation.primitive.trimmed(used, equation.params) if isinstance(equation.primitive, Structured) else None
-    if found is None:
+    needed = needed_by(equation, used)
+    if needed is None:
         return equation
-    operands, results, params = found
-    inputs, outputs = tuple(compress(equation.inputs, operands)), tuple(compress(equation.outputs, results))
+    params = equation.primitive.trimmed(*needed, equation.params)  # type: ignore[attr-defined]  # which is structured
+    inputs, outputs = map(tuple, map(compress, (equation.inputs, equation.outputs), needed))
     return Equation(equation.primitive, inputs, params, outputs, equation.origin)
+
+
+def needed_by(equation: Equation, used: Sequence[bool]) -> tuple[Sequence[bool], Sequence[bool]] | None:
+    """Return which operands and results the used results of an equation need; None if all are needed."""
+    return equation.primitive.needed(used, equation.params) if isinstance(equation.primitive, Structured) else None
 
 
 def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
     """Return which inputs of a graph the used ones among its outputs need."""
     live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
     for equation in reversed(graph.equations):  # not by eliminating: entering sub-graphs at each depth is exponential
-        if not live.isdisjoint(equation.outputs) or must_run(equation):
-            live.update(x for x in equation.inputs if type(x) is Variable)
+        flags = [v in live for v in equation.outputs]
+        if any(flags) or must_run(equation):
+            needed = None if all(flags) else needed_by(equation, flags)
+            inputs = equation.inputs if needed is None else compress(equation.inputs, needed[0])
+            live.update([x for x in inputs if type(x) is Variable])
     return [variable in live for variable in graph.inputs]
 
 

@@ -108,16 +108,18 @@ def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
 
 
 class Loops(StructuredLowering):
-    """Tell loops."""
+    """Tell the parameters of loops."""
 
-    def loop(self, _params: Mapping[str, Any]) -> bool:
-        """Return that it is one."""
-        return True
+    def loop(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the parameters."""
+        return params
 
 
 LOOPS = Loops()
 
 
-def is_loop(equation: Equation) -> bool:
-    """Tell whether an equation repeats a graph."""
-    return isinstance(equation.primitive, Structured) and bool(equation.primitive.lower(equation.params, LOOPS))
+def loop_parameters(equation: Equation) -> Mapping[str, Any] | None:
+    """Return the parameters of the loop that an equation is lowered to; None if it is lowered to none."""
+    lower = equation.primitive.lower if isinstance(equation.primitive, Structured) else None
+    found: Mapping[str, Any] | None = lower and lower(equation.params, LOOPS)
+    return found

@@ -13,7 +13,7 @@ from wengert.passes.equations import (
     Known,
     distinct_variables,
     everywhere,
-    is_loop,
+    loop_parameters,
     renamed,
     variables,
     with_extra_inputs,
@@ -24,7 +24,8 @@ from wengert.passes.equations import (
 def hoist_invariants(graph: Graph) -> Graph:
     """Let loops carry only what changes, and compute before them what depends on nothing that does.
 
-    The same operations are evaluated on the same values, once.
+    The same operations are evaluated on the same values, once. What is only lowered to a loop stays as it is: it has
+    parameters, and perhaps derivatives, of its own.
     """
     known: Known = {}
     kept: list[Equation] = []
@@ -32,7 +33,7 @@ def hoist_invariants(graph: Graph) -> Graph:
         inputs = renamed(known, equation.inputs)
         if inputs is not equation.inputs:
             equation = equation.using(inputs)
-        found = hoisted(equation) if is_loop(equation) else None
+        found = hoisted(equation) if loop_parameters(equation) is equation.params else None
         if found is None:
             kept.append(equation)
         else:

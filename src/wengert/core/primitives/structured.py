@@ -44,14 +44,15 @@ class Structured(Primitive):
     def check(self, _inputs: Sequence[Any], _params: Mapping[str, Any]) -> None:
         """Raise an error unless graphs among the parameters fit the operands: they may come from a file."""
 
-    def trimmed(
-        self, _used: Sequence[bool], _params: Mapping[str, Any]
-    ) -> tuple[Sequence[bool], Sequence[bool], Mapping[str, Any]] | None:
-        """Return which operands and results are needed for those that are used, and the parameters for them alone.
-
-        None if all are.
-        """
+    def needed(self, _used: Sequence[bool], _params: Mapping[str, Any]) -> tuple[Sequence[bool], Sequence[bool]] | None:
+        """Return which operands and results are needed for those that are used; None if all are."""
         return None
+
+    def trimmed(
+        self, _operands: Sequence[bool], _results: Sequence[bool], _params: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the parameters for the operands and results alone that are needed."""
+        raise NotImplementedError
 
     def rounds(self, _params: Mapping[str, Any]) -> float:
         """Return about how often each of the graphs runs."""
@@ -147,5 +148,10 @@ class Pullback(Primitive):
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Call the rule with the cotangents of the results, None for those without."""
-        found: Sequence[Any] = self.evaluate(ct, self.masked or self.hides(ct))
+        found = self.send_back(ct, self.masked)
         return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]
+
+    def send_back(self, cts: Sequence[Any], masked: bool) -> Sequence[Any]:
+        """Return the cotangents of all operands, None for those without; `masked` if a mask has been passed before."""
+        found: Sequence[Any] = self.evaluate(cts, masked or self.hides(cts))
+        return found

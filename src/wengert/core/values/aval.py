@@ -12,6 +12,9 @@ from wengert.errors import RangeError, ShapeError
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
 
+MOST_AXES = 64
+"""That an array of NumPy's has."""
+
 NUMBERS: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (float, int, complex, bool)}
 """Python's number types, with the dtype that each has where no array decides."""
 

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.containers.tree_leaves import nesting_error
 from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.values.aval import NUMBERS, Aval, strong
+from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluated
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
@@ -258,11 +259,18 @@ def tensor_of_lists(data: Any) -> Tensor:
     return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(checked("array", made))
 
 
-def stacked_lists(data: Any, dtype: Any = None) -> Any:
-    """Return nested lists as a Tensor, of a dtype if one is given, if there are Tensors in them; others as they are."""
+def stacked_lists(data: Any, dtype: Any = None, axes: int = MOST_AXES) -> Any:
+    """Return nested lists as a Tensor, of a dtype if one is given, if there are Tensors in them; others as they are.
+
+    Raises:
+        UsageError: they are nested deeper than arrays have axes. Walking on until Python stops would let finalizers
+            that the garbage collector calls meanwhile fail, too.
+    """
     if not isinstance(data, list | tuple):
         return data
-    items = [stacked_lists(item, dtype) for item in data]
+    if axes == 0:
+        raise nesting_error("array", data)
+    items = [stacked_lists(item, dtype, axes - 1) for item in data]
     if not any(type(item) is Tensor for item in items):
         return data
     return np.stack([as_tensor(item) if dtype is None else with_dtype(item, dtype, True) for item in items])

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import flatten, nesting_error
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError
 
@@ -44,7 +44,6 @@ def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
 
     Raises:
         ShapeError: they make no array.
-        UsageError: they contain themselves.
 
     >>> array_of_lists("tensor", np.array, [[1.0], [2.0]])
     array([[1.],
@@ -52,8 +51,6 @@ def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
     """
     try:
         return build(data)
-    except RecursionError:
-        raise nesting_error(name, data) from None
     except WengertError:
         raise
     except ValueError as error:

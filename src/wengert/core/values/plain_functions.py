@@ -16,6 +16,7 @@ from numpy import generic, ndarray
 
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, raising
 from wengert.core.memory.views import ALIAS
+from wengert.core.values.aval import MOST_AXES
 from wengert.core.values.interop import undispatched
 from wengert.core.values.numpy_overrides import DIRECT
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, plain_tensor, wrapped_constants
@@ -294,7 +295,7 @@ def holds_tensor(x: Any) -> bool:
     return type(x) in (tuple, list) and any(type(item) is Tensor for item in x)
 
 
-def plain_value(x: Any) -> Any:
+def plain_value(x: Any, axes: int = MOST_AXES) -> Any:
     """Return what NumPy is given in the place of an argument; NotImplemented where the general way is to be gone."""
     kind = type(x)
     if kind is Tensor:
@@ -306,7 +307,7 @@ def plain_value(x: Any) -> Any:
         return x if kind in SIMPLE else NotImplemented
     values = []
     for item in x:
-        value = plain_value(item)
+        value = plain_value(item, axes - 1) if axes else NotImplemented
         if value is NotImplemented:
             return value
         values.append(value)

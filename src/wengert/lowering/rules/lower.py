@@ -70,7 +70,6 @@ class Branches(StructuredLowering):
 
 
 BRANCHES = Branches()
-CHECK = Refused("a check, whose result nobody uses")
 
 
 class Lowering:
@@ -87,9 +86,8 @@ class Lowering:
         """Return the graph as nodes."""
         for i, variable in enumerate(self.graph.inputs):
             self.give(variable, f"x{i}")
-        checks = unused_checks(self.graph)
         for i, equation in enumerate(self.graph.equations):
-            found = reason_refused(equation) or (CHECK if i in checks else self.equation(equation))
+            found = self.equation(equation)
             if not isinstance(found, Refused):
                 self.known.update(zip(equation.outputs, found, strict=True))
                 continue
@@ -141,6 +139,11 @@ class Lowering:
 
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
         """Return what stands for the results of an equation, or why there is nothing."""
+        refused = reason_refused(equation)
+        if refused is None and must_run(equation) and self.uses.keys().isdisjoint(equation.outputs):
+            refused = Refused("a check, whose result nobody uses")
+        if refused is not None:
+            return refused
         known = known_parameters(equation.primitive)
         if known is not None and (ignored := unknown_parameters(equation.params, known)):
             return Refused(f"the parameters {', '.join(ignored)}")
@@ -191,14 +194,12 @@ class Lowering:
         found = list(map(of_dtype, graph.outputs, results))
         if not have_dtypes(found, results):
             return Refused("results that have other dtypes in a branch")
-        if unused_checks(graph):
-            return CHECK
         inner = Lowering(graph, self.nodes.apart())
         given = [x for x in operands if type(x) is Variable]
         inner.known.update(zip(graph.inputs, map(self.value, given), strict=True))
         inner.uses = dict.fromkeys(inner.uses, 2)  # what is given is read by others, too
         for equation in graph.equations:
-            values = reason_refused(equation) or inner.equation(equation)
+            values = inner.equation(equation)
             if isinstance(values, Refused):
                 return values
             inner.known.update(zip(equation.outputs, values, strict=True))
@@ -242,13 +243,6 @@ def uses_of(graph: Graph) -> dict[Variable, int]:
 def is_native(aval: Aval) -> bool:
     """Tell whether kernels have values of a type; lengths that are not known are negative."""
     return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
-
-
-def unused_checks(graph: Graph) -> list[int]:
-    """Return the places of the equations that must run though nothing uses their results, which kernels leave out."""
-    used = {x for equation in graph.equations for x in equation.inputs if type(x) is Variable}
-    used.update([x for x in graph.outputs if type(x) is Variable])
-    return [i for i, e in enumerate(graph.equations) if must_run(e) and used.isdisjoint(e.outputs)]
 
 
 def reason_refused(equation: Equation) -> Refused | None:
