@@ -9,8 +9,10 @@ import pytest
 
 import wengert
 import wengert.numpy as wnp
-from wengert.cli import formula_parser, main
+from wengert.cli import calibration, formula_parser, main
+from wengert.native.cache import ObjectCache
 from wengert.support import config
+from wengert.support.machine import told
 
 EXAMPLE = """\
 log(x1) + x1*x2 - sin(x2)
@@ -343,6 +345,21 @@ def test_doctor(capsys, monkeypatch):
         "native code  switched off by WENGERT_NATIVE=0",
         "             Unset WENGERT_NATIVE.",
     ]
+
+
+def test_doctor_measures_the_machine_for_later_processes(capsys, monkeypatch, tmp_path):
+    kept = ObjectCache(str(tmp_path / "kept"))
+    path = tmp_path / "kept" / "machine.json"
+    monkeypatch.setattr(calibration, "object_cache", lambda: kept)
+    monkeypatch.setattr(calibration, "PLACE", str(path))
+    monkeypatch.setattr(config, "NATIVE", True)
+    assert main(["doctor", "--calibrate"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("measured     clock ")
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert 100 < told(str(path)).clock < 20_000
+    kept.refusal = "others can write to it"
+    assert main(["doctor", "--calibrate"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "measured     nothing is kept: others can write to it"
 
 
 def test_what_a_function_of_the_user_raises_is_one_line(capsys, tmp_path):

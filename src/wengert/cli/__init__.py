@@ -65,7 +65,8 @@ which operations NumPy computes between them. Arguments are random numbers betwe
 """
 
 DOCTOR = """Tell what is installed, what this machine can do, and whether native code works here: what a report of a
-fault should say. The status is 1 if there is something to mend.
+fault should say. The status is 1 if there is something to mend. With --calibrate, measure what takes how long here, by
+which later processes decide what is compiled, shared among threads and written out (machine.json in the cache).
 """
 
 
@@ -155,7 +156,8 @@ def make_parser() -> Parser:
     add_function(profile)
     profile.add_argument("--calls", type=positive, default=20, metavar="N", help="how often it runs (default: 20)")
 
-    add("doctor", "tell whether all works here", DOCTOR, run_doctor)
+    doctor = add("doctor", "tell whether all works here", DOCTOR, run_doctor)
+    doctor.add_argument("--calibrate", action="store_true", help="measure the machine for later processes")
     return parser
 
 
@@ -254,7 +256,7 @@ def run_profile(options: Any) -> int:
     return 0
 
 
-def run_doctor(_options: Any) -> int:
+def run_doctor(options: Any) -> int:
     """Tell what is installed and what works; the status is 1 if there is something to mend."""
     from wengert.cli.health import findings
 
@@ -264,6 +266,10 @@ def run_doctor(_options: Any) -> int:
         if finding.remedy:
             print(f"{'':<12} {finding.remedy}.")
             status = 1
+    if options.calibrate:
+        from wengert.cli.calibration import calibrate
+
+        print(f"{'measured':<12} {calibrate()}")
     return status
 
 

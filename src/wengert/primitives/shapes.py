@@ -21,6 +21,7 @@ from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.interop import undispatched
 from wengert.core.values.tensor import Tensor
 from wengert.primitives import rewrites
+from wengert.support.machine import MACHINE
 
 Axes = tuple[int, ...]
 BROADCAST = undispatched(np.broadcast_to)
@@ -196,14 +197,14 @@ trace = linear(
 # Triangles
 
 
-SMALL = 4096
 small_mask: Any = functools.lru_cache(maxsize=64)(np.tri)  # which takes longer than all the rest; nobody writes to it
 
 
 def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
     """Evaluate `tril` of matrices, or `triu`."""
     rows, columns = x.shape[-2:]
-    mask = (small_mask if rows * columns <= SMALL else np.tri)(rows, columns, k - 1 if upper else k, bool)
+    make = small_mask if rows * columns <= 2 * MACHINE.call_elements else np.tri
+    mask = make(rows, columns, k - 1 if upper else k, bool)
     if type(x) is np.ndarray and x.dtype.kind == "f":
         return unchosen(mask, x) if upper else chosen(mask, x)
     zeros = np.zeros(1, x.dtype)

@@ -24,116 +24,60 @@ class Machine(FieldRecord):
     """What takes how long, and what there is room for.
 
     How each was found stands in ADR 0043: tried on programs of `python -m benchmarks` (t), counted by the processor (c)
-    or told by the system (s); those marked * are `CALIBRATED`. `emission` knows the instructions
-    of a processor, and how long its vectors are, by LLVM (`native.engine.Target`).
-
-    Attributes:
-        clock: cycles in a microsecond (c*).
-        line: bytes that caches hold together (s).
-        apart: bytes that processors move between their caches at once, or twice that; what threads write lies so far
-            apart (s).
-        gap: bytes behind each buffer: loads wait for stores 64 bytes apart modulo 4096, which costs 30 % (t).
-        second_cache: bytes of a processor's own caches (s*).
-        last_cache: bytes beyond which memory takes as long as computing a value again (t).
-        kept_arena: bytes of memory to work in that is kept from call to call; more is taken for each, which takes 0.2
-            microseconds and is worth while if the call takes ten (t).
-        shared_memory: bytes, at most, for what the parts of a kernel have of their own (t).
-        issues: operations of vectors that begin in a cycle (t).
-        filling: cycles of a part for each byte of its own, so that few of them go on filling and combining these (t).
-        part_lanes: lanes of a part are a multiple of it, so that parts consist of whole steps (t).
-        fewest_parts: below which sharing does not pay (t).
-        shared_elements: from which on NumPy's loops are shared: about 8 microseconds of additions (t).
-        iteration: cycles of an iteration of a loop around those of its program (t).
-        usual_rounds: iterations of a loop of which nobody knows how many there are (t).
-        copied_words: bytes up to which they are copied one word after the other (t).
-        recomputed: cycles up to which values are computed again, rather than read from memory, where a loop needs
-            several (t).
-        recomputed_far: the same where several kernels, or very many loops, would compute it (t).
-        many_loops: beyond which they are very many: what each computes again takes long to compile (t).
-        activated_rows: from which a costly number of each, as of a layer's sums, has a loop of its own (t).
-        function: cycles of an operation that has enough to do at once by itself (t).
-        full: cycles of a vector from which on there is enough to do at once in one (t).
-        masking: cycles of a step up to which masks take some of the time where masked loads and stores do not (t).
-        accumulators: of a loop within the lanes (c).
-        tiles: how many rows are carried out together, what is tried first in front (t).
-        tiled_lanes: up to which rows are, and where they share nothing: with more there is enough to do (t).
-        tiled_operations: of a stage, up to which several rows have room in registers and caches of instructions (t).
-        packed_rows: from which it pays to copy what each of them would read with gaps (t).
-        written_vectors: of a loop that is written out, and steps of one that has no body without masks (t).
-        written_instructions: about, beyond which a loop is not written out (t).
-        piece: points of a range where guards are decided from which on it has a body of its own (t).
-        piece_share: such ranges are at least this part of their dimension: one over it (t).
-        pieces: such ranges at most (t).
-        spelled_points: of a dimension that is spelled out, and of a row over which no lanes run (t).
-        spelled_rows: from which lanes run over them, rather than over a part of a vector (t).
-        spelled: operations and cycles of a row up to which its points are spelled out (t).
-        quick: operations of a kernel, in all, up to which short code, soon compiled, counts for more (t).
-        prefetched: bytes of a row from which on it is brought ahead: shorter ones a processor reaches by itself (t).
-        idle: what a stage must compute for what it moves to bring something ahead, see `emission.prefetch` (t).
-        compiling: microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to
-            200, 0.3 s for 1,500 and 0.9 s for 5,000, steps of a heat equation written out (t*).
-        evaluating: microseconds of a call that NumPy evaluates, and of each equation (t*).
-        calling: microseconds to call one of several native parts of a graph (t*).
-        handing: microseconds for each array that goes to such a part if they are many, which Python hands over (t).
-        passing: microseconds an element takes that is read from or written to memory (t*).
-        numpy_cycle: microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively (t).
-        call_elements: that NumPy's vectors pass in about the time of a call (t).
-        small_residual: bytes below which computing it again takes longer than keeping it once (t).
-        searched: elements up to which two passes that other kernels may share take less than NumPy's one (t).
-        blas_alone: elements of a matrix whose product with a vector OpenBLAS does not share among threads (t).
-        blas_shared: elements from which on it multiplies vectors on several threads (t).
+    or told by the system (s); those marked * are `CALIBRATED`. What a processor's vectors
+    are, LLVM knows (`native.engine.Target`).
     """
 
-    clock: float = 3000.0
-    line: int = 64
-    apart: int = 128
-    gap: int = 2112
-    second_cache: int = 1 << 21
-    last_cache: int = 1 << 25
-    kept_arena: int = 1 << 18
-    shared_memory: int = 1 << 22
-    issues: int = 4
-    filling: int = 16
-    part_lanes: int = 256
-    fewest_parts: int = 4
-    shared_elements: int = 32_768
-    iteration: int = 64
-    usual_rounds: int = 128
-    copied_words: int = 64
-    recomputed: int = 6
-    recomputed_far: int = 40
-    many_loops: int = 16
-    activated_rows: int = 8
-    function: int = 20
-    full: int = 40
-    masking: int = 8
-    accumulators: int = 12
-    tiles: tuple[int, ...] = (4, 5, 3, 2)
-    tiled_lanes: tuple[int, ...] = (256, 64)
-    tiled_operations: int = 60
-    packed_rows: int = 16
-    written_vectors: int = 4
-    written_instructions: int = 600
-    piece: int = 512
-    piece_share: int = 16
-    pieces: int = 3
-    spelled_points: tuple[int, ...] = (4, 6)
-    spelled_rows: int = 32
-    spelled: int = 200
-    quick: int = 4000
-    prefetched: int = 512
-    idle: float = 1.0
-    compiling: tuple[float, ...] = (10_000.0, 250.0)
-    evaluating: tuple[float, ...] = (10.0, 1.0)
-    calling: float = 12.0
-    handing: float = 1.5
-    passing: float = 0.5e-3
-    numpy_cycle: float = 0.2e-3
-    call_elements: int = 2048
-    small_residual: int = 512
-    searched: int = 4096
-    blas_alone: int = 8192
-    blas_shared: int = 10_000
+    clock: float = 3000.0  # cycles in a microsecond (c*)
+    line: int = 64  # bytes that caches hold together (s)
+    apart: int = 128  # bytes that what threads write lies apart: one line, or two that are moved together (s)
+    gap: int = 2112  # bytes behind each buffer: loads wait for stores 64 bytes apart modulo 4096, which costs 30 % (t)
+    second_cache: int = 1 << 21  # bytes of a processor's own caches (s*)
+    last_cache: int = 1 << 25  # bytes beyond which memory takes as long as computing a value again (t)
+    kept_arena: int = 1 << 18  # bytes to work in that are kept from call to call: more takes 0.2 us a call (t)
+    shared_memory: int = 1 << 22  # bytes, at most, for what the parts of a kernel have of their own (t)
+    issues: int = 4  # operations of vectors that begin in a cycle (t)
+    filling: int = 16  # cycles of a part for each byte of its own, so that few go on filling and combining these (t)
+    part_lanes: int = 256  # lanes of a part are a multiple of it, so that parts consist of whole steps (t)
+    fewest_parts: int = 4  # below which sharing does not pay (t)
+    shared_elements: int = 32_768  # from which on NumPy's loops are shared: about 8 microseconds of additions (t)
+    iteration: int = 64  # cycles of an iteration of a loop around those of its program (t)
+    usual_rounds: int = 128  # iterations of a loop of which nobody knows how many there are (t)
+    copied_words: int = 64  # bytes up to which they are copied one word after the other (t)
+    recomputed: int = 6  # cycles up to which values are computed again, not read, where a loop needs several (t)
+    recomputed_far: int = 40  # the same where several kernels, or very many loops, would compute it (t)
+    many_loops: int = 16  # beyond which they are very many: what each computes again takes long to compile (t)
+    activated_rows: int = 8  # from which a costly number of each, as of a layer's sums, has a loop of its own (t)
+    function: int = 20  # cycles of an operation that has enough to do at once by itself (t)
+    full: int = 40  # cycles of a vector from which on there is enough to do at once in one (t)
+    masking: int = 8  # cycles of a step up to which masks take some of the time where masked loads do not (t)
+    accumulators: int = 12  # of a loop within the lanes (c)
+    tiles: tuple[int, ...] = (4, 5, 3, 2)  # how many rows are carried out together, what is tried first in front (t)
+    tiled_lanes: tuple[int, ...] = (256, 64)  # up to which rows are, and where they share nothing (t)
+    tiled_operations: int = 60  # of a stage, up to which several rows have room in registers (t)
+    packed_rows: int = 16  # from which it pays to copy what each of them would read with gaps (t)
+    written_vectors: int = 4  # of a loop that is written out, and steps of one that has no body without masks (t)
+    written_instructions: int = 600  # about, beyond which a loop is not written out (t)
+    piece: int = 512  # points of a range where guards are decided from which on it has a body of its own (t)
+    piece_share: int = 16  # such ranges are at least this part of their dimension: one over it (t)
+    pieces: int = 3  # such ranges at most (t)
+    spelled_points: tuple[int, ...] = (4, 6)  # of a spelled out dimension; of a row without lanes (t)
+    spelled_rows: int = 32  # from which lanes run over them, rather than over a part of a vector (t)
+    spelled: int = 200  # operations and cycles of a row up to which its points are spelled out (t)
+    quick: int = 4000  # operations of a kernel, in all, up to which short code, soon compiled, counts for more (t)
+    prefetched: int = 512  # bytes of a row from which on it is brought ahead: processors reach shorter ones (t)
+    idle: float = 1.0  # what a stage computes for what it moves if it brings something ahead, see `prefetch` (t)
+    compiling: tuple[float, ...] = (10_000.0, 250.0)  # microseconds to compile a graph, and for each equation (t*)
+    evaluating: tuple[float, ...] = (10.0, 1.0)  # microseconds of a call of NumPy's, and of each equation (t*)
+    calling: float = 12.0  # microseconds to call one of several native parts of a graph (t*)
+    handing: float = 1.5  # microseconds for each array that goes to such a part if they are many (t)
+    passing: float = 0.5e-3  # microseconds an element takes that is read from or written to memory (t*)
+    numpy_cycle: float = 0.2e-3  # microseconds of NumPy for an element and a cycle of a vector natively (t)
+    call_elements: int = 2048  # that NumPy's vectors pass in about the time of a call (t)
+    small_residual: int = 512  # bytes below which computing it again takes longer than keeping it once (t)
+    searched: int = 4096  # elements up to which two passes that other kernels may share take less than NumPy's one (t)
+    blas_alone: int = 8192  # elements of a matrix whose product with a vector OpenBLAS does not share among threads (t)
+    blas_shared: int = 10_000  # elements from which on it multiplies vectors on several threads (t)
 
     @property
     def costly(self) -> int:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-MANY = 4096
+from wengert.support.machine import MACHINE
+
+MANY = 2 * MACHINE.call_elements
 BITS: dict[Any, Any] = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
 """Integers as long as the elements that are chosen so."""
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-FEW = 512  # elements up to which NumPy's way is the quickest
-MANY = 2048
+from wengert.support.machine import MACHINE
+
 ROW = 16  # elements that each place stands for, from which on adding in rounds is quicker
 MOST = 8  # rounds
 WIDER: dict[str, Any] = {"e": np.dtype(np.float32), "f": np.dtype(np.float64)}
@@ -37,7 +37,7 @@ def add_at_places(target: ndarray[Any, Any], key: tuple[Any, ...], value: Any) -
         add_at_places(total, key, np.asarray(value, wider))
         target += total.astype(target.dtype)
         return
-    if type(value) is not ndarray or value.size < FEW:
+    if type(value) is not ndarray or value.size < MACHINE.call_elements // 4:
         np.add.at(target, key, value)
         return
     axis = next((i for i, entry in enumerate(key) if type(entry) is not slice), 0)
@@ -51,7 +51,7 @@ def add_at_places(target: ndarray[Any, Any], key: tuple[Any, ...], value: Any) -
         add_rows(target, places, value)
         return
     before, whole = key[:axis], (slice(None),) * axis
-    for chosen in rounds(places) if value.size >= max(MANY, ROW * places.size) else [None]:
+    for chosen in rounds(places) if value.size >= max(MACHINE.call_elements, ROW * places.size) else [None]:
         if chosen is None:
             np.add.at(target, key, value)
         else:
