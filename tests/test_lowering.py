@@ -31,10 +31,10 @@ from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Invoke, Program, Stage
 from wengert.kernel.schedule import illegal, schedule_of, with_schedule
 from wengert.lowering import kernel_stages
+from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules.lower import is_native, lower
 from wengert.lowering.segments import Segments
-from wengert.lowering.small_matrices import small_matrices
 from wengert.native.callee import Callee
 from wengert.native.engine import host
 from wengert.passes.pipeline import inlined
@@ -839,8 +839,8 @@ def test_parameters_that_a_routine_of_small_matrices_does_not_know_are_numpys() 
     a = np.eye(3) * 2
     for call in (lambda x: np.linalg.solve(x, x[0]), np.linalg.inv, np.linalg.cholesky, wg.scipy.linalg.inv):
         graph = inlined(wg.graph.trace(call)(a))
-        (place,) = [i for i, equation in enumerate(graph.equations) if small_matrices(equation)]
-        assert small_matrices(with_a_parameter(graph, place, True).equations[place]) is None
+        (place,) = [i for i, equation in enumerate(graph.equations) if matrix_routine(equation)]
+        assert matrix_routine(with_a_parameter(graph, place, True).equations[place]) is None
 
 
 @pytest.mark.parametrize("step", ["spelled_out", "with_long_lanes", "with_merged_dimensions"])

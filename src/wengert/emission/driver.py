@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from wengert.emission.external_functions import ROUTINES, declared
+from wengert.emission.external_functions import ROUTINES, SHARE, declared
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.durations import cycles_of
@@ -50,7 +50,8 @@ def emitted(program: Program, target: Target) -> Emitted:
     if len(program.steps) == 1 and isinstance(routine, Invoke) and routine.arguments == program.arguments:
         start, contents = fields_of(routine)
         size = start + routine.work
-        return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, (routine.name,)))
+        outside = (routine.name, *[SHARE] * (dict(routine.fields).get("parts", 1) > 1))
+        return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, outside))
     module = Assembly(target)
     text = written(module.entry(program))
     constants, cycles = tuple(module.constants), cycles_of(program, lanes_of(target))
@@ -247,6 +248,8 @@ class Driver:
         """Return what writes that a routine is called."""
         function, failed, (start, contents) = self.module.declared(step.name), self.module.room(1), fields_of(step)
         place = self.module.room(start + step.work)
+        if dict(step.fields).get("parts", 1) > 1:
+            self.module.outside.add(SHARE)
         self.module.constants.append((place, contents))
 
         def write(frame: DriverFrame) -> None:

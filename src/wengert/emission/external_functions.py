@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
+from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
 from wengert.emission.matrix_routines import MATRICES, SMALL, small
 from wengert.emission.stages import added_exactly, corrected
@@ -24,7 +25,7 @@ from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import TAKE_ROOM, room_for_rows
 from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
-from wengert.native.jobs import ALL, JOB, REFUSED, SHARED, clear_conditions, met_conditions, raise_conditions
+from wengert.native.jobs import ALL, JOB, SHARED, clear_conditions, met_conditions, raise_conditions, share_parts
 from wengert.native.loader import kept_function, loaded
 from wengert.native.structs import (
     BOOL,
@@ -96,17 +97,8 @@ class RoutineFamily(NamedTuple):
     write: Callable[[str], NativeFunction]
 
 
-ROUTINES = {SMALL: RoutineFamily(MATRICES, small)}
+ROUTINES = {SMALL: RoutineFamily(MATRICES, small), LAPACK: RoutineFamily(MATRICES, lapack_kernel)}
 """The routines that programs invoke, by what their names begin with, up to the first "."."""
-
-
-def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
-    """Do all parts of a job, one at a time, on the threads of a team if there is one and it is free."""
-    with b.when(team.differs(None)):
-        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
-        b.give_if(raised.differs(REFUSED))
-    with b.loop(parts, certain=True) as each:
-        b.do(job, table, each.index, each.index + 1)
 
 
 SHARE, TOTAL = "share", "total"

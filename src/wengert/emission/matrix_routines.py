@@ -7,15 +7,16 @@ largest element of a column as pivot, and by substitution (G. Golub and C. Van L
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction, external
-from wengert.native.structs import F32, F64, I8, I64, Float, Struct, vector_of
+from wengert.native.jobs import JOB, SHARED, share_parts
+from wengert.native.structs import F32, F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
 from wengert.native.tables import KERNEL
-from wengert.native.values import Value
+from wengert.native.values import Stored, Value
 
 SMALL = "small"
 """What the names of these kernels begin with: "small.solve.float64"."""
@@ -34,6 +35,9 @@ MATRICES = Struct(
     backward=I64,  # whether unknowns of a triangular system are found from the last to the first
     unit=I64,  # whether it has ones on its diagonal, whatever stands there
     finite=I64,  # whether operands must be finite
+    conjugated=I64,  # whether the conjugate of the matrix is meant
+    parts=I64,  # how many shares of the problems there are, which threads work on
+    room=I64,  # bytes of each share's room for the elimination
     **{f"{what}_{i}": I64 for i in range(MOST) for what in ("row", "column", "step")},
 )
 """What stands at the beginning of the arena; of each operand and result how many elements it is from one row, column
@@ -66,6 +70,35 @@ class Matrix(NamedTuple):
         return self._replace(row=self.column, column=self.row)
 
 
+class Problems:
+    """Be a share of the problems that a kernel solves.
+
+    Attributes:
+        b: writes the function.
+        fields: MATRICES.
+        work: the address of the room for the elimination.
+        first, last: the first problem, and the one behind the last.
+    """
+
+    def __init__(self, b: Builder, table: Value, part: Value) -> None:
+        self.b, self.addresses, self.fields = b, table.load().to(POINTER), table.at(1).load().to(MATRICES)
+        fields = self.fields
+        self.work = fields.to(I8).at(fields.get("work") + part * fields.get("room"))
+        count, parts = fields.get("count"), fields.get("parts")
+        self.first, self.last = count * part // parts, count * (part + 1) // parts
+
+    def matrices(self, kinds: Sequence[Stored], index: Value) -> list[Matrix]:
+        """Return operands and results of a problem, whose elements are of these types."""
+        return [
+            Matrix(
+                self.addresses.at(i).load().to(kind).at(index * self.fields.get(f"step_{i}")),
+                self.fields.get(f"row_{i}"),
+                self.fields.get(f"column_{i}"),
+            )
+            for i, kind in enumerate(kinds)
+        ]
+
+
 class Problem:
     """Be one of the problems that a kernel solves.
 
@@ -80,10 +113,12 @@ class Problem:
         yes, no: truth values.
     """
 
-    def __init__(self, b: Builder, kind: Float, fields: Value, matrices: list[Matrix], failed: Value) -> None:
-        self.b, self.kind, self.fields, self.matrices, self.failed = b, kind, fields, matrices, failed
-        self.size, self.columns = fields.get("size"), fields.get("columns")
-        self.zero, self.one = b.constant(I64, 0), b.constant(I64, 1)
+    def __init__(self, problems: Problems, kind: Float | Vector, kinds: Sequence[Stored], index: Value) -> None:
+        self.b, self.kind, self.fields, self.memory = problems.b, kind, problems.fields, problems.work
+        self.matrices = problems.matrices(kinds, index)
+        self.failed = problems.addresses.at(len(kinds)).load().to(I8)
+        self.size, self.columns = self.fields.get("size"), self.fields.get("columns")
+        self.zero, self.one = self.b.constant(I64, 0), self.b.constant(I64, 1)
         self.yes, self.no = self.one.differs(0), self.one.equals(0)
 
     def fail_if(self, condition: Value) -> None:
@@ -94,7 +129,11 @@ class Problem:
 
     def work(self, width: Value) -> Matrix:
         """Return a matrix of so many columns in the room for the elimination."""
-        return Matrix(self.fields.to(I8).at(self.fields.get("work")).to(self.kind), width, self.one)
+        return Matrix(self.memory.to(self.kind), width, self.one)
+
+    def parts_of(self, place: Value) -> list[Value]:
+        """Return the real numbers that an element is."""
+        return [place.load()]
 
     def number(self, value: float) -> Value:
         """Return a number as an element."""
@@ -124,8 +163,8 @@ def require_finite(p: Problem, matrix: Matrix, columns: Value) -> None:
         p.b.loop(p.size) as rows,
         p.b.loop(columns) as cells,
     ):
-        x = matrix.at(rows.index, cells.index).load()
-        p.fail_if((x - x).differs(0))
+        for x in p.parts_of(matrix.at(rows.index, cells.index)):
+            p.fail_if((x - x).differs(0))
 
 
 def put_identity(p: Problem, target: Matrix) -> None:
@@ -159,6 +198,7 @@ def one_norm(p: Problem, at: Callable[[Value, Value], Value]) -> Value:
 
 def subtract(p: Problem, target: Value, source: Value, factor: Value, count: Value) -> None:
     """Subtract a multiple of some elements that lie side by side from others."""
+    assert isinstance(p.kind, Float)
     b, kind = p.b, vector_of(p.kind, VECTOR * 8 // p.kind.bits)
     whole, factors = count - count % kind.count, b.spread(factor, kind.count)
     with b.loop(whole, step=kind.count) as cells:
@@ -364,19 +404,26 @@ def small(name: str) -> NativeFunction:
     _, own, dtype = name.split(".")
     (solver, count), kind = SOLVERS[own], SCALARS[dtype]
 
-    def body(b: Builder, addresses: Value, arena: Value, team: Any) -> None:
-        fields = arena.to(MATRICES)
-        failed = addresses.at(count).load().to(I8)
-        failed.store(0)
-        with b.loop(fields.get("count")) as each:
-            matrices = [
-                Matrix(
-                    addresses.at(i).load().to(kind).at(each.index * fields.get(f"step_{i}")),
-                    fields.get(f"row_{i}"),
-                    fields.get(f"column_{i}"),
-                )
-                for i in range(count)
-            ]
-            solver(Problem(b, kind, fields, matrices, failed))
+    def solve_each(problems: Problems) -> None:
+        with problems.b.loop(problems.last, problems.first) as each:
+            solver(Problem(problems, kind, [kind] * count, each.index))
 
+    return kernel_of(name, count, solve_each)
+
+
+def kernel_of(name: str, count: int, write: Callable[[Problems], None]) -> NativeFunction:
+    """Return the kernel that solves problems of so many operands and results, whose shares threads work on."""
+
+    def share(b: Builder, table: Value, first: Value, last: Value) -> None:
+        with b.loop(last, first) as parts:
+            write(Problems(b, table.to(POINTER), parts.index))
+
+    def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
+        addresses.at(count).load().to(I8).store(0)
+        table = b.stack(Array(POINTER, 2))
+        table.store(addresses.as_address())
+        table.at(1).store(arena.as_address())
+        share_parts(b, team.to(SHARED), job, table.as_address(), arena.to(MATRICES).get("parts"))
+
+    job = NativeFunction(f"{name}.share", JOB, share)
     return NativeFunction(name, KERNEL, body)

@@ -19,10 +19,10 @@ from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Program
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
+from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
 from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
-from wengert.lowering.small_matrices import SmallMatrices, small_matrices
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import distinct_variables
 from wengert.passes.output_aliasing import sharing_views
@@ -71,12 +71,12 @@ class Iterations(StructuredLowering):
 ITERATIONS = Iterations()
 
 
-def step_of(equation: Equation) -> Rounds | SmallMatrices | None:
+def step_of(equation: Equation) -> Rounds | MatrixRoutine | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
         found: Rounds | None = equation.primitive.lower(equation.params, ITERATIONS)
         return found
-    return small_matrices(equation)
+    return matrix_routine(equation)
 
 
 class Partition:

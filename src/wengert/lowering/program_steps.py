@@ -17,8 +17,8 @@ from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, 
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
+from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.rules.lower import lower
-from wengert.lowering.small_matrices import SmallMatrices
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.conversion import astype
 
@@ -119,7 +119,7 @@ class StepsWriter:
             raise UnfitError
         return x, found
 
-    def add(self, part: Graph, step: Program | Rounds | SmallMatrices) -> None:
+    def add(self, part: Graph, step: Program | Rounds | MatrixRoutine) -> None:
         """Add a part of the graph: a program of kernels, or an equation that is a step of another sort."""
         if isinstance(step, Program):
             variables = (*part.inputs, *part.outputs)
@@ -131,7 +131,7 @@ class StepsWriter:
         self.steps += self.following
         self.following.clear()
 
-    def add_routine(self, routine: SmallMatrices, equation: Equation) -> None:
+    def add_routine(self, routine: MatrixRoutine, equation: Equation) -> None:
         """Add a routine of small matrices."""
         read = list(map(self.read, equation.inputs, routine.inputs))
         made = list(map(self.write, equation.outputs, routine.outputs))

@@ -14,6 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from wengert.native.lapack import PREFIX, lapack_address
 from wengert.support.records import FieldRecord
 
 MAGIC = b"Wengert code\n"
@@ -120,11 +121,13 @@ def mapped(code: Linked, external: Callable[[str], int]) -> Code:
 
 
 def address_of(name: str) -> int:
-    """Return the address of a function of Python's or of the C library.
+    """Return the address of a function of Python's or of the C library, or of BLAS or LAPACK as they are named here.
 
     Raises:
         AttributeError: there is none.
     """
+    if name.startswith(PREFIX):
+        return lapack_address(name)
     try:  # a sixth of the time of a function of ctypes
         return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
     except ValueError:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import signal as signals
 
 from wengert.native.builder import Builder
-from wengert.native.functions import external, native
+from wengert.native.functions import NativeFunction, external, native
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
 from wengert.native.values import Value
 from wengert.support.machine import CONDITIONS, PROCESSOR
@@ -144,6 +144,15 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
     raised = team.get("raised")
     team.field("busy").store(0, "seq_cst")
     b.give(raised)
+
+
+def share_parts(b: Builder, team: Value, job: Value | NativeFunction, table: Value, parts: Value) -> None:
+    """Do all parts of a job, one at a time, on the threads of a team if there is one and it is free."""
+    with b.when(team.differs(None)):
+        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
+        b.give_if(raised.differs(REFUSED))
+    with b.loop(parts, certain=True) as each:
+        b.do(job, table, each.index, each.index + 1)
 
 
 @native(VOID, Pointer(SHARED))

@@ -226,6 +226,7 @@ def routine_of_solve(
     """Return how native code is called, which reads one triangle of what is said to be positive definite."""
     fields = {"finite": int(check_finite)}
     if assume_a in ("pos", "positive definite"):
+        fields["conjugated"] = int(not lower)
         return RoutineCall("solve_positive", () if lower else (0,), fields)
     return RoutineCall("solve_conditioned", (), fields) if assume_a in (None, "gen", "general") else None
 

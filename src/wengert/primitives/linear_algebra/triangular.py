@@ -100,11 +100,12 @@ def jvp_solve_triangular(
 
 
 def routine_of_solve_triangular(
-    *, trans: bool, lower: bool, unit_diagonal: bool, check_finite: bool = False
+    *, trans: int, lower: bool, unit_diagonal: bool, check_finite: bool = False
 ) -> RoutineCall:
     """Return how native code is called: rows are columns of the transpose, whose other half is read."""
     transposed = bool(trans)
     fields = {"finite": int(check_finite), "unit": int(unit_diagonal), "backward": int(bool(lower) == transposed)}
+    fields["conjugated"] = int(trans == 2)
     return RoutineCall("solve_triangular", (0,) if transposed else (), fields)
 
 
@@ -206,6 +207,6 @@ cho_solve: Primitive = opaque(
     jvp=jvp_cho_solve,
     form=Routine("(n,n),(n,m)->(n,m)"),
     routine=lambda *, upper, check_finite=False: RoutineCall(
-        "cho_solve", (0,) if upper else (), {"finite": int(check_finite)}
+        "cho_solve", (0,) if upper else (), {"finite": int(check_finite), "conjugated": int(upper)}
     ),
 )

@@ -1,4 +1,4 @@
-"""Routines of small matrices as steps of programs: a call of LAPACK takes longer than the work."""
+"""Routines of matrices as steps of programs: kernels of our own for small ones, and calls of LAPACK for others."""
 
 from __future__ import annotations
 
@@ -11,22 +11,32 @@ from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
+from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, is_available
 from wengert.emission.matrix_routines import SCALARS, SMALL
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
+from wengert.support.machine import MACHINE
 
 Params = Mapping[str, Any]
 
 LARGEST = 32
-"""Rows of matrices up to which a call of LAPACK by NumPy takes longer: systems of 4, 16, 32 and 48 rows take 0.2, 1.0,
-3.9 and 10.5 us, by NumPy 4.1, 6.0, 9.5 and 16.4; Cholesky's factor 0.2, 1.5, 4.9 and 14.3, by NumPy 3.6, 4.2, 6.0 and
+"""Rows of real matrices up to which a call of LAPACK takes longer: systems of 4, 16, 32 and 48 rows take 0.2, 1.0, 3.9
+and 10.5 us, by NumPy 4.1, 6.0, 9.5 and 16.4; Cholesky's factor 0.2, 1.5, 4.9 and 14.3, by NumPy 3.6, 4.2, 6.0 and
 12.3."""
+MOST = 1024
+"""Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
 CYCLE, CALL = 1.5, 100.0
 """Cycles for an element of a row that is subtracted, and for each problem."""
+FAST_CYCLE, FAR_CALL = 0.3, 1000.0
+"""The same of LAPACK."""
+COLUMNS = 16
+"""Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
+PARTS = 16
+"""Shares of problems at most."""
 
 
-class SmallMatrices:
-    """Hold a routine of small matrices that can be a step.
+class MatrixRoutine:
+    """Hold a routine of matrices that can be a step.
 
     Args:
         equation: of the routine.
@@ -41,7 +51,7 @@ class SmallMatrices:
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
 
 
-def small_matrices(equation: Equation) -> SmallMatrices | None:
+def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     """Return the routine of an equation as a step; None if it is another, or of large matrices."""
     routine, params = equation.primitive.routine, equation.params
     if routine is None or unknown_parameters(params, known := keyword_parameters(routine)):
@@ -50,28 +60,49 @@ def small_matrices(equation: Equation) -> SmallMatrices | None:
         return None
     call = routine(**{name: value for name, value in params.items() if name in known})
     arrays = [*map(as_variable, equation.inputs), *equation.outputs]
-    if call is None:
+    if call is None or any(UNKNOWN in x.shape or 0 in x.shape for x in arrays):
         return None
-    dtype, size = arrays[0].dtype, arrays[0].shape[-1]
-    alike = all(x.dtype == dtype and UNKNOWN not in x.shape and 0 not in x.shape for x in arrays)
-    if dtype.name not in SCALARS or not alike or size > LARGEST:
+    dtype, size, ranks = arrays[0].dtype, arrays[0].shape[-1], ranks_of(equation)
+    family = family_of(call.routine, arrays)
+    if family is None:
         return None
-    ranks = ranks_of(equation)
-    result = arrays[-1]
-    stack = result.shape[: len(result.shape) - ranks[-1]]
-    columns = result.shape[-1] if ranks[-1] == 2 else 1
+    result, rank = arrays[len(equation.inputs)], ranks[len(equation.inputs)]
+    stack = result.shape[: len(result.shape) - rank]
+    columns = result.shape[-1] if rank == 2 else 1
     fields = {"count": math.prod(stack), "size": size, "columns": columns, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
-        if lies is None:
+        if lies is None or (family is LAPACK and not is_dense(x, rank, lies)):
             return None
         row, column, step = lies
         fields |= {f"row_{i}": row, f"column_{i}": column, f"step_{i}": step}
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}
-    work = size * (2 * size + columns)
-    cycles = fields["count"] * (CALL + CYCLE * size * (size + columns) ** 2)
-    return SmallMatrices(equation, f"{SMALL}.{call.routine}.{dtype.name}", fields, work * dtype.itemsize, cycles)
+    each = cycles_of(family, size, columns)
+    work = room_of(family, size, columns) * dtype.itemsize
+    parts = max(1, min(fields["count"], PARTS, int(fields["count"] * each / MACHINE.short)))
+    fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
+    name = f"{family}.{call.routine}.{dtype.name}"
+    return MatrixRoutine(equation, name, fields, fields["room"] * parts, fields["count"] * each)
+
+
+def family_of(routine: str, arrays: Sequence[Variable]) -> str | None:
+    """Return the family of kernels that compute a routine; None if none does."""
+    dtypes, size = [x.dtype for x in arrays], arrays[0].shape[-1]
+    if size <= LARGEST and dtypes[0].name in SCALARS:
+        return SMALL if all(dtype == dtypes[0] for dtype in dtypes) else None
+    return LAPACK if size <= MOST and is_available(routine, dtypes) else None
+
+
+def cycles_of(family: str, size: int, columns: int) -> float:
+    """Return about how long one problem takes."""
+    call, cycle = (CALL, CYCLE) if family is SMALL else (FAR_CALL, FAST_CYCLE)
+    return call + cycle * size * (size + columns) ** 2
+
+
+def room_of(family: str, size: int, columns: int) -> int:
+    """Return how many elements there must be room for."""
+    return size * (2 * size + columns) if family is SMALL else size * (size + PANEL + COLUMNS) + ROOM
 
 
 def ranks_of(equation: Equation) -> list[int]:
@@ -104,6 +135,13 @@ def how_it_lies(x: Variable, rank: int, stack: Sequence[int]) -> tuple[int, int,
         return row, column, 0
     regular = all(steps[i] == steps[i + 1] * lengths[i + 1] for i in range(outer - 1))
     return (row, column, steps[outer - 1]) if regular and lengths == tuple(stack) else None
+
+
+def is_dense(x: Variable, rank: int, lies: tuple[int, int, int]) -> bool:
+    """Tell whether the elements of a problem lie side by side, row by row or column by column."""
+    lengths = [n for n in x.shape[len(x.shape) - rank :] if n != 1]
+    steps = [step for n, step in zip(x.shape[len(x.shape) - rank :], lies, strict=False) if n != 1]
+    return sorted(steps) == [1, lengths[steps.index(1)]][: len(steps)] if 1 in steps else not steps
 
 
 def as_variable(x: Any) -> Variable:

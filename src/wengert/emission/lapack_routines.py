@@ -1,0 +1,461 @@
+"""Larger matrices, and complex ones: kernels that call LAPACK and BLAS at their addresses.
+
+They do what those of `matrix_routines` do, and are told the same. Fortran's matrices lie column by column; one that
+lies row by row is to them its transpose, of which factors and solutions are as good, so that nothing is copied into
+another order but where an operand and the result that takes its place lie in different ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from wengert.emission.matrix_routines import Matrix, Problem, Problems, copy, kernel_of, require_finite
+from wengert.native.builder import Builder
+from wengert.native.functions import NativeFunction, external
+from wengert.native.growing_rows import move_bytes
+from wengert.native.lapack import PREFIX, THREADS, are_offered
+from wengert.native.structs import (
+    F32,
+    F64,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    Array,
+    Float,
+    Integer,
+    Pointer,
+    Vector,
+    size,
+    vector_of,
+)
+from wengert.native.tables import KERNEL
+from wengert.native.values import Value
+
+LAPACK = "lapack"
+"""What the names of these kernels begin with: "lapack.solve.complex128"."""
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+"""What the names of LAPACK's functions begin with, by the dtype of the elements."""
+NEEDED = ("getrf", "getri", "gecon", "lange", "potrf", "pocon", "laswp", "trsm", "trsv")
+"""Functions that kernels call."""
+PANEL = 64
+"""Columns that LAPACK works on at once at most: of so many it needs room beside an inverse."""
+ROOM = 1024
+"""Elements of room for what is aligned in it."""
+
+
+class LapackProblem(Problem):
+    """Be a problem whose kernel calls LAPACK.
+
+    Attributes:
+        letter: of the dtype.
+        scalar: the type of real numbers.
+        parts: how many of them an element is.
+        info: where functions of LAPACK say that they failed.
+        used: bytes of the room that have been given away.
+    """
+
+    def __init__(self, problems: Problems, dtype: str, kinds: str, index: Value) -> None:
+        self.letter, self.is_complex = LETTERS[dtype], dtype.startswith("complex")
+        self.scalar, self.parts = F32 if dtype in ("float32", "complex64") else F64, 1 + self.is_complex
+        kind = vector_of(self.scalar, 2) if self.is_complex else self.scalar
+        super().__init__(problems, kind, [self.scalar if x == "r" else kind for x in kinds], index)
+        self.info, self.used = self.b.stack(I32), self.zero
+
+    def room(self, kind: Float | Vector | Integer, count: Value) -> Value:
+        """Return the address of room for so many elements."""
+        place = self.memory.at(self.used).to(kind)
+        self.used = (self.used + count * width_of(kind) + 63) & -64
+        return place
+
+    def call(self, name: str, *arguments: str | int | Value) -> None:
+        """Call a function, all of whose arguments are addresses: of letters, numbers and arrays."""
+        places = list(map(self.placed, arguments))
+        self.b.do(external(f"{PREFIX}{self.letter}{name}", VOID, *(POINTER,) * len(places)), *places)
+
+    def placed(self, x: str | int | Value) -> Value:
+        """Return the address of an argument."""
+        if isinstance(x, str):
+            return self.placed(self.b.constant(I8, ord(x)))
+        if isinstance(x, int):
+            return self.placed(self.b.constant(I32, x))
+        if isinstance(x.type, Pointer):
+            return x.as_address()
+        x = self.b.convert("trunc", x, I32) if x.type is I64 else x
+        place = self.b.stack(x.type)
+        place.store(x)
+        return place.as_address()
+
+    def require_success(self) -> None:
+        """Leave all to Python if a function of LAPACK says that it failed."""
+        self.fail_if(self.info.load().differs(0))
+
+    def letter_if(self, condition: Value, yes: str, no: str) -> Value:
+        """Return one of two letters."""
+        return self.b.select(condition, self.b.constant(I8, ord(yes)), ord(no))
+
+    def number(self, value: float) -> Value:
+        """Return a real number."""
+        return self.b.constant(self.scalar, value)
+
+    def parts_of(self, place: Value) -> list[Value]:
+        """Return the real numbers that an element is."""
+        return [place.to(self.scalar).at(n).load() for n in range(self.parts)]
+
+    def put(self, place: Value, parts: Sequence[Value]) -> None:
+        """Store an element."""
+        for n, x in enumerate(parts):
+            place.to(self.scalar).at(n).store(x)
+
+    def size_of(self, parts: Sequence[Value]) -> Value:
+        """Return the sum of the absolute values of an element's parts: finite if they are, and 0 if they are."""
+        first, *rest = [self.b.intrinsic("fabs", self.scalar, x) for x in parts]
+        return first + rest[0] if rest else first
+
+    def require_regular(self, parts: Sequence[Value]) -> None:
+        """Leave all to Python if an element is zero, infinite or NaN."""
+        size = self.size_of(parts)
+        self.fail_if((size - size).differs(0) | size.equals(0))
+
+
+Solver = Callable[[LapackProblem], None]
+
+
+# Parts
+
+
+def width_of(kind: Float | Vector | Integer) -> int:
+    """Return how many bytes an element has."""
+    return size(kind) * (kind.count if isinstance(kind, Vector) else 1)
+
+
+def by_rows(matrix: Matrix) -> Value:
+    """Return whether a matrix lies row by row, and not column by column too, as a single column does."""
+    return matrix.row.differs(1)
+
+
+def leading(p: LapackProblem, matrix: Matrix, least: Value) -> Value:
+    """Return how far what Fortran takes for columns lie apart: not less than they are long."""
+    found = p.b.select(by_rows(matrix), matrix.row, matrix.column)
+    return p.b.select(found < least, least, found)
+
+
+def fill(p: LapackProblem, target: Matrix, source: Matrix, columns: Value) -> None:
+    """Copy a matrix: at once, if both lie alike."""
+    alike = target.row.equals(source.row) & target.column.equals(source.column)
+    with p.b.when(alike) as otherwise:
+        size = p.size * columns * width_of(p.kind)
+        p.b.do(move_bytes, target.first.as_address(), source.first.as_address(), size)
+    with otherwise:
+        copy(p, target, source, columns)
+
+
+def square_like(p: LapackProblem, a: Matrix) -> Matrix:
+    """Return a copy of a square matrix in the room, which lies as it does."""
+    turned = by_rows(a)
+    place = p.room(p.kind, p.size * p.size)
+    found = Matrix(place, p.b.select(turned, p.size, p.one), p.b.select(turned, p.one, p.size))
+    fill(p, found, a, p.size)
+    return found
+
+
+def conjugate(p: LapackProblem, x: Matrix, condition: Value) -> None:
+    """Put the conjugates of elements in their places, if a condition holds."""
+    if p.is_complex:
+        with p.b.when(condition), p.b.loop(p.size) as rows, p.b.loop(p.columns) as cells:
+            place = x.at(rows.index, cells.index).to(p.scalar).at(1)
+            place.store(-place.load())
+
+
+def solve_triangular(
+    p: LapackProblem, t: Matrix, x: Matrix, lower: Value, unit: Value, transposed: Value, conjugated: Value
+) -> None:
+    """Solve op(T) X = B in place, where op transposes, conjugates, both or neither.
+
+    Rows of X side by side are to BLAS columns of its transpose, which stands to the left of that of op(T).
+    """
+    b, turned, right = p.b, by_rows(t), by_rows(x)
+    swapped = transposed.differs(turned.differs(right))
+    bare = conjugated & swapped.equals(0)  # BLAS conjugates what it transposes, and nothing else
+    how = p.letter_if(swapped, "T", "N")
+    if p.is_complex:
+        how = b.select(swapped & conjugated, b.constant(I8, ord("C")), how)
+    which, diagonal = p.letter_if(lower.differs(turned), "L", "U"), p.letter_if(unit, "U", "N")
+    conjugate(p, x, bare)
+    with b.when(p.columns.equals(1)) as otherwise:
+        p.call("trsv", which, how, diagonal, p.size, t.first, leading(p, t, p.size), x.first, 1)
+    with otherwise:
+        factor, side = b.stack(Array(p.scalar, 2)), p.letter_if(right, "R", "L")
+        p.put(factor, [p.number(1.0), p.number(0.0)][: p.parts])
+        high, wide = b.select(right, p.columns, p.size), b.select(right, p.size, p.columns)
+        triangle, sides = (t.first, leading(p, t, p.size)), (x.first, leading(p, x, high))
+        p.call("trsm", side, which, how, diagonal, high, wide, factor, *triangle, *sides)
+    conjugate(p, x, bare)
+
+
+def exchange_rows(p: LapackProblem, x: Matrix, pivots: Value, backward: Value) -> None:
+    """Exchange each row with another as elimination did, or undo that from the last to the first."""
+    b = p.b
+    with b.when(by_rows(x)) as otherwise, b.loop(p.size) as steps:
+        k = b.select(backward, p.size - 1 - steps.index, steps.index)
+        other = pivots.at(k).load().widened(I64) - 1
+        with b.when(other.differs(k)):
+            one, another = (x.at(row, p.zero).to(p.scalar) for row in (k, other))
+            swap(p, one, another, p.columns * p.parts)
+    with otherwise:
+        step = b.select(backward, b.constant(I32, -1), 1)
+        p.call("laswp", p.columns, x.first, leading(p, x, p.size), 1, p.size, pivots, step)
+
+
+def swap(p: LapackProblem, one: Value, other: Value, count: Value) -> None:
+    """Exchange so many numbers that lie side by side."""
+    kind = vector_of(p.scalar, 256 // p.scalar.bits)
+    whole = count - count % kind.count
+
+    def exchange(of: Float | Vector, start: Value, stop: Value, step: int) -> None:
+        with p.b.loop(stop, start, step=step) as cells:
+            places = [x.at(cells.index).to(of) for x in (one, other)]
+            first, second = [place.load() for place in places]
+            places[0].store(second)
+            places[1].store(first)
+
+    exchange(kind, p.zero, whole, kind.count)
+    exchange(p.scalar, whole, count, 1)
+
+
+def require_conditioned(p: LapackProblem, routine: str, how: Value, square: Matrix, norm: Value) -> None:
+    """Leave all to Python if a matrix of which factors are known is nearly singular, of which SciPy warns."""
+    rcond = p.b.stack(p.scalar)
+    work, more = p.room(p.kind, 4 * p.size), p.room(p.kind, 2 * p.size)
+    p.call(routine, how, p.size, square.first, p.size, norm, rcond, work, more, p.info)
+    p.require_success()
+    p.fail_if(p.b.compare("ult", rcond.load(), 2.0**-50 if p.scalar is F64 else 2.0**-21))
+
+
+def norm_of(p: LapackProblem, routine: str, *arguments: str | Value) -> Value:
+    """Return a norm."""
+    places = [p.placed(x) for x in (*arguments, p.room(p.kind, p.size))]
+    return p.b.call(external(f"{PREFIX}{p.letter}{routine}", p.scalar, *(POINTER,) * len(places)), *places)
+
+
+def decomposed(p: LapackProblem, square: Matrix, conditioned: bool = False) -> Value:
+    """Bring a matrix into triangular factors in its place; return which rows, or columns where it lies so, changed.
+
+    With the condition, one that is nearly singular, or whose condition is NaN, is left to Python.
+    """
+    pivots = p.room(I32, p.size)
+    how = p.letter_if(by_rows(square), "I", "1")  # of the transpose the other norm
+    norm = norm_of(p, "lange", how, p.size, p.size, square.first, p.size) if conditioned else None
+    p.call("getrf", p.size, p.size, square.first, p.size, pivots, p.info)
+    p.require_success()
+    with p.b.loop(p.size) as rows:
+        p.require_regular(p.parts_of(square.at(rows.index, rows.index)))
+    if norm is not None:
+        require_conditioned(p, "gecon", how, square, norm)
+    return pivots
+
+
+def factorise(p: LapackProblem, square: Matrix, which: Value) -> None:
+    """Compute Cholesky's factor of a lower triangle, which is that of a letter to Fortran, in its place."""
+    p.call("potrf", which, p.size, square.first, p.size, p.info)
+    p.require_success()
+    with p.b.loop(p.size) as rows:
+        p.require_regular(p.parts_of(square.at(rows.index, rows.index)))
+
+
+def solve_with_factor(p: LapackProblem, factor: Matrix, x: Matrix) -> None:
+    """Solve L L^H X = B in place, for a factor or the conjugate of one."""
+    conjugated = p.fields.get("conjugated").differs(0)
+    solve_triangular(p, factor, x, p.yes, p.no, p.no, conjugated)
+    solve_triangular(p, factor, x, p.yes, p.no, p.yes, conjugated.equals(0))
+
+
+def put_right_side(p: LapackProblem) -> None:
+    """Put down the right side where the solution is to be; operands must be finite, if that is said."""
+    a, right, x = p.matrices
+    require_finite(p, a, p.size)
+    require_finite(p, right, p.columns)
+    fill(p, x, right, p.columns)
+
+
+# Solvers
+
+
+def solve(p: LapackProblem, conditioned: bool = False) -> None:
+    """Solve A X = B: P L U X = B, or U^T L^T P^T X = B where A lies row by row."""
+    a, _, x = p.matrices
+    put_right_side(p)
+    square = square_like(p, a)
+    pivots, turned = decomposed(p, square, conditioned), by_rows(a)
+    straight = turned.equals(0)
+    with p.b.when(straight):
+        exchange_rows(p, x, pivots, p.no)
+    solve_triangular(p, square, x, p.yes, straight, p.no, p.no)
+    solve_triangular(p, square, x, p.no, turned, p.no, p.no)
+    with p.b.when(turned):
+        exchange_rows(p, x, pivots, p.yes)
+
+
+def solve_positive(p: LapackProblem) -> None:
+    """Solve A X = B for a positive definite A by Cholesky's factor of its lower triangle."""
+    a, _, x = p.matrices
+    put_right_side(p)
+    square, which = square_like(p, a), p.letter_if(by_rows(a), "U", "L")
+    norm = norm_of(p, "lanhe" if p.is_complex else "lansy", "1", which, p.size, square.first, p.size)
+    factorise(p, square, which)
+    require_conditioned(p, "pocon", which, square, norm)
+    solve_with_factor(p, square, x)
+
+
+def invert(p: LapackProblem, conditioned: bool = False) -> None:
+    """Compute A^-1; where it lies row by row, its transpose is the inverse of the transpose."""
+    a, x = p.matrices
+    require_finite(p, a, p.size)
+    fill(p, x, a, p.size)
+    pivots, room = decomposed(p, x, conditioned), p.size * PANEL
+    p.call("getri", p.size, x.first, p.size, pivots, p.room(p.kind, room), room, p.info)
+    p.require_success()
+
+
+def substituted(p: LapackProblem, times: int) -> None:
+    """Solve a triangular system, and then perhaps that with its adjoint."""
+    triangle, _, x = p.matrices
+    put_right_side(p)
+    backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
+    with p.b.when(unit.equals(0)), p.b.loop(p.size) as rows:
+        p.fail_if(p.size_of(p.parts_of(triangle.at(rows.index, rows.index))).equals(0))
+    if times == 2:
+        solve_with_factor(p, triangle, x)
+    else:
+        conjugated = p.fields.get("conjugated").differs(0)
+        solve_triangular(p, triangle, x, backward.equals(0), unit, p.no, conjugated)
+
+
+def factor(p: LapackProblem) -> None:
+    """Compute Cholesky's factor, with zeros above it."""
+    a, x = p.matrices
+    require_finite(p, a, p.size)
+    fill(p, x, a, p.size)
+    factorise(p, x, p.letter_if(by_rows(x), "U", "L"))
+    with p.b.loop(p.size) as rows, p.b.loop(p.size, rows.index + 1) as cells:
+        p.put(x.at(rows.index, cells.index), [p.number(0.0)] * p.parts)
+
+
+def triangular_form(p: LapackProblem) -> tuple[Matrix, Value]:
+    """Return the factors of a matrix, and a number whose sign tells how many exchanges it took."""
+    a = p.matrices[0]
+    require_finite(p, a, p.size)
+    square = square_like(p, a)
+    pivots = decomposed(p, square)
+    with p.b.loop(p.size, carry=[p.number(1.0)], certain=True) as rows:
+        moved, sign = pivots.at(rows.index).load().widened(I64).differs(rows.index + 1), rows.values[0]
+        rows.next(p.b.select(moved, -sign, sign))
+    return square, rows.results[0]
+
+
+def product(p: LapackProblem, start: Value, factor: Callable[[Value], Sequence[Value]]) -> list[Value]:
+    """Return a real number times an element for each row."""
+    with p.b.loop(p.size, carry=[start, p.number(0.0)][: p.parts], certain=True) as rows:
+        values, x = rows.values, factor(rows.index)
+        if p.is_complex:
+            rows.next(values[0] * x[0] - values[1] * x[1], values[0] * x[1] + values[1] * x[0])
+        else:
+            rows.next(values[0] * x[0])
+    return rows.results
+
+
+def determinant(p: LapackProblem) -> None:
+    """Compute det A; Python does so where it is too small or too large for a product."""
+    square, sign = triangular_form(p)
+    found = product(p, sign, lambda index: p.parts_of(square.at(index, index)))
+    p.require_regular(found)
+    p.put(p.matrices[1].first, found)
+
+
+def logarithm(p: LapackProblem) -> None:
+    """Compute what det A is divided by its absolute value, and the logarithm of that."""
+    b = p.b
+    square, start = triangular_form(p)
+    log, hypot = (external(name if p.scalar is F64 else f"{name}f", p.scalar, *(p.scalar,) * n) for name, n in LIBRARY)
+
+    def absolute(parts: Sequence[Value]) -> Value:
+        return b.call(hypot, *parts) if p.is_complex else b.intrinsic("fabs", p.scalar, parts[0])
+
+    def phase(index: Value) -> list[Value]:
+        parts = p.parts_of(square.at(index, index))
+        return [x / absolute(parts) for x in parts]
+
+    sign = product(p, start, phase)
+    with b.loop(p.size, carry=[p.number(0.0)], certain=True) as rows:
+        rows.next(rows.values[0] + b.call(log, absolute(p.parts_of(square.at(rows.index, rows.index)))))
+    p.put(p.matrices[1].first, sign)
+    p.matrices[2].first.store(rows.results[0])
+
+
+LIBRARY = ("log", 1), ("hypot", 2)
+"""Functions of the C library, and how many arguments they have."""
+
+SOLVERS: dict[str, tuple[Solver, str]] = {
+    "solve": (solve, "eee"),
+    "solve_conditioned": (partial(solve, conditioned=True), "eee"),
+    "solve_positive": (solve_positive, "eee"),
+    "inv": (invert, "ee"),
+    "inv_conditioned": (partial(invert, conditioned=True), "ee"),
+    "det": (determinant, "ee"),
+    "slogdet": (logarithm, "eer"),
+    "solve_triangular": (partial(substituted, times=1), "eee"),
+    "cho_solve": (partial(substituted, times=2), "eee"),
+    "cholesky": (factor, "ee"),
+}
+"""What computes each routine; of its operands and results whether they have the elements, or real numbers."""
+
+
+def is_available(routine: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+    """Tell whether a routine can be computed so here, of operands and results of these dtypes."""
+    if routine not in SOLVERS or dtypes[0].name not in LETTERS:
+        return False
+    own = {"e": dtypes[0], "r": np.empty(0, dtypes[0]).real.dtype}
+    alike = [own[x] for x in SOLVERS[routine][1]] == list(dtypes)
+    return alike and are_offered(tuple([LETTERS[dtypes[0].name] + name for name in NEEDED]))
+
+
+def lapack_kernel(name: str) -> NativeFunction:
+    """Return the kernel of a name: "lapack.", the routine, "." and the dtype."""
+    _, own, dtype = name.split(".")
+    solver, kinds = SOLVERS[own]
+
+    def solve_each(problems: Problems) -> None:
+        with problems.b.loop(problems.last, problems.first) as each:
+            solver(LapackProblem(problems, dtype, kinds, each.index))
+
+    inner = kernel_of(f"{name}.all", len(kinds), solve_each)
+
+    def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
+        with on_one_thread(b):
+            b.do(inner, addresses, arena, team)
+
+    return NativeFunction(name, KERNEL, body)
+
+
+@contextmanager
+def on_one_thread(b: Builder) -> Iterator[None]:
+    """Let LAPACK use one thread while what follows runs; whoever finds that it does leaves it so.
+
+    So whatever threads do that at once, the number is in the end what it was: nobody puts back what another put there.
+    """
+    library = b.operand(external(f"{PREFIX}threads", VOID), POINTER).to(THREADS)
+    before = b.stack(I32)
+    before.store(1)
+    with b.when(library.get("get").differs(None)):
+        before.store(b.call(library.get("get")))
+        with b.when(before.load() > 1):
+            b.do(library.get("set"), 1)
+    yield
+    with b.when(before.load() > 1), b.when(b.call(library.get("get")).equals(1)):
+        b.do(library.get("set"), before.load())
