@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, integers, normal, sample, spaced
+from wengert.core.values.dispatch import apply
+from wengert.primitives.sorting import ranked
 
 SAMPLES = [
     sample("sort", np.sort, spaced(3, 4)),
@@ -19,6 +21,7 @@ SAMPLES = [
     sample("argsort", np.argsort, spaced(3, 4)),
     sample("argsort", np.argsort, spaced(3, 4), axis=None),
     sample("argsort", np.argsort, spaced(3, 4), axis=0, stable=True),
+    sample("ranks", lambda x: apply(ranked, x, axis=0), spaced(3, 4)),
     sample("argpartition", np.argpartition, spaced(7), 3),
     sample("argpartition", np.argpartition, spaced(3, 4), (1, 2), axis=0),
     sample("lexsort", np.lexsort, (spaced(5), spaced(5, seed=1))),

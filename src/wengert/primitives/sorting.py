@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,9 @@ import numpy as np
 from wengert.core.forms.form import Selection
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque
+from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
+from wengert.primitives.floating_point import is_nan
 from wengert.support.machine import MACHINE
 
 ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
@@ -33,13 +37,39 @@ def order_of(x: Any, axis: int) -> Any:
     return np.argsort(x, axis=axis, kind="stable")
 
 
-def ranks(x: Any, axis: int) -> Any:
-    """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
+def evaluate_ranks(x: Any, *, axis: int) -> Any:
+    """Evaluate `ranks`."""
     order = order_of(x, axis)
-    if type(order) is not np.ndarray:  # being traced, or batched
-        return np.argsort(order, axis=axis, kind="stable")
     numbers = np.arange(order.shape[axis]).reshape([-1 if i == axis else 1 for i in range(order.ndim)])
     return put_back(np.broadcast_to(numbers, order.shape), order, axis)
+
+
+def ranked_at(x: Any, *, axis: int) -> Any:
+    """Return the places that the elements take in a kernel."""
+    return x.compared((axis % len(x.shape),), "ranked")
+
+
+ranked = constant("ranks", evaluate_ranks, form=ALONG, scalar=ranked_at, loop=range(1))
+
+
+def ranks(x: Any, axis: int) -> Any:
+    """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
+    known = seen(x)
+    if type(known) is np.ndarray and known.shape == x.shape:  # ranks have no derivative
+        return evaluate_ranks(known, axis=axis)
+    return apply(ranked, x, axis=axis)
+
+
+def sorted_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
+    """Return the elements sorted along an axis in a kernel, which is stable, as all kinds of sorts may be."""
+    del kind, stable
+    return x.placed(ranked_at(x, axis=axis), axis % len(x.shape))
+
+
+def order_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
+    """Return the indices that sort along an axis in a kernel; of equal elements the first comes first."""
+    del kind, stable
+    return x.positions((axis % len(x.shape),)).placed(ranked_at(x, axis=axis), axis % len(x.shape))
 
 
 def put_back(t: Any, order: Any, axis: int) -> Any:
@@ -106,18 +136,51 @@ def evaluate_sort(x: Any, *, axis: int, **options: Any) -> Any:
     return out
 
 
-sort = opaque("sort", evaluate_sort, vjp=sorted_vjp, jvp=sorted_jvp, piecewise=True, form=ALONG)
+sort = opaque("sort", evaluate_sort, vjp=sorted_vjp, jvp=sorted_jvp, piecewise=True, form=ALONG, scalar=sorted_at)
 partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, piecewise=True, form=ALONG)
 
-argsort = constant("argsort", method("argsort"), form=ALONG)
+argsort = constant("argsort", method("argsort"), form=ALONG, scalar=order_at, loop=range(1))
 argpartition = constant("argpartition", np.argpartition, form=ALONG)
 
 
 lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis), form=ALONG)
-argmax = constant("argmax", method("argmax"), form=PICK)
-argmin = constant("argmin", method("argmin"), form=PICK)
-nanargmax = constant("nanargmax", np.nanargmax, form=PICK)
-nanargmin = constant("nanargmin", np.nanargmin, form=PICK)
+
+
+def place_at(x: Any, *, axis: int | None, keepdims: bool = False, largest: bool, skipna: bool) -> Any:
+    """Return the place of an extreme element in a kernel: the least of those that hold it, or NaN, which comes before.
+
+    Where none of some truths holds, they are all the extremum. That of nothing but NaN, if they are left out, is an
+    error.
+    """
+    del keepdims
+    if math.prod(x.shape) > MACHINE.searched:
+        return None
+    axes = tuple(range(len(x.shape))) if axis is None else (axis % len(x.shape),)
+    length = math.prod([x.shape[k] for k in axes])
+    if x.dtype.kind == "b":
+        holds = x if largest else ~x
+    else:
+        if skipna and x.dtype.kind == "f":
+            missing = is_nan(x)
+            (~np.all(missing, axis=axes, keepdims=True)).require()
+            x = np.where(missing, -math.inf if largest else math.inf, x)
+        holds = x == (np.max if largest else np.min)(x, axis=axes, keepdims=True)
+        if x.dtype.kind == "f" and not skipna:
+            holds = holds | is_nan(x)
+    place = np.min(np.where(holds, x.positions(axes), length), axis=axes, keepdims=True)
+    return np.where(place == length, 0, place)
+
+
+def extreme_place(name: str, evaluate: Callable[..., Any], largest: bool) -> Any:
+    """Declare the place of an extreme element; with NaN left out, if the name says so."""
+    scalar = functools.partial(place_at, largest=largest, skipna=name.startswith("nan"))
+    return constant(name, evaluate, form=PICK, scalar=scalar, loop=range(1))
+
+
+argmax = extreme_place("argmax", method("argmax"), largest=True)
+argmin = extreme_place("argmin", method("argmin"), largest=False)
+nanargmax = extreme_place("nanargmax", np.nanargmax, largest=True)
+nanargmin = extreme_place("nanargmin", np.nanargmin, largest=False)
 
 
 def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
@@ -125,7 +188,18 @@ def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
     return np.searchsorted(a, v, side, *sorter)
 
 
-searchsorted = constant("searchsorted", search, form=Routine("(n),(),(n)->()", stacked=False))
+def search_at(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
+    """Return how many elements come before others in a kernel."""
+    return np.searchsorted(np.take(a, *sorter) if sorter else a, v, side)
+
+
+searchsorted = constant(
+    "searchsorted",
+    search,
+    form=Routine("(n),(),(n)->()", stacked=False),
+    scalar=search_at,
+    loop=range(3),
+)
 digitize = constant("digitize", np.digitize, form=Routine("(),(n)->()", stacked=False))
 isin = constant("isin", np.isin, form=Routine("(),(n)->()", stacked=False))
 

@@ -7,6 +7,7 @@ operands after the first. `skipna` tells that NaN are left out.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import seen
+from wengert.primitives.floating_point import is_nan
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.reductions import (
     ADD,
@@ -63,7 +65,15 @@ def nanmean_vjp(ct: Any, _out: Any, x: Any, *mask: Any, axis: Axes, keepdims: bo
     return np.where(counted, match_dtype(restore_axes(ct, x.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, form=Reduction(operands=("where",)))
+def nanmean_at(x: Any, *mask: Any, axis: Axes, keepdims: bool) -> Any:
+    """Return the mean of what is not NaN, where the mask holds, in a kernel."""
+    del keepdims
+    counted = ~is_nan(x) & (mask[0] != 0) if mask else ~is_nan(x)
+    total = np.sum(np.where(counted, x, 0), axis=axis, keepdims=True)
+    return total / np.sum(counted.astype(x.dtype), axis=axis, keepdims=True)
+
+
+nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, form=Reduction(operands=("where",)), scalar=nanmean_at)
 
 
 # Variances
@@ -112,13 +122,39 @@ def by_twice(t: Any, out: Any) -> Any:
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 
-def dispersion_at(x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, dtype: Any = None, root: bool) -> Any:
-    """Return a variance in a kernel, or its root; None in another dtype, and with masks or means that are given."""
-    if rest or x.dtype.kind != "f" or (dtype is not None and dtype != x.dtype):
+def dispersion_at(
+    x: Any,
+    *rest: Any,
+    axis: Axes,
+    keepdims: bool,
+    ddof: float,
+    extras: Names = (),
+    dtype: Any = None,
+    root: bool,
+    skipna: bool,
+) -> Any:
+    """Return a variance in a kernel, or its root; None in another dtype."""
+    del keepdims
+    x = x.astype(np.float64) if x.dtype.kind in "biu" else x
+    if dtype is not None and dtype != x.dtype:
         return None
-    count = count_along(x.shape, axis)
-    deviation = x - np.sum(x, axis=axis, keepdims=True) / count
-    found = np.sum(deviation * deviation, axis=axis, keepdims=True) / max(count - ddof, 0)
+    options = options_of(extras, rest)
+    mask, center = options.get("where"), options.get("mean")
+    counted = None if mask is None else mask != 0
+    if skipna:
+        counted = ~is_nan(x) if counted is None else counted & ~is_nan(x)
+    count: Any = count_along(x.shape, axis)
+    if counted is not None:
+        count = np.sum(counted.astype(x.dtype), axis=axis, keepdims=True)
+        x = np.where(counted, x, 0)
+    deviation = x - (np.sum(x, axis=axis, keepdims=True) / count if center is None else center)
+    squares = deviation * deviation
+    if counted is not None:
+        squares = np.where(counted, squares, 0)
+    free = max(count - ddof, 0) if counted is None else np.maximum(count - ddof, 0)
+    found = np.sum(squares, axis=axis, keepdims=True) / free
+    if skipna:
+        found = np.where(free == 0, math.nan, found)
     return np.sqrt(found) if root else found
 
 
@@ -188,7 +224,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         jvp=jvp,
         form=Reduction(),
         square=(lambda **_params: square) if root else None,
-        scalar=None if skipna else functools.partial(dispersion_at, root=root),
+        scalar=functools.partial(dispersion_at, root=root, skipna=skipna),
         loop=range(1),
         not_negative=(),
     )
@@ -403,8 +439,121 @@ def batch_quantile(
     return result if primitive is quantile_distribute else np.moveaxis(result, np.ndim(q), 0)
 
 
-quantile_collect = opaque("quantile_collect", evaluate_collect, vjp=collect_vjp, batch=batch_quantile)
-quantile_distribute = opaque("quantile_distribute", evaluate_distribute, vjp=distribute_vjp, batch=batch_quantile)
+class QuantilesInKernel:
+    """Be quantiles in a kernel, whose points are those of q and of the elements.
+
+    Args:
+        x: the elements.
+        q: which quantiles; None for the median.
+        axis: the axes of the elements.
+        percent, skipna: see `QUANTILES`.
+
+    Attributes:
+        q: between 0 and 1, on axes before those of the elements.
+        axes: those along which they are quantiles of elements.
+        count: how many elements there are; how many numbers, if NaN are left out.
+        place: where quantiles are among the sorted elements, counted from 0.
+    """
+
+    def __init__(self, x: Any, q: Any, axis: Axes, percent: bool, skipna: bool) -> None:
+        self.x = x = x.astype(np.float64) if x.dtype.kind in "iu" else x
+        self.axis, self.skipna = axis, skipna
+        front = 0 if q is None else len(q.shape)
+        self.q: Any = 0.5  # of the median
+        if q is not None:
+            q = q.astype(np.float64)
+            self.q = np.expand_dims(q / 100 if percent else q, range(front, front + len(x.shape)))
+        self.axes = tuple([i + front for i in axis])
+        self.count: Any = count_along(x.shape, axis)
+        if skipna:
+            self.count = np.sum((~is_nan(x)).astype(x.dtype), axis=axis, keepdims=True)
+        self.place = np.maximum(self.q * (self.count - 1), 0)
+
+    def elements(self, place: Any) -> Any:
+        """Return the elements at places among the sorted ones."""
+        ranks = self.x.compared(self.axis, "ranked")
+        return np.max(np.where(ranks.astype(self.x.dtype) == place, self.x, -math.inf), axis=self.axes, keepdims=True)
+
+    def shares(self, part: str, percent: bool) -> list[tuple[Any, Any]]:
+        """Return for either element that a quantile is between, or is tied with it, whether it is, and its share."""
+        nan, length = is_nan(self.x), count_along(self.x.shape, self.axis)
+        ranks = [self.x.compared(self.axis, how).astype(self.x.dtype) for how in ("ranked", "less", "equal")]
+        first, tied = np.where(nan, ranks[0], ranks[1]), np.where(nan, 1, ranks[2])
+        low = np.minimum(np.floor(self.place), max(length - 2, 0))
+        gap = self.place - low
+        if part == "slope":
+            gap = (self.q * 0 + (self.count - 1)) / (100 if percent else 1)
+        weights = (-gap if part == "slope" else 1 - gap), gap
+        found = []
+        for place, weight in zip((low, np.minimum(low + 1, length - 1)), weights, strict=True):
+            counted = np.where(self.q * 0 + self.count > 0, weight, 0) if self.skipna else weight
+            found.append(((first <= place) & (place < first + tied), counted / tied))
+        return found
+
+
+def is_known_in_kernels(method: str, weights: Sequence[Any], *operands: Any) -> bool:
+    """Tell whether kernels have quantiles by a method: of double precision, since NumPy mixes it with single."""
+    known = np.float64, np.int64
+    return method == "linear" and not weights and all(x.dtype in known for x in operands)
+
+
+def collect_at(
+    t: Any,
+    x: Any,
+    q: Any,
+    *weights: Any,
+    axis: Axes,
+    keepdims: bool,
+    method: str,
+    percent: bool,
+    skipna: bool,
+    moving: bool,
+    part: str,
+) -> Any:
+    """Combine elements of t as the quantiles of x combine those of x in a kernel."""
+    del keepdims, moving
+    if not is_known_in_kernels(method, weights, t, x, q):
+        return None
+    found = QuantilesInKernel(x, q, axis, percent, skipna)
+    low, high = [np.where(inside, t * share, 0) for inside, share in found.shares(part, percent)]
+    return np.sum(low + high, axis=found.axes, keepdims=True)
+
+
+def distribute_at(
+    ct: Any,
+    x: Any,
+    q: Any,
+    *weights: Any,
+    axis: Axes,
+    keepdims: bool,
+    method: str,
+    percent: bool,
+    skipna: bool,
+    moving: bool,
+    part: str,
+) -> Any:
+    """Bring a cotangent of the quantiles to the elements in a kernel."""
+    del moving
+    if not is_known_in_kernels(method, weights, ct, x, q):
+        return None
+    found = QuantilesInKernel(x, q, axis, percent, skipna)
+    spread = ct if keepdims else np.expand_dims(ct, found.axes)
+    low, high = [np.where(inside, spread * share, 0) for inside, share in found.shares(part, percent)]
+    front = range(len(q.shape))
+    return np.sum(low + high, axis=front, keepdims=True) if q.shape else low + high
+
+
+quantile_collect = opaque(
+    "quantile_collect", evaluate_collect, vjp=collect_vjp, batch=batch_quantile, scalar=collect_at, loop=range(3)
+)
+quantile_distribute = opaque(
+    "quantile_distribute",
+    evaluate_distribute,
+    vjp=distribute_vjp,
+    batch=batch_quantile,
+    scalar=distribute_at,
+    loop=range(3),
+)
 
 
 def evaluate_quantile(
@@ -436,10 +585,52 @@ def median_vjp(ct: Any, _out: Any, x: Any, *, axis: Axes, keepdims: bool, skipna
     return apply(quantile_distribute, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
 
 
-quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp, batch=batch_quantile, firm=False)
+def quantile_at(
+    x: Any, q: Any, *weights: Any, axis: Axes, keepdims: bool, method: str, percent: bool, skipna: bool, moving: bool
+) -> Any:
+    """Return quantiles in a kernel, in NumPy's steps."""
+    del keepdims, moving
+    turned = skipna and len(q.shape) > 1  # by NumPy, which mixes up axes then
+    if not is_known_in_kernels(method, weights, x, q) or turned or x.dtype == q.dtype == np.int64:
+        return None
+    found = QuantilesInKernel(x, q, axis, percent, skipna)
+    ((found.q >= 0) & (found.q <= 1)).require()
+    last = found.place * 0 + (found.count - 1)
+    low = np.minimum(np.floor(found.place), last)
+    start, end = found.elements(low), found.elements(np.minimum(low + 1, last))
+    gap, rise = found.place - low, end - start
+    value = np.where(gap >= 0.5, end - rise * (1 - gap), start + rise * gap)
+    if q.dtype == np.int64 and not percent:  # NumPy takes elements where they are
+        value = start
+    nothing = found.count == 0 if skipna else np.any(is_nan(found.x), axis=axis, keepdims=True)
+    return np.where(nothing, math.nan, value)
+
+
+def median_at(x: Any, *, axis: Axes, keepdims: bool, skipna: bool) -> Any:
+    """Return the median in a kernel: the element in the middle, or the mean of two."""
+    del keepdims
+    found = QuantilesInKernel(x, None, axis, False, skipna)
+    low, high = np.floor(found.place), np.ceil(found.place)
+    start = found.elements(low)
+    mean = (start + found.elements(high)) / 2
+    if skipna:
+        return np.where(found.count == 0, math.nan, np.where(low == high, start, mean))
+    return np.where(np.any(is_nan(x), axis=axis, keepdims=True), math.nan, start if low == high else mean)
+
+
+quantile = opaque(
+    "quantile",
+    evaluate_quantile,
+    vjp=quantile_vjp,
+    batch=batch_quantile,
+    firm=False,
+    scalar=quantile_at,
+    loop=range(2),
+)
 median = opaque(
     "median",
     lambda x, *, axis, keepdims, skipna: (np.nanmedian if skipna else np.median)(x, axis=axis, keepdims=keepdims),
     vjp=median_vjp,
     form=Reduction(),
+    scalar=median_at,
 )

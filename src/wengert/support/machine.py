@@ -76,6 +76,7 @@ class Machine(FieldRecord):
     call_elements: int = 2048  # that NumPy's vectors pass in about the time of a call (t)
     small_residual: int = 512  # bytes below which computing it again takes longer than keeping it once (t)
     searched: int = 4096  # elements up to which two passes that other kernels may share take less than NumPy's one (t)
+    compared: int = 1 << 14  # pairs of elements up to which comparing them takes less than NumPy's sort, and going (t)
     blas_alone: int = 8192  # elements of a matrix whose product with a vector OpenBLAS does not share among threads (t)
     blas_shared: int = 10_000  # elements from which on it multiplies vectors on several threads (t)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from wengert.core.values.aval import aval_of
 from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map, strides_for
-from wengert.lowering.nodes import BOOL, LONG, Access, Shape
+from wengert.lowering.nodes import LONG, Access, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, convert, select
 from wengert.primitives.indexing.index_layout import OPERAND, expand_index
@@ -102,13 +102,7 @@ def safe(call: Call, at: int, length: int) -> Access:
     given = convert(Scalar(call.nodes, call.args[at].through(identity_map(shape)), shape), LONG)
     place = select(given < 0, given + length, given)
     outside = (place < 0) | (place >= length)
-    axes, some = tuple([k for k, n in enumerate(shape) if n > 1]), outside.access.through(identity_map(shape))
-    if axes:
-        kept = (1,) * (len(shape) - len(axes))
-        some = Access(
-            call.nodes.make("reduce", "or", kept, BOOL, [some], axes=axes, space=shape), (AxisIndex(0),) * len(kept)
-        )
-    call.nodes.outside.append(some)
+    (~outside).require()
     return select(outside, 0, place).access
 
 

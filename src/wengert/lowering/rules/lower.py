@@ -34,7 +34,7 @@ from wengert.lowering.rules.joins import assign, concatenate, pad, place_windows
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
 from wengert.lowering.rules.pointwise import pointwise
 from wengert.lowering.rules.python_integers import is_whole_number, too_large, too_long_to_compare
-from wengert.lowering.rules.reductions import place_of_extremum, reduction, trace
+from wengert.lowering.rules.reductions import reduction, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, triangle, view
@@ -285,8 +285,6 @@ def refusing(reason: str) -> Rule:
 
 ALONG = ("axis", "keepdims")
 NAMED: dict[str, tuple[Rule, tuple[str, ...]]] = {
-    "argmax": (place_of_extremum, ALONG),
-    "argmin": (place_of_extremum, ALONG),
     "getitem": (part, ("index",)),
     "imag": (imaginary, ()),
     "triangle": (triangle, ("k", "upper")),

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.form import Reduction, form_of
+from wengert.core.forms.form import UNSAID, Form, Reduction, form_of
+from wengert.core.forms.routine import Routine
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.nodes import LONG
+from wengert.lowering.nodes import LONG, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
 from wengert.lowering.rules.view_index_maps import reshaped
@@ -62,8 +63,8 @@ def pointwise(call: Call) -> Found:
         return Refused(f"values of dtype {', '.join(map(str, loop))}")
     if not all(map(has_room, loop, call.operands)):
         return Refused("a number that the dtype of the others has no room for")
-    space = call.shapes[0] if isinstance(form_of(primitive), Reduction) else out.shape
-    xs = [call.scalar(i, dtype, space) for i, dtype in enumerate(loop)]
+    spaces = spaces_of(form_of(primitive), call)
+    xs = [call.scalar(i, dtype, space) for i, (dtype, space) in enumerate(zip(loop, spaces, strict=True))]
     if all(x.access.node.kind == "constant" for x in xs) and not out.shape:
         return Refused("numbers that are known")
     try:
@@ -75,6 +76,13 @@ def pointwise(call: Call) -> Found:
     if found is None:
         return Refused("operands that no opcode takes")
     return reshaped(call.nodes, convert(found, out.dtype).access, found.shape, out.shape)
+
+
+def spaces_of(form: Form, call: Call) -> Sequence[Shape]:
+    """Return the space of each operand: its own where it is no point of the result, or of what is reduced."""
+    if isinstance(form, Reduction):
+        return [call.shapes[0]] * len(call.args)
+    return call.shapes if isinstance(form, Routine) or form is UNSAID else [call.out.shape] * len(call.args)
 
 
 def has_room(dtype: DType, operand: Any) -> bool:

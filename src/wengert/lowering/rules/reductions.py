@@ -8,12 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from wengert.core.forms.form import Reduction, form_of
-from wengert.lowering.index_maps import AxisIndex, broadcast_map, strides_for
 from wengert.lowering.nodes import BOOL, Access
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, operate, reduced, select, with_axes_restored
 from wengert.lowering.rules.view_index_maps import viewed
-from wengert.support.machine import MACHINE
 
 COMBINING = {
     np.add: "add",
@@ -104,37 +102,3 @@ def trace(call: Call) -> Found:
     if diagonal is None or 0 in length:
         return Refused("arrays without elements")
     return reduced(call.nodes, "add", diagonal, length, (len(length) - 1,))
-
-
-# The place of an extremum: the least of those that hold it, or NaN
-
-
-def place_of_extremum(call: Call) -> Found:
-    """Lower `argmax` and `argmin`."""
-    shape, axis = call.shapes[0], call.params["axis"]
-    if call.avals[0].dtype.kind == "c":
-        return Refused("the largest of complex numbers")
-    if math.prod(shape) > MACHINE.searched:
-        return Refused("a search, at which NumPy is quicker")
-    axes = tuple(range(len(shape))) if axis is None else (axis % len(shape),)
-    length = math.prod([shape[k] for k in axes])
-    strides = strides_for([shape[k] for k in axes])
-    at = AxisIndex(0, tuple([(k, step) for k, step in zip(axes, strides, strict=True) if shape[k] > 1]))
-    place = Scalar(call.nodes, call.nodes.index(at, length), shape)
-    first = reduced(call.nodes, "minimum", select(holders(call, axes), place, length).access, shape, axes)
-    found = Scalar(call.nodes, first, [n for k, n in enumerate(shape) if k not in axes])
-    found = select(found == length, 0, found)  # where none of some truths holds, they are all the extremum
-    return with_axes_restored(found.access, call.out.shape, axes) if call.params.get("keepdims") else found.access
-
-
-def holders(call: Call, axes: tuple[int, ...]) -> Scalar:
-    """Return which elements are the extremum along axes, or NaN, which comes before it; of truths, if any is it."""
-    shape, largest = call.shapes[0], call.primitive.name == "argmax"
-    x = call.scalar(0, call.avals[0].dtype, shape)
-    if x.dtype == BOOL:
-        return x if largest else ~x
-    best = reduced(call.nodes, "maximum" if largest else "minimum", x.access, shape, axes)
-    kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
-    best = with_axes_restored(best, kept, axes).through(broadcast_map(kept, len(shape)))
-    found = x == Scalar(call.nodes, best, shape)
-    return found | np.isnan(x) if x.dtype.kind == "f" else found

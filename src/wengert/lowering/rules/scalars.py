@@ -18,6 +18,8 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
+from wengert.lowering.rules.places import bisected, compared, placed, positions, taken
+from wengert.support.machine import MACHINE
 
 DType = np.dtype[Any]
 Number = float | int | bool
@@ -160,6 +162,29 @@ class Scalar:
         """Return the value as one of another dtype."""
         return convert(self, np.dtype(dtype))
 
+    def positions(self, axes: Sequence[int]) -> Scalar:
+        """Return where the point is along axes of the space, counted in C order."""
+        return Scalar(self.nodes, positions(self.nodes, self.shape, axes, axes), self.shape)
+
+    def compared(self, axes: Sequence[int], how: str) -> Scalar:
+        """Return how many others along axes stand before it, are less, or equal it; see `places.compared`.
+
+        Raises:
+            Unwritten: there are so many that a sort takes less.
+        """
+        if math.prod([*self.shape, *[self.shape[k] for k in axes]]) > MACHINE.compared:
+            raise Unwritten("so many elements, which NumPy sorts in less time")
+        return Scalar(self.nodes, compared(self.nodes, self.access, self.shape, axes, how), self.shape)
+
+    def require(self) -> None:
+        """Have NumPy compute everything, which raises its error, where a truth does not hold at all points."""
+        lacking = (~self).access.through(identity_map(self.shape))
+        self.nodes.outside.append(reduced(self.nodes, "or", lacking, self.shape, range(len(self.shape))))
+
+    def placed(self, places: Scalar, axis: int) -> Scalar:
+        """Return the array whose elements at places along an axis, each of them once, these are."""
+        return Scalar(self.nodes, placed(self.nodes, self.access, places.access, self.shape, axis), self.shape)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
         plain = method == "__call__" and not options
         if not plain:
@@ -167,13 +192,10 @@ class Scalar:
         return apply_ufunc(ufunc, operands)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
-        if function is np.where:
-            return select(*args)
+        if function in FUNCTIONS:
+            return FUNCTIONS[function](*args, **kwargs)
         if function in REDUCTIONS:
             return reduce_along(REDUCTIONS[function], *args, **kwargs)
-        if function is np.full_like:
-            _, value, dtype = (*args, None)[:3]
-            return self.constant(value, None if dtype is None else np.dtype(dtype))
         raise Unwritten(function.__name__)
 
 
@@ -205,6 +227,45 @@ def convert(x: Scalar, dtype: DType) -> Scalar:
     if dtype == BOOL:
         return x != 0
     return Scalar(x.nodes, x.nodes.point("convert", dtype, x.shape, x.access), x.shape)
+
+
+# Functions of arrays
+
+
+def take(x: Scalar, places: Scalar | int) -> Scalar:
+    """Return the elements of a row at places that are within it."""
+    if isinstance(places, Scalar):
+        return Scalar(x.nodes, taken(x.nodes, x.access, x.shape, places.access, places.shape), places.shape)
+    return Scalar(x.nodes, x.access.through((AxisIndex(places % x.shape[0]),)), ())
+
+
+def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
+    """Return how many elements of a sorted row are less than others, or not greater if the side is right."""
+    dtype = np.result_type(row.dtype, x.dtype)
+    sought, (length,) = convert(x, dtype), row.shape
+    found = bisected(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
+    return Scalar(x.nodes, found, x.shape)
+
+
+def expand_dims(x: Scalar, axes: Sequence[int]) -> Scalar:
+    """Return the value in a space with further axes, of one element each."""
+    lengths = iter(x.shape)
+    shape = tuple([1 if k in axes else next(lengths) for k in range(len(x.shape) + len(axes))])
+    return Scalar(x.nodes, with_axes_restored(x.access.through(identity_map(x.shape)), shape, axes), shape)
+
+
+def fill(x: Scalar, value: Number, dtype: Any = None) -> Scalar:
+    """Return a number, as one of the dtype of a scalar unless another is given."""
+    return x.constant(value, None if dtype is None else np.dtype(dtype))
+
+
+FUNCTIONS: dict[Any, Callable[..., Scalar]] = {
+    np.where: select,
+    np.full_like: fill,
+    np.take: take,
+    np.searchsorted: search_sorted,
+    np.expand_dims: expand_dims,
+}
 
 
 # Ufuncs
@@ -252,7 +313,7 @@ def apply_loop(name: str, operands: Sequence[Any]) -> Any:
 # Reductions; what is constant along a sum is taken out of it where no bit can change
 
 
-REDUCTIONS: dict[Any, str] = {np.sum: "add", np.max: "maximum"}
+REDUCTIONS: dict[Any, str] = {np.sum: "add", np.max: "maximum", np.min: "minimum", np.any: "or", np.all: "and"}
 """The opcodes of the functions by which reductions say what they are made of."""
 
 

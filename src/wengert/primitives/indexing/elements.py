@@ -17,6 +17,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import describe
+from wengert.primitives.floating_point import is_nan
 from wengert.primitives.indexing.index_layout import OPERAND
 from wengert.primitives.indexing.parts import getitem, transpose_part
 
@@ -58,8 +59,37 @@ def evaluate_slopes(x: Any, xp: Any, fp: Any) -> Any:
     return slope if np.all(inside) else np.where(inside, slope, 0.0)
 
 
+def segment_at(x: Any, xp: Any, fp: Any) -> tuple[Any, ...]:
+    """Return which segment starts before x in a kernel, -1 before the first, and the ends of the nearest there is."""
+    last = xp.shape[0] - 1
+    j = np.searchsorted(xp, x, "right") - 1
+    low = np.minimum(np.maximum(j, 0), last - 1)
+    return j, *[np.take(points, places) for points in (xp, fp) for places in (low, low + 1)]
+
+
+def slope_at(x: Any, xp: Any, fp: Any) -> Any:
+    """Return the slopes of the polygon in a kernel."""
+    if xp.shape[0] < 2:
+        return np.full_like(x, 0)
+    _, a, b, f, g = segment_at(x, xp, fp)
+    inside = (x >= np.take(xp, 0)) & (x <= np.take(xp, -1))
+    return np.where(inside, (g - f) / np.where(b == a, 1, b - a), 0)
+
+
+def polygon_at(x: Any, xp: Any, fp: Any) -> Any:
+    """Return the values of the polygon in a kernel, in NumPy's steps."""
+    if xp.shape[0] < 2:
+        return np.where(x < np.take(xp, 0), np.take(fp, 0), np.take(fp, 0))
+    j, a, b, f, g = segment_at(x, xp, fp)
+    slope = (g - f) / (b - a)
+    found, other = slope * (x - a) + f, slope * (x - b) + g
+    found = np.where(is_nan(found), np.where(is_nan(other) & (f == g), f, other), found)
+    found = np.where(j == xp.shape[0] - 1, np.take(fp, -1), np.where(x == a, f, found))
+    return np.where(is_nan(x), x, np.where(j < 0, np.take(fp, 0), found))
+
+
 AT_POINTS = Routine("(),(n),(n)->()", stacked=False)
-slopes = constant("interp_slopes", evaluate_slopes, form=AT_POINTS)
+slopes = constant("interp_slopes", evaluate_slopes, form=AT_POINTS, scalar=slope_at)
 
 
 def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, Any]:
@@ -94,13 +124,14 @@ def deal_to_ends(values: Any, weight: Any, j: Any, like: Any) -> Any:
     return scatter(values - high, j, like) + scatter(high, j + 1, like)
 
 
-interp = opaque("interp", np.interp, vjp=vjp_interp, form=AT_POINTS)
+interp = opaque("interp", np.interp, vjp=vjp_interp, form=AT_POINTS, scalar=polygon_at)
 interp_at = opaque(
     "interp_at",
     np.interp,
     vjp=lambda ct, _out, x, xp, fp: ct * apply(slopes, x, xp, fp),
     jvp=lambda tangents, _out, x, xp, fp: tangents[0] * apply(slopes, x, xp, fp),
     form=AT_POINTS,
+    scalar=polygon_at,
 )
 
 
