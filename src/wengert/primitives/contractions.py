@@ -376,8 +376,8 @@ def name_label(label: int, subscripts: Subscripts) -> str:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, **_options: Any) -> Labels:
-    """Return the labels that are written, which no other parameter changes."""
+def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, optimize: Any = None, **_options: Any) -> Labels:
+    """Return the labels that are written, which no other parameter changes; in kernels, the order of products may."""
     operands, result = parse_subscripts(subscripts, tuple(map(len, shapes)))
     return labelled(shapes, operands, result)
 
