@@ -415,6 +415,11 @@ REFUSED = {
         "grad: a function that returned dtype complex128 with holomorphic=False; a real result is needed. "
         "Pass holomorphic=True for a complex differentiable function.",
     ),
+    "grad of a complex function of a real argument": (
+        lambda: wg.grad(lambda x: 1j * x)(1.0),
+        "grad: a function that returned dtype complex128 with holomorphic=False; a real result is needed. "
+        "Return .real, .imag or abs() of it, or pass complex arguments and holomorphic=True.",
+    ),
     "holomorphic, with a real argument": (
         lambda: wg.grad(lambda z: 1j * z, holomorphic=True)(1.0),
         "grad: an argument of dtype float64 with holomorphic=True; a complex one is needed. "
@@ -433,7 +438,7 @@ REFUSED = {
     "jacrev of a complex output": (
         lambda: wg.jacrev(lambda x: 1j * x)(np.ones(2)),
         "jacrev: an output of dtype complex128 with holomorphic=False; a real one is needed. "
-        "Pass holomorphic=True for a complex differentiable function, or use jacfwd if the arguments are real.",
+        "Use jacfwd, or pass complex arguments and holomorphic=True.",
     ),
     "holomorphic jacfwd of a real output": (
         lambda: wg.jacfwd(np.abs, holomorphic=True)(Z),

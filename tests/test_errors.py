@@ -14,6 +14,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from wengert import autograd, errors
 from wengert.errors import describe
+from wengert.support.hints import hints
 from wengert.transforms.tracing import trace_function
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
@@ -703,3 +704,89 @@ def test_unusable_arguments_are_told_in_one_sentence(text: str) -> None:
     with pytest.raises(errors.WengertError) as caught:
         HOSTILE[text]()
     assert str(caught.value) == text
+
+
+# Where, and what to do
+
+
+CAPTURED = np.zeros(3)
+
+
+def writing_by_index(x: Any) -> Any:
+    y = x * 2
+    CAPTURED[0] = 1.0  # here
+    return y
+
+
+def writing_by_out(x: Any) -> Any:
+    def write() -> None:
+        np.add(CAPTURED, 1.0, out=CAPTURED)  # here
+
+    write()
+    return x
+
+
+def writing_by_method(x: Any) -> Any:
+    CAPTURED.fill(2.0)  # here
+    return x
+
+
+@pytest.mark.parametrize("function", [writing_by_index, writing_by_out, writing_by_method])
+def test_writes_to_captured_arrays_are_told_by_their_line(function: Any) -> None:
+    with pytest.raises(errors.GraphError, match=r"writes to the ndarray CAPTURED from outside") as caught:
+        wg.jit(function)(2.0)
+    assert str(caught.value).endswith("# here")
+    assert not CAPTURED.any()
+
+
+@pytest.mark.parametrize("line", ["case 1:", "case (a, b):  # two", "case Point(x=0):", "case _ if x > 0: return x"])
+def test_what_python_converts_of_match_is_not_converted(line: str) -> None:
+    assert re.search(hints("statements")["case"]["pattern"], line)
+
+
+@pytest.mark.parametrize("line", ["case(x)", "case = x[1:2]", "case(x)[1:]", "case.append(x)", "case, y = f(x)"])
+def test_a_name_that_python_has_as_a_soft_word_is_a_name(line: str) -> None:
+    assert not re.search(hints("statements")["case"]["pattern"], line)
+
+
+def counted_up(n: Any) -> Any:
+    return np.arange(n)
+
+
+def counted_twice(n: Any) -> Any:
+    return np.repeat(np.ones(2), n)
+
+
+def below(n: Any) -> Any:
+    return np.tri(n)
+
+
+@pytest.mark.parametrize("function", [counted_up, counted_twice, below])
+def test_lengths_that_are_traced_are_not_sent_to_functions_that_ask_as_well(function: Any) -> None:
+    with pytest.raises(errors.GraphError) as caught:
+        wg.jit(function)(3)
+    assert "static_argnums" in str(caught.value)
+    assert "Write wengert.numpy" not in str(caught.value)
+    if function is counted_up:
+        with pytest.raises(errors.GraphError, match=r"Write wengert\.numpy\.arange"):
+            wg.grad(lambda x: np.sum(counted_up(x)))(3.0)
+        with pytest.raises(errors.GraphError, match=r"Make the longest array that there may be"):
+            wg.vmap(counted_up)(np.array([2, 3]))
+
+
+def test_arguments_that_cannot_be_traced_are_named() -> None:
+    with pytest.raises(errors.DtypeError, match=r"^jit: an argument of type str at mode; numbers"):
+        wg.jit(lambda x, mode: x)(1.0, "fast")
+    with pytest.raises(errors.DtypeError, match=r"^jit: an argument of type str; numbers"):
+        wg.jit(lambda mode: mode)("fast")
+
+
+def test_classes_out_of_range_are_named() -> None:
+    text = "^cross_entropy: a target with the class 7 for an input of 3 classes; classes from 0 to 2 are needed"
+    with pytest.raises(IndexError, match=text):
+        wg.nn.functional.cross_entropy(np.ones((2, 3)), np.array([1, 7]))
+
+
+def test_devices_are_no_parameter() -> None:
+    with pytest.raises(TypeError, match=r"argument 'device'; write nothing: there is one device"):
+        wg.tensor([1.0], device="cpu")  # type: ignore[call-arg]

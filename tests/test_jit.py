@@ -82,7 +82,7 @@ def test_static_arguments_choose_the_traced_form() -> None:
         f(3.0, [2])
     with pytest.raises(wg.errors.UsageError, match="a frozen dataclass in place of a dictionary"):
         f(3.0, {"power": 2})
-    with pytest.raises(wg.errors.DtypeError, match="an argument of type str; numbers, arrays, Tensors"):
+    with pytest.raises(wg.errors.DtypeError, match="an argument of type str at name; numbers, arrays, Tensors"):
         wg.jit(lambda x, name: x)(1.0, "name")
 
 

@@ -469,6 +469,14 @@ def test_a_wrong_number_of_threads_is_refused(given_text: str, monkeypatch: pyte
         config.thread_count()
 
 
+@pytest.mark.parametrize("topics", ["foo", "passes,cach", "kernel"])
+def test_wrong_topics_of_logs_are_refused(topics: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WENGERT_LOG", topics)
+    wrong = topics.split(",")[-1]
+    with pytest.raises(UsageError, match=f"^WENGERT_LOG: '{wrong}'; some of passes, kernels, cache are needed"):
+        config.logged_topics()
+
+
 def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WENGERT_THREADS", "7")
     monkeypatch.setenv("OMP_NUM_THREADS", "5")

@@ -798,7 +798,7 @@ def test_errors_say_where_a_leaf_stands() -> None:
     text = "jit: an integer of 81 bits at parameters['n']; at most 63 and a sign are needed. "
     with pytest.raises(OverflowError, match="^" + re.escape(text)):
         wg.jit(f)({"n": 2**80}, 1.0)
-    with pytest.raises(DtypeError, match=r"^jit: an argument of type str; numbers"):
+    with pytest.raises(DtypeError, match=r"^jit: an argument of type str at parameters; numbers"):
         wg.jit(f)("text", 1.0)
 
 

@@ -14,10 +14,12 @@ from wengert.core.values.members import ArrayLike
 from wengert.core.values.object_arrays import array_of_lists
 from wengert.core.values.tensor import Tensor, array_tensor, check_dtype, concrete, innermost_trace
 from wengert.errors import DetachedWarning, GraphError
+from wengert.support.hints import hint_parameters
 from wengert.support.refusals import refusal
 from wengert.traces.grad_modes import is_grad_enabled
 
 
+@hint_parameters("creation")
 def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a Tensor with a copy of some data.
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,16 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
+from wengert.support.hints import names_on_demand
 from wengert.transforms.captured_gradients import Substitution, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
 from wengert.transforms.transformed_function import make_transformed
 
 __all__ = ["GradOperation", "Jvp"]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_on_demand("wengert.functional")
 
 
 class GradOperation:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dis
 import functools
+import re
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Self
 
 import numpy as np
 
 from wengert.control.mutable_state import content_of
 from wengert.control.reachable_state import ReachableState
-from wengert.core.diagnostics.source_positions import Position, caller, is_own, position_of
+from wengert.core.diagnostics.source_positions import ASSIGNING, Position, caller, expression_at, is_own, position_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch, lost_text, rebound, snapshot
 from wengert.core.values.aval import is_differentiable
@@ -73,7 +75,10 @@ class Reach:
     def written(self) -> list[tuple[str, Position | None]]:
         """Put back the arrays and Tensors that were written to; return what they are, and where if that is known."""
         found: list[tuple[str, Position | None]] = []
-        found += [(f"the ndarray {self.heap.arrays[x].name}", None) for x in self.heap.changed_arrays()]
+        codes = [x.__code__ for x in self.heap.seen.values() if type(x) is FunctionType]
+        for identity in self.heap.changed_arrays():
+            name = self.heap.arrays[identity].name
+            found.append((f"the ndarray {name}", written_at(codes, name)))
         for tensor, before in self.tensors:
             trace = tensor._trace
             if has_been_written(tensor, before):
@@ -97,6 +102,26 @@ class Reach:
         """Raise if something was written to, of what it was to whose place is known, if there is such."""
         for what, position in sorted(written, key=lambda entry: entry[1] is None):
             raise effect_error(self.name, f"writes to {what} from outside", "Write into a copy", position)
+
+
+def written_at(codes: Sequence[CodeType], name: str) -> Position | None:
+    """Return where code assigns to elements of what it calls by a name, or has a function write there; None if nowhere.
+
+    NumPy tells nobody of writes to an ndarray, so that its source has to.
+    """
+    array = re.escape(name)
+    writes = re.compile(
+        rf"^{array}\[|^{array}\.(fill|itemset|partition|put|resize|sort)\(|\bout={array}\b"
+        rf"|\b(copyto|place|put|put_along_axis|putmask|at|fill_diagonal)\({array}\b"
+    )
+    queue = list(codes)
+    for code in queue:
+        queue += [x for x in code.co_consts if type(x) is CodeType]
+        for instruction in dis.get_instructions(code):
+            is_write = instruction.opcode in ASSIGNING or "CALL" in instruction.opname
+            if is_write and writes.search(expression_at(code, instruction.offset)):
+                return position_of(code, instruction.offset)
+    return None
 
 
 def has_been_written(tensor: Tensor, before: Tensor) -> bool:

@@ -18,6 +18,7 @@ import os
 import stat
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -328,5 +329,9 @@ def beginning(path: str, size: int) -> str:
 
 @functools.cache
 def object_cache() -> ObjectCache:
-    """Return the cache of this user."""
-    return ObjectCache(config.default_folder())
+    """Return the cache of this user; warn if it cannot be where it was wanted."""
+    cache = ObjectCache(config.default_folder())
+    if config.CACHE and cache.folder is not None and cache.refusal:
+        needed = "a folder in which nobody else can put files is needed. Set another; nothing is kept meanwhile."
+        warnings.warn(f"WENGERT_CACHE: {cache.folder}, not used because {cache.refusal}; {needed}", stacklevel=2)
+    return cache

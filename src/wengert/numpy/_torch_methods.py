@@ -300,19 +300,31 @@ def sigmoid(self: Tensor) -> Tensor:
 # Names that are not here
 
 MISSING = """
-addcdiv addcmul addmm allclose amax amin angle arccos arcsin arctan argwhere assign assign_add at baddbmm bernoulli
-bernoulli_ bfloat16 bincount block_until_ready bmm bool broadcast_to byte cat cdouble cfloat char cholesky chunk
-clamp_max clamp_min contiguous copy_to_host_async corrcoef count_nonzero cov cpu cross cuda cummax cummin data data_ptr
-deg2rad det detach_ devices diag diag_embed diff digamma dim dist double eig element_size elu equal erf erfc erfinv
-expand expand_as flip fliplr flipud float frac gather gelu H half heaviside histc index_add index_add_ index_copy
-index_copy_ index_fill_ index_put index_put_ index_select int inverse is_complex is_contiguous is_cuda is_floating_point
-is_same_size is_sparse isclose isreal kthvalue leaky_relu len lerp lgamma logaddexp logcumsumexp logdet logit logsumexp
-long lstsq lu masked_fill masked_scatter masked_scatter_ masked_select matrix_power median mH movedim multinomial
-nanmean nanmedian nansum narrow ndimension negative_ nelement new new_empty new_full new_ones new_tensor new_zeros
-normal_ pin_memory pinverse put_ qr quantile rad2deg random_ relu repeat_interleave reshape_as roll rot90 rsqrt scatter
-scatter_ scatter_add scatter_add_ select set_ sharding share_memory_ short silu sinc slogdet softplus solve split
-stop_gradient storage stride svd swapdims symeig t take_along_dim tile to to_dense to_sparse topk triangular_solve tril
-triu type type_as unbind unflatten unfold uniform_ unique unsqueeze vdot view_as weak_type where zero_grad
+absolute_ acosh_ addbmm addcdiv addcmul addmm addmv addr adjoint allclose amax amin aminmax angle arccos arccos_
+arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argwhere as_strided
+asinh_ assign assign_add at atan2_ atanh_ baddbmm bernoulli bernoulli_ bfloat16 bincount bitwise_and bitwise_and_
+bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift
+bitwise_right_shift_ bitwise_xor bitwise_xor_ block_until_ready bmm bool broadcast_to byte cat cdouble cfloat char
+cholesky cholesky_solve chunk clamp_max clamp_max_ clamp_min clamp_min_ contiguous copy_to_host_async copysign
+copysign_ corrcoef count_nonzero cov cpu cross cuda cummax cummin cumprod_ cumsum_ data data_ptr deg2rad deg2rad_ det
+detach_ devices diag diag_embed diagflat diff digamma digamma_ dim dist divide_ double dsplit eig element_size elu eq_
+equal erf erf_ erfc erfc_ erfinv erfinv_ expand expand_as fix fix_ flip fliplr flipud float float_power fmod_ frac
+frac_ frexp gather gcd gcd_ ge_ gelu ger get_device greater greater_ greater_equal greater_equal_ gt_ H half heaviside
+heaviside_ histc histogram hsplit hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy
+index_copy_ index_fill index_fill_ index_put index_put_ index_select int inverse is_complex is_contiguous is_cuda
+is_floating_point is_nonzero is_same_size is_signed is_sparse isclose isneginf isposinf isreal kthvalue lcm lcm_ ldexp
+ldexp_ le_ leaky_relu len lerp less less_ less_equal less_equal_ lgamma lgamma_ logaddexp logaddexp2 logcumsumexp
+logdet logical_and_ logical_not_ logical_or_ logical_xor logical_xor_ logit logit_ logsumexp long lstsq lt_ lu
+masked_fill masked_scatter masked_scatter_ masked_select matrix_exp matrix_power median mH mode moveaxis movedim msort
+multinomial multiply_ mvlgamma nanmean nanmedian nanquantile nansum narrow ndimension ne_ negative_ nelement new
+new_empty new_empty_strided new_full new_ones new_tensor new_zeros nextafter nextafter_ normal_ not_equal not_equal_
+pin_memory pinverse polygamma polygamma_ prelu ptp put_ qr quantile rad2deg rad2deg_ random_ relu relu_ renorm
+repeat_interleave reshape_as resize_ retains_grad roll rot90 rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_
+scatter_reduce select select_scatter set_ sgn sharding share_memory_ short sigmoid_ signbit silu sinc sinc_
+slice_scatter slogdet softplus solve split split_with_sizes squeeze_ stop_gradient storage stride subtract_
+sum_to_size svd swapaxes_ swapdims symeig t t_ take_along_dim tensor_split tile to to_dense to_sparse topk transpose_
+triangular_solve tril tril_ triu triu_ true_divide true_divide_ type type_as unbind unflatten unfold uniform_ unique
+unique_consecutive unsqueeze unsqueeze_ values vdot view_as vsplit weak_type where xlogy xlogy_ zero_grad
 """
 """Names of PyTorch's methods for which hints say what is written here."""
 OF_MEMORY = "base byteswap ctypes dump dumps getfield resize setfield setflags strides tofile"

@@ -21,6 +21,7 @@ from wengert.errors import UsageError
 
 MOST_THREADS = 16  # memory feeds no more than this
 MOST_TOLD = 256  # which may be asked for all the same
+TOPICS = ("passes", "kernels", "cache")
 SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys(("0", "off", "no", "false"), False)}
 
 
@@ -34,6 +35,20 @@ def switch(name: str) -> bool | None:
     if told and told.lower() not in SETTINGS:
         raise UsageError(name, repr(told), "1 or 0 is needed", "Set one of the two, or take it away")
     return SETTINGS.get(told.lower())
+
+
+def logged_topics() -> frozenset[str]:
+    """Return the topics that WENGERT_LOG names.
+
+    Raises:
+        UsageError: there is no such topic.
+    """
+    topics = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
+    for topic in topics.difference(TOPICS):
+        raise UsageError(
+            "WENGERT_LOG", repr(topic), f"some of {', '.join(TOPICS)} are needed", "Correct it, or take it away"
+        )
+    return topics
 
 
 def cache_folder() -> str | None:
@@ -52,7 +67,7 @@ CACHE = cache_folder()
 NATIVE = switch("WENGERT_NATIVE") is not False
 AT_ONCE = switch("WENGERT_NATIVE") is True
 OWN_FUNCTIONS = switch("WENGERT_OWN_FUNCTIONS") is True
-LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
+LOGGED = logged_topics()
 
 
 def default_folder() -> str | None:

@@ -10,7 +10,9 @@ import functools
 import importlib
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -80,8 +82,73 @@ def missing_name(module: str, name: str) -> AttributeError:
         return AttributeError(f"{namesake}.{name} has no derivative in Wengert; {reason}.")
     written = {**hints("modules", "any"), **hints("modules", module)}.get(name)  # before: `save` is numpy's, too
     owner = None if written else public_module(name)
-    hint = f"; write {written}" if written else f"; it is {owner}.{name}" if owner else ""
+    said = "" if written or owner else told_by_original(namesake, name)
+    if not (written or owner or said):
+        written = written_elsewhere(name)
+    hint = f"; write {written}" if written else f"; it is {owner}.{name}" if owner else said
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+def told_by_original(module: str, name: str) -> str:
+    """Return what NumPy or SciPy say of a name that their module has not any more.
+
+    >>> told_by_original("numpy", "float_"), told_by_original("numpy", "nothing")
+    ('; `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.', '')
+    """
+    text = ""
+    if module.startswith(("numpy", "scipy")):
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of names that will mean something else
+                getattr(sys.modules.get(module), name)
+        except AttributeError as error:
+            text = str(error)
+    return f"; {text}" if text and not text.endswith(f"has no attribute {name!r}") else ""
+
+
+def written_of_tensor(name: str) -> str | None:
+    """Return what to write in place of a method of an array, in-place ones included; None if nobody knows.
+
+    >>> written_of_tensor("erf_"), written_of_tensor("tril_"), written_of_tensor("nothing")
+    ('x[...] = wengert.scipy.special.erf(x)', 'x[...] = np.tril(x)', None)
+    """
+    known = {**hints("modules", "any"), **hints("attributes", "Tensor")}
+    if name in known:
+        return str(known[name])
+    if not name.endswith("_"):
+        return None
+    base = name[:-1]
+    owner = public_module(base)
+    written = known.get(base) or (f"{owner}.{base}(x)" if owner else None)
+    return written and f"x[...] = {written}"
+
+
+def written_elsewhere(name: str) -> str | None:
+    """Return what to write for a name that is known elsewhere: of a layer, a method, in place, or spelled otherwise.
+
+    >>> written_elsewhere("CrossEntropyLoss"), written_elsewhere("BatchNorm1d"), written_elsewhere("NaN")
+    ('wengert.nn.functional.cross_entropy', 'wengert.nn.functional.batch_norm', 'wengert.numpy.nan')
+    >>> written_elsewhere("relu_"), written_elsewhere("addcmul"), written_elsewhere("PRNGKey")
+    ('x[...] = wengert.nn.functional.relu(x)', 'x + value * y * z', 'key(seed) of wengert.random')
+    """
+    known = written_of_tensor(name)
+    if known is not None:
+        return known
+    for module, table in hints("modules").items():
+        if name in table:
+            return f"{table[name]} of {module}"
+    plain = name.lower().replace("_", "")
+    layer = plain.removesuffix("loss").rstrip("123d") if name[0].isupper() else plain
+    known_names = {spelled.lower().replace("_", ""): written for spelled, written in all_names()}
+    return next((known_names[x] for x in (plain, f"{layer}loss", layer) if x in known_names), None)
+
+
+def all_names() -> Iterator[tuple[str, str]]:
+    """Give all names with hints or of public modules, and what to write; those that are likelier to be meant last."""
+    for table in reversed([*hints("modules").values()]):
+        yield from table.items()
+    for module, names in reversed([*public_names().items()]):
+        for name in names.split():
+            yield name, f"{module}.{name}"
 
 
 def names_on_demand(module: str, own: Collection[str] = (), foreign: Collection[str] = ()) -> Callable[[str], Any]:
@@ -182,7 +249,7 @@ class MissingAttribute:
         """Raise an AttributeError for an object."""
         if instance is None:
             return self
-        written = hints("attributes", self.owner)[self.name]
+        written = hints("attributes", self.owner).get(self.name) or written_of_tensor(self.name) or f"np.{self.name}(x)"
         raise AttributeError(f"{self.owner!r} object has no attribute {self.name!r}; write {written}")
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_rule_asking, remedy_by_source
+from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_function, is_rule_asking, remedy_by_source
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
 from wengert.core.diagnostics.source_positions import Origin, Position, caller, expression_at, position_of, use_at
 from wengert.core.forms.abstract_evaluation import avals_and_strides
@@ -409,7 +409,7 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
             "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]) and a dictionary an "
             "array of its values, or pass the index, or the ends of a slice, in static_argnums"
         )
-    if use.called and dtype.kind in "iu":
+    if use.called and (dtype.kind in "iu" or (dtype.kind == "b" and is_function(vars(np).get(use.called)))):
         return (
             "Pass it in static_argnums, because shapes, axes and ranges are needed while tracing, or use "
             "wengert.fori_loop"

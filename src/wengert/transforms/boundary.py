@@ -166,11 +166,11 @@ def selected_leaves(
 def place_error(
     error: WengertError, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], leaf: Any
 ) -> WengertError:
-    """Return an error about a leaf of the arguments of a function that also says where it stands, if in a container."""
+    """Return an error about a leaf of the arguments of a function that also says where it stands, if there are more."""
     named = [(parameter_name(function, i), value) for i, value in enumerate(args)]
     for name, value in (*named, *kwargs.items()):
         for i, found in enumerate(flatten(value)[0]):
-            if found is leaf and value is not leaf:
+            if found is leaf and (value is not leaf or len(args) + len(kwargs) > 1):
                 return placed(error, place_of(value, i, name))
     return error
 
@@ -209,6 +209,13 @@ def require_argument(name: str, value: Any) -> None:
     """Raise a DtypeError if an argument to be differentiated is None, which has nothing to differentiate."""
     if value is None:
         differentiable_leaf(name, value)
+
+
+def declare_holomorphic(arguments: Sequence[Any], instead: str) -> str:
+    """Return what to do about complex results: what `instead` says where the arguments are real."""
+    if any(aval_of(x).dtype.kind == "c" for x in arguments):
+        return "Pass holomorphic=True for a complex differentiable function"
+    return f"{instead}, or pass complex arguments and holomorphic=True"
 
 
 def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:

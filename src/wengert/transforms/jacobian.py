@@ -16,6 +16,7 @@ from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import (
     Narrowed,
     as_given,
+    declare_holomorphic,
     require_complex,
     require_sequences,
     resolve_positions,
@@ -35,13 +36,12 @@ R = TypeVar("R")
 Args = TypeVarTuple("Args")
 
 
-DECLARED = "Pass holomorphic=True for a complex differentiable function, or use"
 UNDECLARED = "Leave holomorphic out, or return complex numbers"
-OTHER = {
-    "jacrev": (f"{DECLARED} jacfwd if the arguments are real", UNDECLARED),
-    "hessian": (f"{DECLARED} jacfwd twice if the arguments are real", UNDECLARED),
-    "jacfwd": (f"{DECLARED} jacrev if the outputs are real", "Convert it with .astype(complex)"),
-}
+DECLARED = (
+    "Pass holomorphic=True for a complex differentiable function, or use jacrev if the outputs are real",
+    "Convert it with .astype(complex)",
+)
+INSTEAD = {"jacrev": "Use jacfwd", "hessian": "Use jacfwd twice"}
 
 
 def basis(leaves: Sequence[Any]) -> list[Any]:
@@ -134,7 +134,8 @@ def pull_rows(options: Options, selection: Sequence[Any], output: Any, pullback:
     outputs, out_structure = flatten(output)
     if holomorphic:
         require_complex(name, "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
-    require_complex(name, "an output", outputs, holomorphic, OTHER[name][holomorphic])
+    action = UNDECLARED if holomorphic else declare_holomorphic(flatten(selection)[0], INSTEAD[name])
+    require_complex(name, "an output", outputs, holomorphic, action)
     lanes = unflatten(out_structure, basis(outputs))
     columns, in_structure = flatten(vmap(pullback)(lanes))
     example = result_example(flatten(selection)[0])
@@ -200,7 +201,7 @@ def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs
     function, selection = select_arguments(fun, options, args, kwargs)
     given, structure = flatten(selection)
     leaves = selected_arguments(name, fun, function.chosen, selection)
-    require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
+    require_complex(name, "an argument", leaves, holomorphic, DECLARED[holomorphic])
     primals = unflatten(structure, leaves)
     aux: list[Any] = []
 

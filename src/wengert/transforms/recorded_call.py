@@ -22,6 +22,7 @@ from wengert.traces.tape import Tape, make_leaf
 from wengert.transforms.boundary import (
     alive_result,
     as_given,
+    declare_holomorphic,
     inner_value,
     name_of,
     require_argument,
@@ -185,9 +186,9 @@ def require_kind(name: str, run: Recording, output: Any, holomorphic: bool) -> N
             name,
             f"a function that returned dtype {dtype} with holomorphic={holomorphic}",
             "a complex result is needed" if holomorphic else "a real result is needed",
-            "Pass holomorphic=True for a complex differentiable function"
-            if not holomorphic
-            else "Leave holomorphic out, or pass complex arguments",
+            "Leave holomorphic out, or pass complex arguments"
+            if holomorphic
+            else declare_holomorphic(run.leaves, "Return .real, .imag or abs() of it"),
         )
 
 

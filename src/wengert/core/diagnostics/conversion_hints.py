@@ -25,7 +25,13 @@ from wengert.core.diagnostics.source_positions import (
 from wengert.support.hints import hints, public_names
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-CREATORS = ("arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros")
+WINDOWS = ("bartlett", "blackman", "hamming", "hanning", "kaiser")
+SIZED = frozenset(("arange", "empty", "eye", "identity", "ones", "repeat", "tri", "zeros", *WINDOWS))
+"""Functions of NumPy's whose results have as many elements as the numbers say that they are given."""
+LONGEST = (
+    "Make the longest array that there may be, and choose of it, as with np.where(np.arange(longest) < n, x, 0.0); "
+    "under wengert.jit n may be in static_argnums instead"
+)
 INDEXED = ("r_", "c_")
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
 RENAMED = {"asmatrix": "asarray", "bmat": "block"}
@@ -82,10 +88,10 @@ class Asked(NamedTuple):
     by_library: bool = False
 
 
-def asked_for_array(frame: FrameType | None) -> Asked | None:
+def asked_for_array(frame: FrameType | None, has_elements: bool = True) -> Asked | None:
     """Return who asks for an array, and what to write instead; None if that is not known.
 
-    The frame is the one that asks; that of the user is further out.
+    The frame is the one that asks; that of the user is further out. Without elements there is no length either.
     """
     known, through, vectorized = "", False, False
     libraries = hints("libraries")
@@ -103,7 +109,7 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
                 return Asked("asarray", scipys_remedy(known, outermost, called) or libraries[known], position, True)
             if vectorized:
                 return Asked("vectorize", "Write wengert.numpy.vectorize", position)
-            return None if through else asked_by_line(frame, position)
+            return None if through else asked_by_line(frame, position, has_elements)
         if package and (package != "scipy" or not known):  # parts that the others share, such as decorators
             known = package
         if package:
@@ -192,14 +198,14 @@ def beyond_own(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
+def asked_by_line(frame: FrameType, position: Position, has_elements: bool) -> Asked | None:
     """Return likewise what the user's own line calls, if that is NumPy's and asked by itself."""
     code, offset = frame.f_code, frame.f_lasti
     called = use_at(code, offset).called
     for path, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         if called and is_function(vars(module).get(called)):
-            if called in CREATORS:
-                return Asked(called, f"Write wengert.numpy.{path}{called}", position)
+            if called in SIZED:
+                return Asked(called, f"Write wengert.numpy.{called}" if has_elements else LONGEST, position)
             more = MORE if called in BUILDERS else LISTS
             return Asked(called, f"Write wengert.numpy.{path}{RENAMED.get(called, called)}, {more}", position)
     expression = expression_at(code, offset)

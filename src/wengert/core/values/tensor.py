@@ -322,7 +322,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
                 found = np.empty((), object)
                 found[()] = self
                 return found
-            self._require_plain("asarray", asked_for_array(sys._getframe(1)))
+            self._require_plain("asarray", asked_for_array(sys._getframe(1), is_concrete(self)))
         elif copy is None and is_scipy_asking(sys._getframe(1)):
             copy = True  # it may write to what it takes for its own
         return np.array(self.numpy(), dtype=dtype, copy=copy)
@@ -445,7 +445,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
     def _refuse_c_code(self) -> None:
         """Refuse to be handed on by functions of SciPy's whose C code would tell another error than ours."""
         if innermost_trace(self) is not None and is_bound_for_c(frame := sys._getframe(1)):
-            self._require_plain("asarray", asked_for_array(frame))
+            self._require_plain("asarray", asked_for_array(frame, is_concrete(self)))
 
     def _refuse_draws(self) -> None:
         """Refuse to be made an integer by SciPy's `rvs`, which adds `loc` first."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._arguments import (
@@ -223,9 +224,12 @@ def pick_classes(name: str, x: Any, target: Any) -> Any:
     try:
         return x[(*others[:axis], refuse_negative_indices(target, count), *others[axis:])]
     except IndexError:
+        classes = raw(target)
+        wrong = classes[(classes < 0) | (classes >= count)][0]
+        given = f"a target with the class {wrong} for an input of {count} classes"
         needed = f"classes from 0 to {count - 1} are needed"
         remedy = "Correct it, or pass as ignore_index the one that does not count"
-        raise IndexError(describe(name, "a target with other classes than the input", needed, remedy)) from None
+        raise IndexError(describe(name, given, needed, remedy)) from None
 
 
 def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) -> None:
