@@ -52,6 +52,7 @@ from wengert.traces.nodes import (
     GeneralResiduals,
     LargeResiduals,
     Node,
+    form_of_result,
     new_node,
     new_result,
     record_result,
@@ -110,11 +111,12 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     compute_large = strict(primitive.evaluate_large or evaluate)
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
-    is_operator, depth = elementwise and not takes_numbers, 2 if elementwise else 3
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
     keeps_x = bool(positions)
-
     general = otherwise or partial(apply_with, primitive)
+    depth = 2 if elementwise and not takes_numbers else 3
+    least = LARGE if elementwise else sys.maxsize
+    gives_arrays = elementwise or isinstance(compute, np.ufunc)
 
     def operate(a: Any, params: Params = NO_PARAMS) -> Any:
         if type(a) is not Tensor:
@@ -123,15 +125,12 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             return by_its_trace(primitive, operate, general, a, params)
         x = a._value
-        kind = type(x)
-        large = False
         try:
-            if kind is ndarray:
-                large = elementwise and not params and x.size >= LARGE
-                out = compute_large(x) if large else evaluate(x, **params) if params else evaluate(x)
-            elif kind is Tensor and not constant:
+            if type(x) is ndarray:
+                out = evaluate(x, **params) if params else evaluate(x) if x.size < least else compute_large(x)
+            elif type(x) is Tensor and not constant:
                 out = unwrapped(operate(x, params))
-            elif kind is Tensor or (kind in NUMBERS and not takes_numbers):
+            elif type(x) is Tensor or (type(x) in NUMBERS and not takes_numbers):
                 return general(a, params)
             else:
                 x = strong(x)
@@ -139,7 +138,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
         except TypeError as error:
             require_warning(error)
             return general(a, params)
-        if trace is None and (elementwise or type(out) is ndarray or isinstance(out, generic)):
+        if trace is None and (gives_arrays or type(out) is ndarray or isinstance(out, generic)):
             result = new_tensor()
             result._value = out
             result._trace = result._node = None
@@ -156,10 +155,9 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
         if keeps_x:
             a._kept = True
             saved = (x,)
-        if large:
+        if type(x) is ndarray and x.size >= least and not params:
             saved = LargeResiduals(saved)
-        place = None if is_operator else caller(depth)
-        return record_result(out, trace, primitive, (a._node,), params, saved, keeps_out, place)
+        return record_result(out, trace, primitive, (a._node,), params, saved, keeps_out, depth)
 
     return operate
 
@@ -224,7 +222,7 @@ def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
             if trace is None:
                 found = out
             else:
-                found = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
+                found = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, 3)
             if out.base is x or is_window(out, x):
                 return window_on(base, earlier, primitive, params, found)
             return constant_tensor(found)
@@ -241,7 +239,7 @@ def view_of_scalar(a: Tensor, primitive: Primitive, params: Params, out: Any, so
     result = (
         plain_tensor(out)
         if trace is None
-        else record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, caller(3))
+        else record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, 3)
     )
     if source is a and not hasattr(source, "_array"):  # a number; a view without axes is an array
         return result
@@ -303,7 +301,7 @@ def of_many(primitive: Primitive, compute: Function | None) -> Function:
         wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
         saved = residuals(relied_on(operands, positions))
-        return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, caller(3))
+        return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, 3)
 
     return operate
 
@@ -345,31 +343,34 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
     converts = compute in ARITHMETIC
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     arrays_alone = not elementwise and not constant
+    least = LARGE if elementwise else sys.maxsize
     order = "K" if arrays_alone else "C"
     left_out, left = (False, ()) if constant or reflected else primitive.saving((True, False))
     right_out, right = (False, ()) if constant else primitive.saving((False, True))
     any_out = left_out or right_out
-    left_own, left_other = 0 in left, 1 in left
-    right_own, right_other = int(reflected) in right, int(not reflected) in right
+    for_left, for_right = ((0 in kept, 1 in kept) for kept in (left, right))
+    for_a, for_b = (for_right[::-1], for_left) if reflected else (for_left, for_right)
+    for_both = for_a[0] or for_b[0], for_a[1] or for_b[1]
 
     def operate(a: Any, b: Any) -> Any:
         trace = a._trace
         kind = type(b)
-        right = None
         if kind is Tensor:
-            other, beside = b._value, b._trace
-            if beside is trace:
-                right = b._node
-            elif trace is None:
-                trace, right = beside, b._node
-            elif beside is not None:
-                return general(operate, a, b)
+            other, right = b._value, b._node
+            if (beside := b._trace) is not trace:
+                if trace is None:
+                    trace = beside
+                elif beside is None:
+                    right = None
+                else:
+                    return general(operate, a, b)
         elif (
             kind is float
             or kind is int
             or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
         ):
             other = b
+            right = None
         else:
             return general(operate, a, b)
         own = a._value
@@ -389,11 +390,11 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return general(operate, a, b)
         try:
             if type(own) is ndarray:
-                if own.size >= LARGE:
+                if own.size >= least:
                     large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
                 elif trace and converts and kind is not Tensor and kind is not ndarray and own.dtype is DOUBLE:
                     other = array(other, DOUBLE)
-            if large and elementwise:
+            if large:
                 out = compute_large(other, own) if reflected else compute_large(own, other)
             else:
                 out = compute(other, own) if reflected else compute(own, other)
@@ -407,33 +408,37 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return result
         if constant:
             return wrapped_constant(out)
-        if type(out) is complex:
-            return general(operate, a, b)
         left = None if a._trace is None else a._node
-        if reflected:
-            left, right = None, left
-        x = y = None
-        if (left_own and left is not None) or (right_own and right is not None):
-            x = own if a._kept is not BORROWED else lend(a)
-            a._kept = True
-        if (left_other and left is not None) or (right_other and right is not None):
-            y = other
-            if kind is Tensor:
-                y = other if b._kept is not BORROWED else lend(b)
-                b._kept = True
-            elif kind is ndarray:  # whose owner may write to it
-                y = b.copy(order) if b.flags.writeable else as_fixed(b)
         node = result._node = Node()
-        node.number = next(CREATED)
-        node.primitive = primitive
-        node.inputs = left, right
-        node.given = NO_PARAMS
-        node.saved = NOTHING[2] if x is None and y is None else (y, x) if reflected else (x, y)
-        if type(out) is float64 or type(out) is float:
-            node.shape, node.dtype = (), DOUBLE
-        else:
+        if type(out) is ndarray:
             node.shape = out.shape
             node.dtype = out.dtype
+        elif type(out) is complex:
+            return general(operate, a, b)
+        else:
+            node.shape, node.dtype = form_of_result(out)
+        keeps_own, keeps_other = for_a if right is None else for_b if left is None else for_both
+        if not keeps_own and not keeps_other:
+            node.saved = NOTHING[2]
+        else:
+            x = y = None
+            if keeps_own:
+                x = own if a._kept is not BORROWED else lend(a)
+                a._kept = True
+            if keeps_other:
+                y = other
+                if kind is Tensor:
+                    y = other if b._kept is not BORROWED else lend(b)
+                    b._kept = True
+                elif kind is ndarray:  # whose owner may write to it
+                    y = b.copy(order) if b.flags.writeable else as_fixed(b)
+            node.saved = (y, x) if reflected else (x, y)
+        if large:
+            node.saved = LargeResiduals(node.saved)
+        node.number = next(CREATED)
+        node.primitive = primitive
+        node.inputs = (right, left) if reflected else (left, right)
+        node.given = NO_PARAMS
         node.hooks = None
         code = (frame := _getframe(1)).f_code
         if code is RECENT[0]:
@@ -441,8 +446,6 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             node.offset = frame.f_lasti
         else:
             node.code, node.offset = caller(2)
-        if large and elementwise:
-            node.saved = LargeResiduals(node.saved)
         node.out = out if any_out else None
         result._trace = trace
         result._kept = any_out

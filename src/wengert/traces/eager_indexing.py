@@ -102,7 +102,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
         fixed, arrays = without_arrays(entries), tuple([entry for entry in entries if type(entry) is ndarray])
     inputs = (x._node, *(None,) * len(arrays))
     saved = (None, lent(arrays[0])) if len(arrays) == 1 else (None, *map(lent, arrays))
-    return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, caller(3))
+    return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, 3)
 
 
 def write_part(target: Tensor, index: Any, value: Any) -> None:

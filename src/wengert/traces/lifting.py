@@ -7,7 +7,7 @@ depend on elements of operands, or depends on them linearly, it runs on arrays i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import get_ident
 from typing import Any
 
@@ -40,30 +40,36 @@ class Lifting:
         self.tape = tape
         self.thread = get_ident()
 
-    def run(self, pull: Callable[..., None], sweep: Cotangents, node: Node, ct: Any, owns: bool) -> None:
-        """Pull a node; what that records is the node's without a look at the stack, if nobody but the library runs."""
-        unpacks = type(node.saved) is PackedResiduals
-        if not node.primitive.discreet or unpacks or node.hooks is not None:
-            pull(sweep, node, ct, owns)
-            return
-        SPEAKERS[self.thread] = node
-        try:
-            pull(sweep, node, ct, owns)
-        finally:
+    def speak_for(self, node: Node) -> None:
+        """Let what is recorded be a node's without a look at the stack, if none but the library's own code runs.
+
+        That lasts until `fall_silent`, or the next node.
+        """
+        if node.primitive.discreet and node.hooks is None and type(node.saved) is not PackedResiduals:
+            SPEAKERS[self.thread] = node
+        else:
             SPEAKERS.pop(self.thread, None)
+
+    def fall_silent(self) -> None:
+        """Let the stack tell whose what is recorded is, as code of users may run."""
+        SPEAKERS.pop(self.thread, None)
 
     def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
         """Return the saved output, or what was saved of several, and operands of a node as the Tensors they were."""
         tape, inputs, operands, out = self.tape, node.inputs, node.saved, node.out
         if type(operands) is PackedResiduals:
             out, operands = node.residuals()
-        if len(inputs) == 1:
-            tensors = [None if operands[0] is None else lifted(operands[0], inputs[0], tape)]
+        if len(operands) == 1:
+            tensors = operands if operands[0] is None else [lifted(operands[0], inputs[0], tape)]
+        elif operands is NOTHING[2]:
+            tensors = operands
         else:
             tensors = [None if x is None else lifted(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
+        if out is None:
+            return None, tensors
         if type(out) is tuple:
             return tuple([self.lifted_part(item, i, node) for i, item in enumerate(out)]), tensors
-        return None if out is None else lifted(out, node, tape), tensors
+        return lifted(out, node, tape), tensors
 
     def lifted_part(self, value: Any, index: int, node: Node) -> Any:
         """Return one of several saved outputs as the Tensor it was."""

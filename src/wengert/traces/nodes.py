@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CREATED = count(1)
 """Gives nodes their creation numbers."""
 _getframe = sys._getframe
-float64 = np.float64
+float64, ndarray = np.float64, np.ndarray
 DOUBLE = np.dtype(float64)
 NOTHING: tuple[tuple[None, ...], ...] = tuple((None,) * count for count in range(9))
 """The residuals of operations, by the number of operands, that need none of these."""
@@ -213,6 +213,11 @@ def new_node(
     return node
 
 
+def form_of_result(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and dtype of a result that is no ndarray: a scalar, or a Tensor one level below."""
+    return ((), DOUBLE) if type(value) is float64 or type(value) is float else (value.shape, value.dtype)
+
+
 def record_result(
     value: Any,
     trace: Any,
@@ -221,7 +226,7 @@ def record_result(
     given: Any,
     saved: tuple[Any, ...],
     keeps_out: bool,
-    place: tuple[CodeType, int] | None = None,
+    depth: int = 2,
 ) -> Tensor:
     """Return the Tensor of a value on a live tape, with the node of the operation that gave it.
 
@@ -233,7 +238,7 @@ def record_result(
         given: its parameters, as in a node.
         saved: the residuals.
         keeps_out: whether the result is a residual, too.
-        place: code and instruction offset of the line that asked for it; None to look at the caller of the caller.
+        depth: how many frames out the user's is where nothing is in between; those farther in are the library's.
     """
     node = Node()
     node.number = next(CREATED)
@@ -242,19 +247,18 @@ def record_result(
     node.given = given
     node.saved = saved
     node.out = value if keeps_out else None
-    if type(value) is float64 or type(value) is float:
-        node.shape, node.dtype = (), DOUBLE
-    else:
+    if type(value) is ndarray:
         node.shape = value.shape
         node.dtype = value.dtype
+    else:
+        node.shape, node.dtype = form_of_result(value)
     node.hooks = None
-    if place is not None:
-        node.code, node.offset = place
-    elif (code := (frame := _getframe(2)).f_code) is RECENT[0]:
+    code = (frame := _getframe(depth)).f_code
+    if code is RECENT[0]:
         node.code = code
         node.offset = frame.f_lasti
     else:
-        node.code, node.offset = caller(3)
+        node.code, node.offset = caller(depth + 1)
     result = new_tensor()
     result._value = value
     result._trace = trace

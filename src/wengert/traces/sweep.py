@@ -45,6 +45,7 @@ from wengert.traces.steepness import may_be_steep
 from wengert.traces.tape import Tape
 
 FOR_GOOD = -1
+LITERAL = frozenset({int, float})
 ALL = 0.5
 """Less than the number of every node."""
 
@@ -103,13 +104,14 @@ class Sweep(Cotangents):
             if plainly and node.hooks is None and (guarded is None or node not in guarded):
                 pull = pulls[node.primitive.sweeps_as]
             else:
+                if lifting is not None:
+                    lifting.fall_silent()
                 ct, owns = self.show(node, ct, owns)
                 pull = Sweep.collect if node.primitive is RESULT else Sweep.pull
+            if lifting is not None:
+                lifting.speak_for(node)
             try:
-                if lifting is None:
-                    pull(self, node, ct, owns)
-                else:
-                    lifting.run(pull, self, node, ct, owns)
+                pull(self, node, ct, owns)
             except np.linalg.LinAlgError as error:
                 say_whose(error, node)
                 raise
@@ -216,10 +218,12 @@ class Sweep(Cotangents):
 
         The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
         """
-        saved, out, primitive = node.saved, node.out, node.primitive
+        saved, out, primitive, arrays = node.saved, node.out, node.primitive, self.lifting is None
         if type(saved) is not tuple:
             self.pull_rules(node, ct, owns)
             return
+        if not arrays:
+            out, saved = self.residuals(node)
         if len(saved) == 1:
             if not self.retain:
                 node.saved = RELEASED
@@ -227,7 +231,7 @@ class Sweep(Cotangents):
             if self.masked:
                 primitive = self.protected(node)
             c = primitive.rules[0](ct, out, saved[0])
-            self.add(node.inputs[0], c, c is not ct)  # type: ignore[arg-type]  # it is there
+            self.add(node.inputs[0], c, arrays and c is not ct)  # type: ignore[arg-type]  # it is there
             return
         x, y = saved
         left, parent = node.inputs
@@ -245,8 +249,8 @@ class Sweep(Cotangents):
         if parent is not None and right_rule is not None:
             c = ct if right_rule is passed else right_rule(ct, out, x, y)
             if c.shape != parent.shape:
-                c = unbroadcast(c, parent.shape)
-            if self.add(parent, c, c is not ct) and c is ct:
+                self.add_summed(node, parent, c)
+            elif self.add(parent, c, arrays and c is not ct) and c is ct:
                 owns = False
         if left is None or left_rule is None:
             return
@@ -261,8 +265,9 @@ class Sweep(Cotangents):
         else:
             c = ct if left_rule is passed else left_rule(ct, out, x, y)
             if c.shape != left.shape:
-                c = unbroadcast(c, left.shape)
-            owns = owns or c is not ct
+                self.add_summed(node, left, c)
+                return
+            owns = arrays and (owns or c is not ct)
         if self.newest is None and c.dtype is left.dtype and type(left) is not Leaf and not self.heap:
             self.newest = left  # what `add` would do in a chain; its call takes a twelfth of the sweep
             self.ct = c
@@ -271,26 +276,29 @@ class Sweep(Cotangents):
             self.add(left, c, owns)
 
     def pull_power(self, node: Node, ct: Any, owns: bool) -> None:
-        """Run the rule of a literal power, or a root, of an array: no guard is needed if the square is finite."""
-        saved, out, parent, primitive = node.saved, node.out, node.inputs[0], node.primitive
+        """Run the rule of a root, or a power of or by a number: no guard is needed if the square is finite."""
+        saved, out, inputs, primitive = node.saved, node.out, node.inputs, node.primitive
+        i = 0 if inputs[0] is not None else 1
         if (
             type(saved) is not tuple
             or self.masked
-            or parent is None
-            or Tensor in (type(ct), type(out), type(saved[0]))
-            or (len(saved) > 1 and (node.inputs[1] is not None or type(saved[1]) not in (int, float)))
+            or Tensor in (type(ct), type(out), type(saved[i]))
+            or (len(saved) > 1 and (inputs[1 - i] is not None or type(saved[1 - i]) not in LITERAL))
         ):
             self.pull_rules(node, ct, owns)
             return
-        if parent.primitive is not None and may_be_past_kink(node, True) and self.goes_past(node, ct):
+        parent: Any = inputs[i]
+        if not i and parent.primitive is not None and may_be_past_kink(node, True) and self.goes_past(node, ct):
             self.leave(node)
             return
         if not self.retain:
             node.saved = RELEASED
             node.out = None
-        c = primitive.declared[0](ct, out, *saved)
-        if primitive.is_steep(saved) and not has_finite_square(c):
-            c = primitive.rules[0](ct, out, *saved)
+        c = primitive.declared[i](ct, out, *saved)
+        if primitive.steep and not (
+            (primitive.regular is not None and primitive.regular(*saved)) or has_finite_square(c)
+        ):
+            c = primitive.rules[i](ct, out, *saved)
             self.notice(c, ct, out)
         self.add(parent, c, c is not ct)
 
@@ -391,10 +399,10 @@ class Sweep(Cotangents):
             self.leave(node)
             return
         parent = inputs[0]
-        if len(inputs) == 1 and not primitive.variadic and primitive.accumulate is None and parent is not None:
+        if len(inputs) == 1 and primitive.alone and parent is not None:
             if not self.retain:
                 node.saved = RELEASED
-            c = primitive.transposes[0](ct, parent, **(node.given if type(node.given) is dict else node.params))
+            c = primitive.transposes[0](ct, parent, **node.given)
             if type(c) is Tensor:
                 c = current(c)
             if c.shape != parent.shape:
@@ -542,7 +550,7 @@ class Sweep(Cotangents):
                 self.add(parent, found, own or (fresh and c is not ct))
 
     pulls: ClassVar[dict[str, Callable[..., None]]] = {
-        "pointwise": pull_rules,
+        "pointwise": pull_pointwise,
         "power": pull_rules,
         "rules": pull_rules,
         "linear": pull_linear,
@@ -553,11 +561,10 @@ class Sweep(Cotangents):
     """How a node without hooks is pulled, by what its primitive says."""
     short_pulls: ClassVar[dict[str, Callable[..., None]]] = {
         **pulls,
-        "pointwise": pull_pointwise,
         "power": pull_power,
         "part": pull_part,
     }
-    """The same where residuals are arrays: three short ways, which do no more than these need."""
+    """The same where residuals are arrays: two short ways, which do no more than these need."""
 
     # Powers of roots
 
@@ -644,7 +651,11 @@ def sweep(
             run.add(node, strong(ct), False)
     # rules of singular primitives divide by zero where the strong zero then decides
     with silence():
-        run.to_the_leaves()
+        try:
+            run.to_the_leaves()
+        finally:
+            if run.lifting is not None:
+                run.lifting.fall_silent()
         run.finish()
     return run
 
@@ -696,6 +707,8 @@ def wrapped(value: Any) -> Any:
 def has_mask(residuals: Sequence[Any]) -> bool:
     """Tell whether some residual is an array of booleans, or one of them."""
     for x in residuals:
+        if x is None:
+            continue
         kind = type(x)
         if kind is ndarray or kind is Tensor:
             if x.dtype.kind == "b":

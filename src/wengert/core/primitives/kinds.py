@@ -237,6 +237,7 @@ class Linear(Primitive):
         self.fresh = fresh
         self.sweeps_as = "linear" if accumulate is consume else "part"
         self.accumulate = accumulate
+        self.alone = not variadic and accumulate is None  # where one operand is all, its transpose says all
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
         self.jvp = jvp

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.memory.views import lasting
@@ -53,8 +54,6 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
         kind = type(entry)
-        if kind is int or entry is None or entry is Ellipsis:
-            continue
         if kind is slice:
             if (
                 ((bound := entry.start) is not None and type(bound) is not int)
@@ -62,12 +61,10 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
                 or ((bound := entry.step) is not None and type(bound) is not int)
             ):
                 return None
-        elif (
-            kind is not np.ndarray
-            or not arrays
-            or not entry.ndim
-            or (entry.dtype is not PLACES and entry.dtype.kind not in "iub")
-        ):
+        elif kind is ndarray:
+            if not arrays or not entry.ndim or (entry.dtype is not PLACES and entry.dtype.kind not in "iub"):
+                return None
+        elif kind is not int and entry is not None and entry is not Ellipsis:
             return None
     return entries
 
