@@ -8,13 +8,16 @@ hands rows and carried values on by other addresses in its table, so that only w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from wengert.emission.external_functions import ROUTINES, SHARE, declared
+from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import lanes_of
+from wengert.emission.product_plans import ProductPlan
+from wengert.emission.products import PRODUCTS
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.durations import cycles_of
-from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
+from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -29,6 +32,7 @@ from wengert.native.growing_rows import (
     release_pool,
 )
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
+from wengert.native.jobs import SHARE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -46,16 +50,16 @@ def emitted(program: Program, target: Target) -> Emitted:
     """Return a program in LLVM's language."""
     if not program.is_nested:
         return Emission(program, target).emitted()
-    routine = program.steps[0]
-    if len(program.steps) == 1 and isinstance(routine, Invoke) and routine.arguments == program.arguments:
-        start, contents = fields_of(routine)
-        size = start + routine.work
-        outside = (routine.name, *[SHARE] * (dict(routine.fields).get("parts", 1) > 1))
-        return Emitted("", without_code(program, size, ((0, contents),), routine.cycles, outside))
+    (first, *others), taken = program.steps, cycles_of(program, lanes_of(target))
+    if not others and isinstance(first, Invoke | Product):
+        routine = routine_of(first, program.named, target)
+        start, contents = contents_of(routine)
+        size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
+        if routine.arguments == program.arguments:
+            return Emitted("", without_code(program, size, ((0, contents),), taken, outside))
     module = Assembly(target)
     text = written(module.entry(program))
-    constants, cycles = tuple(module.constants), cycles_of(program, lanes_of(target))
-    return Emitted(text, without_code(program, module.size, constants, cycles, module.outside))
+    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, module.outside))
 
 
 class Assembly:
@@ -213,8 +217,8 @@ class Driver:
         match step:
             case Run():
                 return self.running(step)
-            case Invoke():
-                return self.calling(step)
+            case Invoke() | Product():
+                return self.calling(routine_of(step, self.buffers, self.module.target))
             case Copy():
                 size = bytes_of(self.buffers[step.source])
                 return lambda frame: copy_bytes(frame.b, frame.at(step.target), frame.at(step.source), size)
@@ -244,18 +248,20 @@ class Driver:
 
         return write
 
-    def calling(self, step: Invoke) -> Callable[[DriverFrame], None]:
+    def calling(self, routine: Routine) -> Callable[[DriverFrame], None]:
         """Return what writes that a routine is called."""
-        function, failed, (start, contents) = self.module.declared(step.name), self.module.room(1), fields_of(step)
-        place = self.module.room(start + step.work)
-        if dict(step.fields).get("parts", 1) > 1:
-            self.module.outside.add(SHARE)
-        self.module.constants.append((place, contents))
+        module, (start, contents) = self.module, contents_of(routine)
+        function, failed = module.declared(routine.name), module.room(1) if routine.may_fail else 0
+        place = module.room(start + routine.work)
+        module.constants.append((place, contents))
+        if routine.is_shared:
+            module.outside.add(SHARE)
 
         def write(frame: DriverFrame) -> None:
-            addresses = [*map(frame.at, step.arguments), frame.memory.at(failed)]
+            addresses = [*map(frame.at, routine.arguments), *[frame.memory.at(failed)] * routine.may_fail]
             frame.b.do(function, frame.table(addresses), frame.memory.at(place).as_address(), frame.team.as_address())
-            frame.fail_if(frame.memory.at(failed).load().differs(0))
+            if routine.may_fail:
+                frame.fail_if(frame.memory.at(failed).load().differs(0))
 
         return write
 
@@ -317,11 +323,45 @@ class DriverFrame:
         self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
 
 
-def fields_of(routine: Invoke) -> tuple[int, bytes]:
+class Routine(NamedTuple):
+    """Say what function a step calls, and how.
+
+    Attributes:
+        name: of the function, which is a KERNEL.
+        arguments: the buffers whose addresses it gets.
+        fields: what it is given besides, by name.
+        work: bytes of memory that it needs.
+        may_fail: whether it also gets the address of a byte that says that it failed.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    fields: Mapping[str, int]
+    work: int
+    may_fail: bool
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads share it: the parts of a stack, or the blocks of one problem."""
+        return self.fields.get("parts", 1) > 1 or self.fields.get("blocks", 1) > 1
+
+
+def routine_of(step: Invoke | Product, buffers: Mapping[str, Buffer], target: Target) -> Routine:
+    """Return what a step calls."""
+    if isinstance(step, Invoke):
+        return Routine(step.name, step.arguments, dict(step.fields), step.work, may_fail=True)
+    dtype = buffers[step.into].dtype
+    plan = ProductPlan(step, dtype.itemsize, target)
+    arguments = (*step.reads, step.into)
+    name = f"{PRODUCTS}.matrices.{dtype.name}"
+    return Routine(name, arguments, plan.fields, plan.work, may_fail=False)
+
+
+def contents_of(routine: Routine) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
     fields = ROUTINES[routine.name.partition(".")[0]].fields
     start = -(-fields.size // MACHINE.apart) * MACHINE.apart
-    return start, bytes(fields.ctype(**dict(routine.fields), work=start))
+    return start, bytes(fields.ctype(**routine.fields, work=start))
 
 
 def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:

@@ -17,6 +17,8 @@ from wengert.emission.instructions import Case, in_memory, in_register, instruct
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
 from wengert.emission.matrix_routines import MATRICES, SMALL, small
+from wengert.emission.product_plans import PRODUCT
+from wengert.emission.products import PRODUCTS, product
 from wengert.emission.stages import added_exactly, corrected
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
@@ -25,14 +27,13 @@ from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import TAKE_ROOM, room_for_rows
 from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
-from wengert.native.jobs import ALL, JOB, SHARED, clear_conditions, met_conditions, raise_conditions, share_parts
+from wengert.native.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
 from wengert.native.loader import kept_function, loaded
 from wengert.native.structs import (
     BOOL,
     I8,
     I32,
     I64,
-    POINTER,
     VOID,
     Array,
     Pointer,
@@ -78,7 +79,7 @@ def function_named(name: str, target: Target) -> NativeFunction:
         return rare_of(Specialisation.named(name, target))
     what = name.partition(".")[0]
     if what in ROUTINES:
-        return ROUTINES[what].write(name)
+        return ROUTINES[what].write(name, target)
     _, own, dtype = name.split(".")
     write = {LOOP: inner_loop, TOTAL: total_function}.get(what, merge_function)
     return write(name, own, np.dtype(dtype), target)
@@ -94,15 +95,18 @@ class RoutineFamily(NamedTuple):
     """
 
     fields: Struct
-    write: Callable[[str], NativeFunction]
+    write: Callable[[str, Target], NativeFunction]
 
 
-ROUTINES = {SMALL: RoutineFamily(MATRICES, small), LAPACK: RoutineFamily(MATRICES, lapack_kernel)}
+ROUTINES = {
+    SMALL: RoutineFamily(MATRICES, small),
+    LAPACK: RoutineFamily(MATRICES, lapack_kernel),
+    PRODUCTS: RoutineFamily(PRODUCT, product),
+}
 """The routines that programs invoke, by what their names begin with, up to the first "."."""
 
 
-SHARE, TOTAL = "share", "total"
-share = NativeFunction(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+TOTAL = "total"
 OWN = {SHARE: share, TAKE_ROOM: room_for_rows, LOOK_UP: look_up_now}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from wengert.emission.matrix_routines import Matrix, Problem, Problems, copy, kernel_of, require_finite
 from wengert.native.builder import Builder
+from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.growing_rows import move_bytes
 from wengert.native.lapack import PREFIX, THREADS, are_offered
@@ -425,7 +426,7 @@ def is_available(routine: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
     return alike and are_offered(tuple([LETTERS[dtypes[0].name] + name for name in NEEDED]))
 
 
-def lapack_kernel(name: str) -> NativeFunction:
+def lapack_kernel(name: str, _target: Target) -> NativeFunction:
     """Return the kernel of a name: "lapack.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     solver, kinds = SOLVERS[own]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from wengert.native.builder import Builder
+from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.jobs import JOB, SHARED, share_parts
 from wengert.native.structs import F32, F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
@@ -399,7 +400,7 @@ SOLVERS: dict[str, tuple[Solver, int]] = {
 """What computes each routine, and how many operands and results it has."""
 
 
-def small(name: str) -> NativeFunction:
+def small(name: str, _target: Target) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     (solver, count), kind = SOLVERS[own], SCALARS[dtype]

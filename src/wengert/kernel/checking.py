@@ -6,6 +6,7 @@ A rule may rely on those before it: `findings` asks the next only where no earli
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from wengert.kernel.kernel import (
     Guard,
     Kernel,
     Loop,
+    Product,
     Program,
     ProgramStep,
     Reduce,
@@ -392,8 +394,35 @@ def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iter
             yield f"{len(step.arguments)} arguments of {len(step.program.arguments)}"
         elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
             yield f"arguments {step.arguments} for {step.program.arguments}"
+    if isinstance(step, Product):
+        yield from mismultiplied(known, step)
     if isinstance(step, Loop):
         yield from misused(known, step)
+
+
+def mismultiplied(known: dict[str, Buffer], product: Product) -> Iterator[str]:
+    """Find what does not fit in a product."""
+    dtypes = {known[name].dtype for name in (*product.reads, product.into)}
+    if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":
+        yield f"a product of {sorted(map(str, dtypes))}"
+    if min(product.extents, default=1) < 1:
+        yield f"a product over {product.extents}"
+        return
+    if any(len(at.coefficients) != len(product.extents) for at in product.maps):
+        yield f"index maps of other dimensions than {product.extents}"
+        return
+    if bool(product.addend) != (product.addend_at is not None):
+        yield f"{product.addend!r} at {product.addend_at}"
+        return
+    names = (*product.reads, product.into)
+    for n, (name, at) in enumerate(zip(names, product.maps, strict=True)):
+        reached = reach(at, product.extents if n < 2 else product.sizes)
+        if reached is None or not (reached[0] >= 0 and reached[1] < known[name].size):
+            yield f"{name} of {known[name].size} elements at {reached}"
+    if math.prod(product.sizes) != known[product.into].size:
+        yield f"{math.prod(product.sizes)} results for {product.into} of {known[product.into].size} elements"
+    elif not is_injective(product.at, ranges(product.sizes, ()), own=False):
+        yield f"results that share cells of {product.into}"
 
 
 def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:

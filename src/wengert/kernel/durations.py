@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from wengert.kernel.kernel import Invoke, Kernel, Loop, Program, ProgramStep, Run
+from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
 
@@ -30,11 +30,18 @@ def cycles_of(program: Program, lanes: int) -> float:
                 return cycles_of(step.program, lanes)
             case Invoke():
                 return step.cycles
+            case Product():
+                return cycles_of_product(step, lanes)
             case Loop():
                 return cycles_of(step.body, lanes) * rounds_of(step)
         return 0.0
 
     return sum(map(taken, program.steps))
+
+
+def cycles_of_product(product: Product, lanes: int) -> float:
+    """Return about how long a product takes."""
+    return MACHINE.routine + math.prod(product.extents) / lanes / MACHINE.products
 
 
 def rounds_of(loop: Loop) -> int:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from wengert.errors import GraphError
 from wengert.kernel.backend import Backend, Loaded
@@ -25,6 +26,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Loop,
     Operation,
+    Product,
     Program,
     ProgramStep,
     Reduce,
@@ -118,6 +120,8 @@ class Steps:
                 run_kernel(self.program, step, self.memory, self.random)
             case Copy():
                 self.give(step.target, self.value(step.source))
+            case Product():
+                self.give(step.into, self.product(step))
             case Run():
                 own = list(map(self.value, step.arguments[: len(step.program.inputs)]))
                 found = self.results(step.program, own)
@@ -143,6 +147,20 @@ class Steps:
         if self.memory[name].written.any():
             raise broken(name, "a buffer that is written twice", "each is written once")
         self.memory[name].fill(value)
+
+    def product(self, step: Product) -> Array:
+        """Return what a product writes."""
+        kept = [d for d, n in enumerate(step.sizes) if n > 1]
+        dimensions = list(range(len(step.extents)))
+        left = strided(self.value(step.left), step.left_at, step.extents)
+        right = strided(self.value(step.right), step.right_at, step.extents)
+        found = np.einsum(left, dimensions, right, dimensions, kept).reshape(step.sizes)
+        if step.addend_at is not None:
+            found = found + strided(self.value(step.addend), step.addend_at, step.sizes)
+        buffer = self.memory[step.into].buffer
+        made = np.empty(buffer.size, buffer.dtype)
+        strided(made, step.at, step.sizes)[...] = found
+        return made
 
     def results(self, program: Program, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of a program that a step runs; raise Failed if it says so."""
@@ -181,6 +199,12 @@ class Steps:
             self.give(x.result, present[x.into])
         for row in loop.rows:
             memory[row.buffer].written[...] = True
+
+
+def strided(array: Array, at: Affine, extents: Sequence[int]) -> Array:
+    """Return the cells of a buffer at the points of a space, in its memory."""
+    cells = array.reshape(-1)[at.constant :]
+    return as_strided(cells, extents, [step * array.itemsize for step in at.coefficients])
 
 
 class BufferCells:

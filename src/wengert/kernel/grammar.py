@@ -27,6 +27,7 @@ from wengert.kernel.kernel import (
     Kernel,
     Loop,
     Operation,
+    Product,
     Program,
     Reduce,
     ReductionKind,
@@ -266,6 +267,11 @@ ROUTINE = RecordForm(
     "routine {name:name} of {arguments:names} results {results:int} work {work:int} cycles {cycles:number} "
     "with {fields:fields}",
 )
+PRODUCT = RecordForm(
+    Product,
+    "product {into}[{at:at}] = {left}[{left_at:at}] * {right}[{right_at:at}]« + {addend}[{addend_at:at}]» "
+    "over {extents:ints}",
+)
 RUN = RecordForm(Run, "run {arguments:names}", program="program")
 LOOP = RecordForm(
     Loop,
@@ -284,7 +290,7 @@ PROGRAM = RecordForm(
         "buffers": (
             RecordForm(Buffer, "buffer {name}: {kind:buffer kind} {dtype:dtype}[{shape:ints}]« = {contents:hex}»"),
         ),
-        "steps": (KERNEL, COPY, ROUTINE, RUN, LOOP),
+        "steps": (KERNEL, COPY, PRODUCT, ROUTINE, RUN, LOOP),
     },
 )
 
@@ -311,7 +317,7 @@ class Reader:
 
     Attributes:
         depth: how far the lines of the present program are indented.
-        rank: how many dimensions the present stage has.
+        rank: how many dimensions the present stage or product has.
     """
 
     def __init__(self, text: str) -> None:
@@ -327,6 +333,8 @@ class Reader:
             return None
         self.place += 1
         texts = match.groupdict()
+        if "extents" in texts:
+            self.rank = len(KINDS["ints"].read(texts["extents"], 0))
         values = {
             name: kind.absent if texts[name] is None else kind.read(texts[name], self.rank)
             for name, kind in form.kinds.items()
@@ -334,7 +342,6 @@ class Reader:
         values.pop("place", None)
         if form is CONSTANT:
             values["operands"] = ()
-        self.rank = len(values["extents"]) if form is STAGE else self.rank
         values |= {name: self.all(forms) for name, forms in form.parts.items()}
         if form.program:
             self.depth += len(INDENTATION)

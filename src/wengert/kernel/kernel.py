@@ -1,9 +1,10 @@
 """The kernel IR: what a native function does, as loops over static spaces with affine index maps.
 
 A program is a list of steps over named buffers: kernels, or steps that run other programs, once or again and again,
-that copy, and that call a function by its name. A kernel runs its stages for each row: an outer dimension, number 0
-in every index map (a kernel without rows has one). A stage is one iteration space over the inner dimensions: operations
-in single static assignment, followed by stores and reductions. Views of arrays only change index maps.
+that copy, multiply matrices, and call a function by its name. A kernel runs its stages for each row: an outer
+dimension, number 0 in every index map (a kernel without rows has one). A stage is one iteration space over the inner
+dimensions: operations in single static assignment, followed by stores and reductions. Views of arrays only change index
+maps.
 
 What a reduction gives depends on what it reduces over:
 
@@ -338,6 +339,54 @@ class Invoke(ProgramStep):
     def writes(self) -> tuple[str, ...]:
         """The results."""
         return self.arguments[-self.results :]
+
+
+@dataclass(frozen=True)
+class Product(ProgramStep):
+    """Multiply two buffers at each point of a space, and add up along the dimensions along which the result stays.
+
+    A product of matrices has three dimensions, stacks of them more; transposes only change index maps. In which order
+    terms are added is left open.
+
+    Attributes:
+        into: the buffer of the results, each cell of which is written.
+        at: which cell a point is added to; it stays along the dimensions that are added up.
+        left, right: the buffers of the factors.
+        left_at, right_at: where in them.
+        extents: of the dimensions.
+        addend: the buffer of what is added to sums, if anything is.
+        addend_at: where in it, for the point of a sum: it stays along what is added up, too.
+    """
+
+    into: str
+    at: Affine
+    left: str
+    left_at: Affine
+    right: str
+    right_at: Affine
+    extents: tuple[int, ...]
+    addend: str = ""
+    addend_at: Affine | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The factors, and what is added."""
+        return (self.left, self.right, self.addend) if self.addend else (self.left, self.right)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The result."""
+        return (self.into,)
+
+    @property
+    def maps(self) -> tuple[Affine, ...]:
+        """Where points lie in the buffers that it reads, and in the one that it writes."""
+        return tuple([at for at in (self.left_at, self.right_at, self.addend_at, self.at) if at is not None])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How long dimensions are for the result: 1 along what is added up."""
+        return tuple([n if step else 1 for n, step in zip(self.extents, self.at.coefficients, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
+from wengert.lowering.products import ProductStep, product_step, reading_in_place
 from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
@@ -46,7 +47,7 @@ def segmented(
             do not fit together.
         is_inner: whether a loop runs it, so that what it reads and gives may be rows of rows that grow.
     """
-    partition = Partition(graph, is_inner)
+    partition = Partition(reading_in_place(graph), is_inner)
     try:
         return partition.segments(least, is_apart)
     except UnfitError:
@@ -71,12 +72,12 @@ class Iterations(StructuredLowering):
 ITERATIONS = Iterations()
 
 
-def step_of(equation: Equation) -> Rounds | MatrixRoutine | None:
+def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
         found: Rounds | None = equation.primitive.lower(equation.params, ITERATIONS)
         return found
-    return matrix_routine(equation)
+    return product_step(equation) or matrix_routine(equation)
 
 
 class Partition:

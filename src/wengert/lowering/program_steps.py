@@ -18,6 +18,7 @@ from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
+from wengert.lowering.products import ProductStep
 from wengert.lowering.rules.lower import lower
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.conversion import astype
@@ -119,17 +120,24 @@ class StepsWriter:
             raise UnfitError
         return x, found
 
-    def add(self, part: Graph, step: Program | Rounds | MatrixRoutine) -> None:
+    def add(self, part: Graph, step: Program | Rounds | ProductStep | MatrixRoutine) -> None:
         """Add a part of the graph: a program of kernels, or an equation that is a step of another sort."""
         if isinstance(step, Program):
             variables = (*part.inputs, *part.outputs)
             self.steps.append(Run(step, tuple([self.write(v, v) for v in variables])))
         elif isinstance(step, Rounds):
             self.add_loop(step, part.equations[0])
+        elif isinstance(step, ProductStep):
+            self.add_product(step, part.equations[0])
         else:
             self.add_routine(step, part.equations[0])
         self.steps += self.following
         self.following.clear()
+
+    def add_product(self, step: ProductStep, equation: Equation) -> None:
+        """Add a product of matrices."""
+        left, right = map(self.read, equation.inputs, step.inputs)
+        self.steps.append(step.product(left, right, self.write(equation.outputs[0], step.output)))
 
     def add_routine(self, routine: MatrixRoutine, equation: Equation) -> None:
         """Add a routine of small matrices."""

@@ -155,6 +155,10 @@ def share_parts(b: Builder, team: Value, job: Value | NativeFunction, table: Val
         b.do(job, table, each.index, each.index + 1)
 
 
+SHARE = "share"
+share = NativeFunction(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+
+
 @native(VOID, Pointer(SHARED))
 def recruit(b: Builder, team: Value) -> None:
     """Make the workers, as many as the system allows; signals are Python's."""

@@ -342,9 +342,12 @@ class Instructions:
 
     def beside(self, x: Value, y: Value) -> Value:
         """Return a vector of the numbers of two."""
-        kind = vector(x.type)
-        count = 2 * kind.count
-        return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, {written_places(tuple(range(count)))}")
+        return self.mixed(x, y, range(2 * vector(x.type).count))
+
+    def mixed(self, x: Value, y: Value, places: Sequence[int]) -> Value:
+        """Return a vector of some numbers of two, which are counted one after the other."""
+        found = vector_of(vector(x.type).element, len(places))
+        return self.new(found, f"shufflevector {x}, {y}, {written_places(tuple(places))}")
 
     def bits(self, conditions: Value) -> Value:
         """Return a vector of conditions as the bits of one number."""

@@ -41,6 +41,19 @@ class Machine(FieldRecord):
     part_lanes: int = 256  # lanes of a part are a multiple of it, so that parts consist of whole steps (t)
     fewest_parts: int = 4  # below which sharing does not pay (t)
     shared_elements: int = 32_768  # from which on NumPy's loops are shared: about 8 microseconds of additions (t)
+    routine: int = 100  # cycles of a step around what it computes (t)
+    products: float = 1.5  # vectors that are multiplied and added in a cycle, about (c)
+    product_step: int = 1000  # multiplications from which on a product of matrices is no part of a kernel (t)
+    stacked_step: int = 256  # those of each product of a stack from which on it is none (t)
+    convolved: tuple[int, ...] = (1 << 15, 32)  # multiplications, and shortest array, of a convolution in kernels (t)
+    several_factors: int = 1 << 15  # multiplications of products of three and more that kernels compute (t)
+    panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
+    packed_sides: tuple[int, ...] = (24, 48)  # shortest side of a product, and rows, from which packing pays (t)
+    block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
+    turned_block: tuple[int, ...] = (
+        512,
+        1 << 15,
+    )  # terms, and elements, that are packed at once if they are turned (t)
     iteration: int = 64  # cycles of an iteration of a loop around those of its program (t)
     usual_rounds: int = 128  # iterations of a loop of which nobody knows how many there are (t)
     copied_words: int = 64  # bytes up to which they are copied one word after the other (t)

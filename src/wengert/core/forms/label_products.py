@@ -19,7 +19,7 @@ Names = tuple[int, ...]
 Side = tuple[Shape | None, Names | None, Shape]
 
 
-class Product(NamedTuple):
+class MatrixProduct(NamedTuple):
     """Hold how a product of two arrays, whose labels are each in two of them and the result, is one of matrices.
 
     Attributes:
@@ -56,7 +56,7 @@ class Sequences(NamedTuple):
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Product | None:
+def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> MatrixProduct | None:
     """Return the plan of a product; None if a label is repeated in an array, or in one of the three alone.
 
     Labels in both operands and the result count a stack of matrices. So do those with which the result and the right
@@ -82,7 +82,7 @@ def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Prod
             side(own, [n for n in result if n in own], [lengths[n] if n in own else 1 for n in result])
             for own in (left, right)
         ]
-        return Product(swapped, tuple(sides), None, None)
+        return MatrixProduct(swapped, tuple(sides), None, None)
     lead = [n for n, m in zip(result, right, strict=False) if n == m and n not in left]
     lead = [n for i, n in enumerate(lead) if result[i] == n]
     stack = [n for n in left if n in right and n in result]
@@ -98,10 +98,10 @@ def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Prod
     other = side(right, lead + stack + inner + columns, matrix(lead + stack, inner, columns))
     order = [names.index(n) for n in result]
     given = None if order == sorted(order) else tuple(order)
-    return Product(swapped, (one, other), tuple([lengths[n] for n in names]), given)
+    return MatrixProduct(swapped, (one, other), tuple([lengths[n] for n in names]), given)
 
 
-def multiplied(x: Any, y: Any, plan: Product) -> Any:
+def multiplied(x: Any, y: Any, plan: MatrixProduct) -> Any:
     """Return a product of two arrays, in new memory."""
     swapped, (left, right), shape, order = plan
     x, y = (
@@ -181,7 +181,7 @@ def kept_labels(result: Names, names: Sequence[Names]) -> Names:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def sum_of_two(left: Names, right: Names, result: Names, lengths: Shape) -> tuple[Lone, Lone, Names, Product]:
+def sum_of_two(left: Names, right: Names, result: Names, lengths: Shape) -> tuple[Lone, Lone, Names, MatrixProduct]:
     """Say how a sum of products of two arrays is computed, and which labels of the result it has."""
     kept = kept_labels(result, (left, right))
     first = alone(left, (*right, *kept))

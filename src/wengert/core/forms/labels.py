@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.core.forms.label_products import (
     Frame,
-    Product,
+    MatrixProduct,
     Sequences,
     convolution,
     diagonal,
@@ -203,7 +203,7 @@ class Labels(FieldRecord, Composite):
         return tuple(map(self.lengths_of, self.operands))
 
     @cached
-    def product(self) -> Product | None:
+    def product(self) -> MatrixProduct | None:
         """How the result is a product of matrices, where every label is in two of the operands and the result."""
         if len(self.operands) != 2 or self.relation is not None:
             return None

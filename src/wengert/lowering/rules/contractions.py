@@ -1,9 +1,11 @@
-"""Sums of products, by their labels; large ones are left to BLAS."""
+"""Sums of products, by their labels; products of large matrices are steps of their own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
@@ -11,13 +13,13 @@ from wengert.core.forms.labels import Labels
 from wengert.lowering.index_maps import AxisIndex, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, added
-from wengert.lowering.rules.operands import Call, Found, Refused
+from wengert.lowering.rules.operands import Call, DType, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, operate, reduced, select
 from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.support.machine import MACHINE
 
-SMALL_PRODUCT = 1 << 15
-NARROW = 32
-"""Products of few elements, and those of few rows, columns or terms, are computed in kernels; BLAS does the others."""
+STEPS = frozenset(map(np.dtype, ("f8", "f4")))
+"""The dtypes of products that can be steps."""
 
 
 def contraction(call: Call) -> Found:
@@ -121,23 +123,34 @@ def unfit(call: Call, labels: Labels) -> str:
     """Return why a sum of products is not one for kernels; nothing if it is."""
     if call.out.dtype.kind == "b":
         return "products of bools"
-    bound = moving_label(labels)
-    work = math.prod([labels.lengths[n] for n in labels_of(labels) if n != bound])
-    if work > SMALL_PRODUCT and (len(call.args) > 2 or narrowest(labels) > NARROW):
-        return f"{work} multiplications, for which BLAS is quicker"
-    return ""
-
-
-def labels_of(labels: Labels) -> set[int]:
-    """Return the labels of the operands and the result."""
-    return {n for own in (*labels.operands, labels.result) for n in own}
-
-
-def narrowest(labels: Labels) -> int:
-    """Return the number of rows, columns or terms of a product of matrices, or of a convolution, that is smallest."""
+    if is_worth_a_step(labels, call.out.dtype):
+        return "a product of matrices"
+    work = multiplications(labels)
     if labels.relation is not None:
-        return min([labels.lengths[n] for n in labels.relation.labels])
-    left, right = [set(own) for own in (*labels.operands, ())[:2]]
-    result = set(labels.result)
-    groups = (result & left) - right, (result & right) - left, (left & right) - result
-    return min([math.prod([labels.lengths[n] for n in group]) for group in groups])
+        shortest = min([labels.lengths[n] for n in labels.relation.labels])
+        return "a long convolution" if work > MACHINE.convolved[0] and shortest > MACHINE.convolved[1] else ""
+    return f"{work} multiplications of several factors" if work > MACHINE.several_factors and len(call.args) > 2 else ""
+
+
+def is_worth_a_step(labels: Labels, dtype: DType) -> bool:
+    """Tell whether a sum of products is one of matrices that is a step of its own, not a part of a kernel."""
+    if len(labels.operands) != 2 or labels.relation is not None or dtype not in STEPS:
+        return False
+    if len(set(labels.result)) < len(labels.result) or multiplications(labels) < MACHINE.product_step:
+        return False
+    sides = sides_of(labels)
+    return min(sides) > 1 and math.prod(sides) >= MACHINE.stacked_step
+
+
+def multiplications(labels: Labels) -> int:
+    """Return how many multiplications a sum of products is."""
+    bound = moving_label(labels)
+    names = {n for own in (*labels.operands, labels.result) for n in own if n != bound}
+    return math.prod([labels.lengths[n] for n in names])
+
+
+def sides_of(labels: Labels) -> list[int]:
+    """Return how many rows, columns and terms the matrices of a product have."""
+    (left, right), result = map(set, labels.operands), set(labels.result)
+    groups = (result & left) - right, (result & right) - left, (left | right) - result
+    return [math.prod([labels.lengths[n] for n in group]) for group in groups]

@@ -1,0 +1,261 @@
+"""How a product of matrices is carried out: which of its dimensions are rows, columns and terms, and in which blocks.
+
+The rows of a tile of the result, times the vectors along its columns, stay in registers while terms are added up (K.
+Goto and R. van de Geijn, Anatomy of high-performance matrix multiplication, ACM Transactions on Mathematical Software
+34, 2008). Factors are read where they are, but where vectors along the columns do not lie side by side, or where rows
+come to lie in the same lines of the cache: these are packed, block by block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wengert.emission.parallel_split import lanes_of
+from wengert.kernel.durations import cycles_of_product
+from wengert.kernel.kernel import Product
+from wengert.native.engine import Target
+from wengert.native.structs import I64, Struct
+from wengert.support.machine import MACHINE
+
+LEVELS = 4
+"""Dimensions besides rows, columns and terms, at most."""
+OPERANDS = "left", "right", "into", "addend"
+
+PRODUCT = Struct(
+    "Product",
+    rows=I64,  # of the result
+    columns=I64,
+    terms=I64,
+    left_row=I64,  # elements of the left factor from one row to the next
+    left_term=I64,
+    right_term=I64,
+    right_column=I64,
+    into_row=I64,  # those of the result, whose columns lie side by side
+    addend_row=I64,
+    tile_rows=I64,  # rows of a tile
+    tile_columns=I64,
+    block_rows=I64,  # rows that are computed at once
+    block_columns=I64,
+    panel_columns=I64,  # columns of the right factor that are packed at once
+    block_terms=I64,
+    packs_left=I64,  # whether the left factor is packed
+    packs_right=I64,
+    panel=I64,  # elements from the packed rows of one block to those of the next
+    blocks=I64,  # of one product that threads share, at most; 1 if they do not
+    parts=I64,  # parts that the outermost level is cut into, which threads share
+    room=I64,  # elements of the memory of each part
+    work=I64,  # bytes from here to that of the first
+    is_turned=I64,  # whether the factors change places
+    adds=I64,  # whether there is an addend
+    **{f"{what}_start": I64 for what in OPERANDS},  # elements before the first
+    **{f"{what}_{i}": I64 for i in range(LEVELS) for what in ("count", *OPERANDS)},
+)
+"""What stands at the beginning of the arena; of each level its length, and elements from one to the next."""
+
+
+class Axis(NamedTuple):
+    """One dimension of a product: how long it is, and elements from one place to the next in each operand."""
+
+    length: int
+    left: int
+    right: int
+    into: int
+    addend: int
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Elements from one place to the next."""
+        return self[1:]
+
+    def turned(self) -> Axis:
+        """Return it for factors that change places."""
+        return self._replace(left=self.right, right=self.left)
+
+
+NONE = Axis(1, 0, 0, 1, 1)
+
+
+class ProductShape(NamedTuple):
+    """The dimensions of a product, by what they are.
+
+    Attributes:
+        rows, columns, terms: those of the matrices; `NONE` where there is none.
+        levels: all others, those of sums last.
+        is_turned: whether the factors change places.
+    """
+
+    rows: Axis
+    columns: Axis
+    terms: Axis
+    levels: tuple[Axis, ...]
+    is_turned: bool
+
+
+def axes_of(product: Product) -> list[Axis]:
+    """Return the dimensions of a product along which something changes, as few as they can be."""
+    addend = product.at if product.addend_at is None else product.addend_at
+    maps = [at.coefficients for at in (product.left_at, product.right_at, product.at, addend)]
+    axes = [Axis(*own) for own in zip(product.extents, *maps, strict=True) if own[0] > 1]
+    axes.sort(key=lambda axis: (abs(axis.into), abs(axis.left), abs(axis.right)), reverse=True)
+    found: list[Axis] = []
+    for axis in axes:
+        outer = next((x for x in found if x.steps == tuple([step * axis.length for step in axis.steps])), None)
+        if outer is not None:
+            found.remove(outer)
+            axis = axis._replace(length=axis.length * outer.length)
+        found.append(axis)
+    return found
+
+
+def dimensions_of(product: Product) -> ProductShape:
+    """Return what the dimensions of a product are."""
+    axes = axes_of(product)
+
+    def is_column(axis: Axis) -> bool:
+        return axis.right != 0 and axis.left == 0 and axis.into != 0
+
+    def beside(axes: Sequence[Axis]) -> list[Axis]:
+        return [axis for axis in axes if is_column(axis) and axis.into == axis.addend == 1]
+
+    turned = [axis.turned() for axis in axes]
+    is_turned = not beside(axes) and bool(beside(turned))
+    axes = turned if is_turned else axes
+    columns = max(beside(axes), default=NONE)
+    rows = max([x for x in axes if x.left != 0 and x.right == 0 and x.into != 0], default=NONE)
+    terms = max([x for x in axes if x.into == 0], default=NONE)
+    others = [axis for axis in axes if all(axis is not x for x in (columns, rows, terms))]
+    others.sort(key=lambda axis: (axis.into == 0, -axis.length))
+    return ProductShape(rows, columns, terms, tuple(others), is_turned)
+
+
+def registers(target: Target) -> int:
+    """Return how many vectors a processor holds."""
+    return 32 if target.vector_bytes == 64 or not target.is_x86 else 16
+
+
+def most_rows(target: Target) -> dict[int, int]:
+    """Return how many rows tiles have at most, by their vectors."""
+    return {3: 8, 2: 8, 1: 8} if registers(target) == 32 else {3: 4, 2: 6, 1: 8}
+
+
+def even(length: int, most: int) -> int:
+    """Return how long blocks are of which as few as can be cover a length."""
+    return -(-length // -(-length // most))
+
+
+def multiple(length: int, of: int) -> int:
+    """Return the next multiple of a number."""
+    return -(-length // of) * of
+
+
+def collides(rows: int, step: int) -> bool:
+    """Tell whether rows that lie so many bytes apart come to lie in the same lines of the nearest cache."""
+    common = math.gcd(step, 4096)
+    return common >= 1024 and rows > 6 * (4096 // common)
+
+
+class ProductPlan:
+    """Choose the blocks of a product.
+
+    Attributes:
+        shape: the dimensions.
+        fields: PRODUCT, but for the place of the memory.
+        work: bytes of memory that it needs.
+    """
+
+    def __init__(self, product: Product, itemsize: int, target: Target) -> None:
+        self.shape, self.itemsize, self.target = dimensions_of(product), itemsize, target
+        self.lanes = target.vector_bytes // itemsize
+        rows, columns, terms, levels, _ = self.shape
+        self.m, self.n, self.k = rows.length, columns.length, terms.length
+        self.most = most_rows(target)
+        vectors = multiple(self.n, self.lanes) // self.lanes
+        self.vectors = 3 if vectors >= 3 and vectors != 4 else min(vectors, 2)
+        self.choose_blocks()
+        shares = cycles_of_product(product, lanes_of(target)) >= MACHINE.moment
+        parts = self.share() if shares else 1
+        each = multiple(self.room(), 64)
+        self.work = each * parts * itemsize
+        self.fields = {
+            "rows": self.m,
+            "columns": self.n,
+            "terms": self.k,
+            "left_row": rows.left,
+            "left_term": terms.left,
+            "right_term": terms.right,
+            "right_column": columns.right,
+            "into_row": rows.into,
+            "addend_row": rows.addend,
+            "tile_rows": self.height,
+            "tile_columns": self.vectors * self.lanes,
+            "block_rows": self.block_rows,
+            "block_columns": self.block_columns,
+            "panel_columns": self.panel_columns,
+            "block_terms": self.block_terms,
+            "packs_left": int(self.packs_left),
+            "packs_right": int(self.packs_right),
+            "panel": self.panel,
+            "blocks": -(-self.m // self.block_rows) * -(-self.n // self.block_columns) if shares and parts == 1 else 1,
+            "parts": parts,
+            "room": each,
+            "is_turned": int(self.shape.is_turned),
+            "adds": int(product.addend_at is not None),
+        }
+        starts = [
+            0 if at is None else at.constant
+            for at in (product.left_at, product.right_at, product.at, product.addend_at)
+        ]
+        starts[:2] = reversed(starts[:2]) if self.shape.is_turned else starts[:2]
+        self.fields |= {f"{what}_start": start for what, start in zip(OPERANDS, starts, strict=True)}
+        for i in range(LEVELS):
+            axis = levels[i] if i < len(levels) else Axis(1, 0, 0, 0, 0)
+            self.fields |= {f"count_{i}": axis.length, **{f"{what}_{i}": getattr(axis, what) for what in OPERANDS}}
+
+    def choose_blocks(self) -> None:
+        """Choose tiles, blocks, and what is packed."""
+        m, n, k, size, (rows, columns, terms, _, _) = self.m, self.n, self.k, self.itemsize, self.shape
+        most = self.most[self.vectors]
+        self.height = most if m > 4 * most else even(m, most)
+        wide = self.vectors * self.lanes
+        self.block_terms, self.block_rows, self.panel_columns = k, m, n
+        self.packs_left = self.packs_right = False
+        is_large = max(k * n, m * k) * size > MACHINE.second_cache // 4 or collides(k, terms.right * size)
+        if is_large and min(m, n, k) >= MACHINE.packed_sides[0] and m >= MACHINE.packed_sides[1]:
+            self.packs_right = True
+            self.packs_left = m * k * size > MACHINE.second_cache // 4 or (
+                collides(8, rows.left * size) and n > 4 * wide
+            )
+            self.height = most
+            self.block_terms = even(k, MACHINE.block[0])
+            self.block_rows = min(m, multiple(even(m, MACHINE.block[1]), most))
+            self.panel_columns = min(n, multiple(even(n, MACHINE.block[2]), wide))
+        elif columns.right != 1 and n > 1:
+            self.packs_right = True
+            self.block_terms = even(k, MACHINE.turned_block[0])
+            self.panel_columns = min(n, max(wide, MACHINE.turned_block[1] // self.block_terms // wide * wide))
+        elif k * self.vectors * self.target.vector_bytes > MACHINE.panel and m > self.height:
+            self.block_terms = even(k, MACHINE.panel // (self.vectors * self.target.vector_bytes))
+        self.block_columns, self.panel = self.panel_columns, 0
+
+    def share(self) -> int:
+        """Choose what threads share; return how many parts the outermost level is cut into."""
+        levels, wide = self.shape.levels, self.vectors * self.lanes
+        if levels and levels[0].into and levels[0].length >= MACHINE.fewest_parts:
+            return min((2 * MACHINE.fewest_parts), levels[0].length)
+        if self.m >= 2 * MACHINE.fewest_parts * self.height or self.packs_left or self.n < MACHINE.fewest_parts * wide:
+            self.block_rows = min(
+                self.block_rows, multiple(even(self.m, -(-self.m // (2 * MACHINE.fewest_parts))), self.height)
+            )
+            self.panel = multiple(self.block_rows, self.height) * self.block_terms if self.packs_left else 0
+        else:
+            self.block_columns = min(self.panel_columns, multiple(-(-self.n // (2 * MACHINE.fewest_parts)), wide))
+        return 1
+
+    def room(self) -> int:
+        """Return how many elements the packed blocks of a part have."""
+        right = multiple(self.panel_columns, self.vectors * self.lanes) * self.block_terms if self.packs_right else 0
+        blocks = -(-self.m // self.block_rows) if self.panel else 1
+        left = blocks * multiple(self.block_rows, self.height) * self.block_terms if self.packs_left else 0
+        return right + left

@@ -1,0 +1,456 @@
+"""Products of matrices of all sizes by one function for each dtype, which is compiled once.
+
+Sizes, steps and blocks stand in the arena (`product_plans`), so nothing is compiled for a graph. There is a function
+for each tile, that is for each number of rows and of vectors; the last vector of a row has a mask, which costs nothing
+where processors have masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wengert.emission.product_plans import LEVELS, OPERANDS, PRODUCT, most_rows
+from wengert.native.builder import Builder
+from wengert.native.engine import Target
+from wengert.native.functions import NativeFunction
+from wengert.native.jobs import JOB, SHARED, share
+from wengert.native.structs import F32, F64, I8, I64, POINTER, VOID, Pointer, Signature, Struct, Type, vector_of
+from wengert.native.tables import KERNEL
+from wengert.native.values import Value
+from wengert.support.cached import cached
+
+PRODUCTS = "product"
+"""What the names of these functions begin with: "product.matrices.float64"."""
+SCALARS = {"float64": F64, "float32": F32}
+UNROLLED = 2
+"""Terms that a round of a tile adds."""
+SQUARE = 8
+"""Rows and columns that are transposed at once."""
+
+BLOCK = Struct(
+    "Block",
+    fields=Pointer(PRODUCT),
+    left=POINTER,  # of the first row and term of the block
+    right=POINTER,  # of its first term and column
+    into=POINTER,
+    addend=POINTER,  # or none
+    addend_row=I64,
+    work=POINTER,  # where is packed
+    team=Pointer(SHARED),  # or none
+    columns=I64,
+    terms=I64,
+)
+"""What the parts of a block have in common: all rows, and some columns and terms."""
+STACK = Struct("Stack", addresses=Pointer(POINTER), fields=Pointer(PRODUCT))
+"""What the parts of a stack have in common."""
+
+
+def product(name: str, target: Target) -> NativeFunction:
+    """Return the function of a name: "product.matrices." and the dtype."""
+    return ProductFunctions(name.rpartition(".")[2], target).whole(name)
+
+
+def multiples(length: Value, of: Value) -> Value:
+    """Return how many blocks of a length there are in another."""
+    return (length + of - 1) // of
+
+
+class ProductFunctions:
+    """Write the functions of products of one dtype."""
+
+    def __init__(self, dtype: str, target: Target) -> None:
+        self.dtype, self.target, self.scalar = dtype, target, SCALARS[dtype]
+        self.lanes = target.vector_bytes * 8 // self.scalar.bits
+        self.vector, self.address = vector_of(self.scalar, self.lanes), Pointer(self.scalar)
+
+    def function(self, name: str, kinds: tuple[Type, ...], body: Callable[..., None]) -> NativeFunction:
+        """Return a function of this dtype."""
+        return NativeFunction(f"{name}.{self.dtype}", Signature(VOID, kinds), body)
+
+    # ---------------------------------------------------------------- tiles
+
+    @cached
+    def tiles(self) -> dict[tuple[int, int], NativeFunction]:
+        """The tiles, by their vectors and rows."""
+        sizes = [(vectors, rows) for vectors, most in most_rows(self.target).items() for rows in range(1, most + 1)]
+        return {size: self.tile(*size) for size in sorted(sizes)}
+
+    def tile(self, vectors: int, rows: int) -> NativeFunction:
+        """Return the function that computes so many rows and vectors of a result."""
+        kinds = (self.address, I64, I64, self.address, I64, self.address, I64, self.address, I64, I64, I64)
+
+        def body(
+            b: Builder,
+            left: Value,
+            left_row: Value,
+            left_term: Value,
+            right: Value,
+            right_term: Value,
+            into: Value,
+            into_row: Value,
+            addend: Value,
+            addend_row: Value,
+            terms: Value,
+            last: Value,
+        ) -> None:
+            mask = b.compare("slt", b.numbers(I64, range(self.lanes)), b.spread(last, self.lanes))
+
+            def row_of(place: Value) -> list[Value]:
+                own = [place.at(v * self.lanes).to(self.vector) for v in range(vectors)]
+                return [*[x.load() for x in own[:-1]], own[-1].load_where(mask)]
+
+            def present() -> list[Value]:
+                return [x for r in range(rows) for x in row_of(addend.at(addend_row * r) if r else addend)]
+
+            def term(sums: Sequence[Value], at: Value) -> list[Value]:
+                own = row_of(right.at(at * right_term))
+                found = []
+                for r, place in enumerate(rows_of(b, left.at(at * left_term), left_row, rows)):
+                    x = b.spread(place.load(), self.lanes)
+                    found += [self.added(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
+                return found
+
+            sums = b.either(addend.differs(None), present, lambda: [b.constant(self.vector, 0)] * (rows * vectors))
+            whole = terms - terms % UNROLLED
+            with b.loop(whole, carry=sums, step=UNROLLED) as loop:
+                found = loop.values
+                for ahead in range(UNROLLED):
+                    found = term(found, loop.index + ahead)
+                loop.next(*found)
+            with b.loop(terms, whole, carry=loop.results) as loop:
+                loop.next(*term(loop.values, loop.index))
+            for r in range(rows):
+                row = into.at(into_row * r) if r else into
+                for v in range(vectors):
+                    place, x = row.at(v * self.lanes).to(self.vector), loop.results[r * vectors + v]
+                    if v < vectors - 1:
+                        place.store(x)
+                    else:
+                        place.store_where(x, mask)
+
+        return self.function(f"tile{vectors}x{rows}", kinds, body)
+
+    def added(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
+        """Return the sum of a product and a total."""
+        return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
+
+    def call_tile(self, b: Builder, vectors: Value, rows: Value, *arguments: Value) -> None:
+        """Call the tile of some numbers of vectors and rows, which are found in a few comparisons."""
+        size = vectors * (SQUARE * 2) + rows
+
+        def choose(keys: Sequence[tuple[int, int]]) -> None:
+            if len(keys) == 1:
+                b.do(self.tiles[keys[0]], *arguments)
+                return
+            half = len(keys) // 2
+            with b.when(size < keys[half][0] * SQUARE * 2 + keys[half][1]) as otherwise:
+                choose(keys[:half])
+            with otherwise:
+                choose(keys[half:])
+
+        choose(list(self.tiles))
+
+    # ---------------------------------------------------------------- packing
+
+    @cached
+    def pack(self) -> NativeFunction:
+        """The function that puts lines side by side: target[q * width + r] = source[q * along + r * across]."""
+        kinds = (self.address, I64, I64, I64, I64, I64, self.address)
+
+        def body(
+            b: Builder,
+            source: Value,
+            along: Value,
+            across: Value,
+            lines: Value,
+            width: Value,
+            length: Value,
+            target: Value,
+        ) -> None:
+            def one_by_one(first: Value | int, stop: Value, start: Value | int) -> None:
+                with b.loop(stop, first) as q, b.loop(lines, start) as r:
+                    x = source.at(q.index * along).at(r.index * across).load()
+                    target.at(q.index * width).at(r.index).store(x)
+
+            with b.when(across.equals(1)):
+                whole = lines - lines % self.lanes
+                with b.loop(length) as q, b.loop(whole, step=self.lanes) as r:
+                    x = source.at(q.index * along).at(r.index).to(self.vector).load()
+                    target.at(q.index * width).at(r.index).to(self.vector).store(x)
+                one_by_one(0, length, whole)
+                b.give()
+            with b.when(along.equals(1)):
+                whole, wide = length - length % SQUARE, lines - lines % SQUARE
+                self.transpose(b, source, across, wide, width, whole, target)
+                one_by_one(0, whole, wide)
+                one_by_one(whole, length, 0)
+                b.give()
+            one_by_one(0, length, 0)
+
+        return self.function("pack", kinds, body)
+
+    def transpose(
+        self, b: Builder, source: Value, across: Value, lines: Value, width: Value, length: Value, target: Value
+    ) -> None:
+        """Write what packs whole squares of lines whose elements lie side by side."""
+        square = vector_of(self.scalar, SQUARE)
+        with b.loop(length, step=SQUARE) as q, b.loop(lines, step=SQUARE) as r:
+            first = source.at(r.index * across).at(q.index)
+            lanes = [first.at(across * n).to(square).load() for n in range(SQUARE)]
+            place = target.at(q.index * width).at(r.index)
+            for n, x in enumerate(transposed(b, lanes)):
+                place.at(width * n).to(square).store(x)
+
+    # ---------------------------------------------------------------- blocks
+
+    @cached
+    def panels_job(self) -> NativeFunction:
+        """The job that packs panels of the right factor: as many columns as a tile has."""
+
+        def body(b: Builder, table: Value, first: Value, last: Value) -> None:
+            block = table.to(BLOCK)
+            fields, columns, terms = block.get("fields"), block.get("columns"), block.get("terms")
+            wide, right_term, right_column = (fields.get(x) for x in ("tile_columns", "right_term", "right_column"))
+            right, work = (block.get(x).to(self.scalar) for x in ("right", "work"))
+            with b.loop(last, first) as each:
+                column = each.index * wide
+                source, lines = right.at(column * right_column), b.least(wide, columns - column)
+                b.do(self.pack, source, right_term, right_column, lines, wide, terms, work.at(column * terms))
+
+        return NativeFunction(f"panels.{self.dtype}", JOB, body)
+
+    @cached
+    def blocks_job(self) -> NativeFunction:
+        """The job that computes blocks of rows and columns of a result, and packs the rows of the left factor."""
+
+        def body(b: Builder, table: Value, first: Value, last: Value) -> None:
+            block = table.to(BLOCK)
+            fields, columns = block.get("fields"), block.get("columns")
+            height, width = fields.get("block_rows"), fields.get("block_columns")
+            side = multiples(columns, width)
+            with b.loop(last, first) as each:
+                row, column = each.index // side * height, each.index % side * width
+                rows = b.least(height, fields.get("rows") - row)
+                self.compute(b, block, row, rows, column, b.least(width, columns - column), each.index // side)
+
+        return NativeFunction(f"blocks.{self.dtype}", JOB, body)
+
+    def compute(
+        self, b: Builder, block: Value, row: Value, rows: Value, column: Value, columns: Value, number: Value
+    ) -> None:
+        """Write what computes a block of a result, the number-th one among those of rows."""
+        fields, terms = block.get("fields"), block.get("terms")
+        names = "left_row", "left_term", "right_term", "into_row", "tile_rows", "tile_columns"
+        left_row, left_term, right_term, into_row, tall, wide = (fields.get(x) for x in names)
+        left, right, into, addend, work = (
+            block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend", "work")
+        )
+        packs_left, packs_right = (fields.get(x).differs(0) for x in ("packs_left", "packs_right"))
+        one, addend_row = b.constant(I64, 1), block.get("addend_row")
+        room = b.select(packs_right, multiples(fields.get("panel_columns"), wide) * wide * fields.get("block_terms"), 0)
+        left = left.at(row * left_row)
+        packed = work.at(room + number * fields.get("panel"))
+        with b.when(packs_left), b.loop(rows, step=1) as i:
+            i.step = tall
+            lines = b.least(tall, rows - i.index)
+            b.do(
+                self.pack,
+                left.at(i.index * left_row),
+                left_term,
+                left_row,
+                lines,
+                tall,
+                terms,
+                packed.at(i.index * terms),
+            )
+        step, own_row, own_term = (
+            b.select(packs_left, x, y) for x, y in ((terms, left_row), (one, left_row), (tall, left_term))
+        )
+        left = b.select(packs_left, packed, left)
+        right_step, own_right = b.select(packs_right, terms, one), b.select(packs_right, wide, right_term)
+        right = b.select(packs_right, work, right)
+        into = into.at(row * into_row)
+        from_addend = addend.differs(None)
+        addend = b.select(from_addend, addend.at(row * addend_row), addend)
+        with b.loop(column + columns, column) as j:
+            j.step = wide
+            own = b.least(wide, column + columns - j.index)
+            vectors = multiples(own, b.constant(I64, self.lanes))
+            last = own - (vectors - 1) * self.lanes
+            with b.loop(rows) as i:
+                i.step = tall
+                start = b.select(from_addend, addend.at(i.index * addend_row).at(j.index), addend)
+                self.call_tile(
+                    b,
+                    vectors,
+                    b.least(tall, rows - i.index),
+                    left.at(i.index * step),
+                    own_row,
+                    own_term,
+                    right.at(j.index * right_step),
+                    own_right,
+                    into.at(i.index * into_row).at(j.index),
+                    into_row,
+                    start,
+                    addend_row,
+                    terms,
+                    last,
+                )
+
+    @cached
+    def matrices(self) -> NativeFunction:
+        """The function that computes one product of matrices, block by block of columns and terms."""
+        kinds = (Pointer(PRODUCT), *(self.address,) * 4, I64, POINTER, Pointer(SHARED))
+
+        def body(
+            b: Builder,
+            fields: Value,
+            left: Value,
+            right: Value,
+            into: Value,
+            addend: Value,
+            addend_row: Value,
+            work: Value,
+            team: Value,
+        ) -> None:
+            names = (
+                "rows",
+                "columns",
+                "terms",
+                "panel_columns",
+                "block_terms",
+                "block_rows",
+                "block_columns",
+                "tile_columns",
+            )
+            rows, columns, terms, width, depth, tall, wide, tile = (fields.get(x) for x in names)
+            block, team_if = b.stack(BLOCK), b.select(fields.get("blocks").equals(1), b.constant(team.type, None), team)
+            block.set("fields", fields)
+            block.set("work", work)
+            argument = block.as_address()
+            with b.loop(columns) as j:
+                j.step = width
+                own = b.least(width, columns - j.index)
+                block.set("columns", own)
+                block.set("into", into.at(j.index).as_address())
+                with b.loop(terms) as p:
+                    p.step = depth
+                    is_first = p.index.equals(0)
+                    block.set("terms", b.least(depth, terms - p.index))
+                    block.set("left", left.at(p.index * fields.get("left_term")).as_address())
+                    place = right.at(p.index * fields.get("right_term")).at(j.index * fields.get("right_column"))
+                    block.set("right", place.as_address())
+                    start = b.select(addend.differs(None), addend.at(j.index), addend)
+                    block.set("addend", b.select(is_first, start, into.at(j.index)).as_address())
+                    block.set("addend_row", b.select(is_first, addend_row, fields.get("into_row")))
+                    with b.when(fields.get("packs_right").differs(0)):
+                        b.do(share, team_if, self.panels_job, argument, multiples(own, tile))
+                    b.do(share, team_if, self.blocks_job, argument, multiples(rows, tall) * multiples(own, wide))
+
+        return self.function("matrices", kinds, body)
+
+    # ---------------------------------------------------------------- stacks
+
+    @cached
+    def stack(self) -> NativeFunction:
+        """The function that computes some of a stack of products: those from one place of the outermost level on."""
+        kinds = (Pointer(PRODUCT), *(self.address,) * 4, POINTER, Pointer(SHARED), I64, I64)
+
+        def body(
+            b: Builder,
+            fields: Value,
+            left: Value,
+            right: Value,
+            into: Value,
+            addend: Value,
+            work: Value,
+            team: Value,
+            first: Value,
+            last: Value,
+        ) -> None:
+            def level(n: int, places: list[Value], adds: Value) -> None:
+                if n == LEVELS:
+                    into, addend = places[2:]
+                    given = b.select(addend_given, addend, none)
+                    start = b.select(adds, into, given)
+                    step = b.select(adds, fields.get("into_row"), fields.get("addend_row"))
+                    b.do(self.matrices, fields, *places[:2], into, start, step, work, team)
+                    return
+                with b.loop(*((last, first) if n == 0 else (fields.get(f"count_{n}"), 0))) as each:
+                    steps = [fields.get(f"{x}_{n}") for x in OPERANDS]
+                    own = [place.at(each.index * step) for place, step in zip(places, steps, strict=True)]
+                    level(n + 1, own, adds | (steps[2].equals(0) & each.index.differs(0)))
+
+            none, addend_given = addend, addend.differs(None)
+            level(0, [left, right, into, addend], b.constant(I64, 0).differs(0))
+
+        return self.function("stack", kinds, body)
+
+    @cached
+    def parts_job(self) -> NativeFunction:
+        """The job that computes parts of a stack, each with memory of its own."""
+
+        def body(b: Builder, table: Value, first: Value, last: Value) -> None:
+            fields = table.to(STACK).get("fields")
+            count, parts = fields.get("count_0"), fields.get("parts")
+            left, right, into, addend, work = self.operands(b, table.to(STACK).get("addresses"), fields)
+            with b.loop(last, first) as each:
+                own = work.at(each.index * fields.get("room")).as_address()
+                start, stop = each.index * count // parts, (each.index + 1) * count // parts
+                b.do(self.stack, fields, left, right, into, addend, own, None, start, stop)
+
+        return NativeFunction(f"parts.{self.dtype}", JOB, body)
+
+    def operands(self, b: Builder, addresses: Value, fields: Value) -> list[Value]:
+        """Return the addresses of the factors, the result, what is added, and the memory for what is packed."""
+        turned, adds = fields.get("is_turned"), fields.get("adds")
+        places = turned, 1 - turned, 2 + adds
+        found = [
+            addresses.at(place).load().to(self.scalar).at(fields.get(f"{x}_start"))
+            for place, x in zip(places, OPERANDS, strict=False)
+        ]
+        addend = addresses.at(2).load().to(self.scalar).at(fields.get("addend_start"))
+        none = b.constant(self.address, None)
+        return [*found, b.select(adds.differs(0), addend, none), fields.to(I8).at(fields.get("work")).to(self.scalar)]
+
+    def whole(self, name: str) -> NativeFunction:
+        """Return the function that programs call."""
+
+        def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
+            fields, own = arena.to(PRODUCT), team.to(SHARED)
+            parts = fields.get("parts")
+            with b.when(parts.equals(1)):
+                left, right, into, addend, work = self.operands(b, addresses, fields)
+                count = fields.get("count_0")
+                b.do(self.stack, fields, left, right, into, addend, work.as_address(), own, 0, count)
+                b.give()
+            table = b.stack(STACK)
+            table.set("addresses", addresses)
+            table.set("fields", fields)
+            b.do(share, own, self.parts_job, table.as_address(), parts)
+
+        return NativeFunction(name, KERNEL, body)
+
+
+def rows_of(b: Builder, first: Value, step: Value, count: int) -> list[Value]:
+    """Return the addresses of rows, so written that most become parts of instructions: steps of 1 and 2, and a base."""
+    found: list[Value] = []
+    steps = [step, b.new(I64, f"shl {step}, 1"), step * 3]
+    for r in range(count):
+        found.append(found[r - r % 4].at(steps[r % 4 - 1]) if r % 4 else found[r - 4].at(step * 4) if r else first)
+    return found
+
+
+def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
+    """Return the columns of a square of vectors: in each round blocks half as large change places."""
+    found, count = list(rows), len(rows)
+    step = count // 2
+    while step:
+        before = list(found)
+        low = [n - step + count if n & step else n for n in range(count)]
+        high = [n + count if n & step else n + step for n in range(count)]
+        for n in range(count):
+            if not n & step:
+                found[n], found[n + step] = (b.mixed(before[n], before[n + step], places) for places in (low, high))
+        step //= 2
+    return found

@@ -1,0 +1,314 @@
+"""Products of matrices as steps of programs: by index maps, by labels, and in jitted functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import some_of, together
+from tests.test_emission import TARGETS
+from wengert.core.graph.graph import Graph
+from wengert.emission.backend import PROCESSOR, Processor
+from wengert.kernel.backend import Backend
+from wengert.kernel.checking import findings
+from wengert.kernel.evaluation import Evaluator
+from wengert.kernel.grammar import parsed, text
+from wengert.kernel.kernel import Affine, Buffer, Product, Program
+from wengert.kernel.schedule import with_schedule
+from wengert.lowering.partition import segmented
+from wengert.lowering.rules import contractions
+from wengert.passes.pipeline import inlined
+from wengert.support.machine import MACHINE
+
+SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65
+"""Lengths around the edges of tiles and vectors."""
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make all products steps that can be."""
+    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replaced(product_step=0, stacked_step=0))
+
+
+# By index maps
+
+
+def steps_in(random: np.random.Generator, lengths: Sequence[int], moves: Sequence[bool]) -> tuple[list[int], int]:
+    """Return elements from one place to the next in an array that has some of the dimensions, and its size."""
+    found, step = [0] * len(lengths), 1
+    for d in random.permutation(len(lengths)):
+        if moves[d]:
+            found[d] = step
+            step *= lengths[d]
+    return found, step
+
+
+def random_product(seed: int, dtype: Any) -> Program:
+    """Return a program of one product with random dimensions, orders in memory, starts, directions, and addends."""
+    random = np.random.default_rng(seed)
+    kinds = ["rows", "columns", "terms", *random.choice(["rows", "columns", "terms", "stack"], random.integers(0, 3))]
+    lengths = [int(random.choice(SIZES if n < 3 else SIZES[:4])) for n in range(len(kinds))]
+    there = {
+        "left": ("rows", "terms", "stack"),
+        "right": ("columns", "terms", "stack"),
+        "into": ("rows", "columns", "stack"),
+    }
+    maps, buffers = {}, []
+    for name, own in (*there.items(), ("addend", there["into"])):
+        repeated = name != "into" and random.random() < 0.15
+        moves = [kind in own and not (repeated and kind == "rows") for kind in kinds]
+        steps, size = steps_in(random, lengths, moves)
+        start, room = (0, 0) if name == "into" else map(int, random.integers(0, 5, 2))
+        for d in range(len(kinds)):
+            if name != "into" and steps[d] and random.random() < 0.1:
+                start, steps[d] = start + steps[d] * (lengths[d] - 1), -steps[d]
+        maps[name] = Affine(start, tuple(steps))
+        kind = "output" if name == "into" else "input"
+        buffers.append(Buffer(name, (size + (0 if name == "into" else max(start, 0) * 0 + 5 + room),), dtype, kind))
+    adds = random.random() < 0.5
+    own = {"addend": "addend", "addend_at": maps["addend"]} if adds else {}
+    step = Product("into", maps["into"], "left", maps["left"], "right", maps["right"], tuple(lengths), **own)
+    names = ("left", "right", "addend") if adds else ("left", "right")
+    return Program(names, ("into",), tuple([x for x in buffers if x.name in (*names, "into")]), (step,))
+
+
+def arrays_for(program: Program, seed: int) -> list[Any]:
+    random = np.random.default_rng(seed)
+    buffers = program.named
+    return [random.standard_normal(buffers[name].shape).astype(buffers[name].dtype) for name in program.inputs]
+
+
+@together("target", TARGETS)
+def test_any_product_gives_the_same_on_each_processor(target: str) -> None:
+    backend: Backend[Any, Any] = Processor(TARGETS[target])
+    for seed in some_of(range(240), target):
+        dtype = np.dtype((np.float64, np.float32)[seed % 2])
+        program = random_product(seed, dtype)
+        assert not findings(program), text(program)
+        assert parsed(text(program)) == program
+        arrays = arrays_for(program, seed)
+        (want,) = Evaluator().compiled(program)(arrays)
+        (found,) = backend.compiled(program)(arrays)
+        bound = (1e-13 if dtype == np.float64 else 1e-5) * max(np.abs(want).max(), 10)
+        np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"seed {seed}\n{text(program)}")
+
+
+X, Y, Z = (
+    Buffer(name, (4,), np.dtype(float), kind) for name, kind in (("x", "input"), ("y", "input"), ("z", "output"))
+)
+AT = Affine(0, (2, 1, 0)), Affine(0, (2, 0, 1)), Affine(0, (0, 1, 2))
+
+
+def of_two(**fields: Any) -> Program:
+    """Return the program of a product of two by two, some fields of which are others."""
+    own = {
+        "into": "z",
+        "at": AT[0],
+        "left": "x",
+        "left_at": AT[1],
+        "right": "y",
+        "right_at": AT[2],
+        "extents": (2, 2, 2),
+    }
+    return Program(("x", "y"), ("z",), (X, Y, Z), (Product(**{**own, **fields}),))
+
+
+@together(
+    "fields, where",
+    [
+        ({"extents": (2, 2)}, "index maps of other dimensions"),
+        ({"extents": (2, 2, 0)}, "a product over"),
+        ({"left_at": Affine(1, (2, 0, 1))}, "x of 4 elements at (1, 4)"),
+        ({"at": Affine(0, (1, 1, 0))}, "results that share cells of z"),
+        ({"at": Affine(0, (1, 0, 0))}, "2 results for z of 4 elements"),
+        ({"addend": "x"}, "'x' at None"),
+    ],
+)
+def test_what_does_not_fit_in_a_product_is_found(fields: dict[str, Any], where: str) -> None:
+    assert not findings(of_two())
+    assert any(where in place for place, _ in findings(of_two(**fields)))
+
+
+# By labels
+
+
+def products_of(program: Program) -> Iterator[Product]:
+    """Yield the products of a program and of those that it runs."""
+    yield from [step for step in program.steps if isinstance(step, Product)]
+    for inner in program.programs:
+        yield from products_of(inner)
+
+
+def require_products(graph: Graph, args: Sequence[Any], count: int, bound: float = 1e-12) -> None:
+    """Require the programs of a graph to have some products, which each back end computes as NumPy does the graph."""
+    segments = segmented(inlined(graph))
+    programs = [with_schedule(part.program) for part in segments.parts if part.program is not None]
+    assert not [finding for program in programs for finding in findings(program)]
+    assert sum([len(list(products_of(program))) for program in programs]) == count, "\n".join(map(text, programs))
+    with np.errstate(all="ignore"):
+        want = graph(*args)
+    for backend in (Evaluator(), PROCESSOR):
+        found = segments.run(args, lambda one, arrays, backend=backend: backend.compiled(with_schedule(one))(arrays))
+        for a, b in zip(found, want, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            finite = np.isfinite(b)
+            np.testing.assert_array_equal(np.isfinite(a), finite)
+            np.testing.assert_array_equal(a[~finite], b[~finite])
+            scale = np.abs(b[finite]).max(initial=1.0)
+            np.testing.assert_allclose(a[finite], b[finite], rtol=0, atol=bound * scale)
+
+
+LABELS = [
+    "ij,jk->ik",
+    "ji,jk->ik",
+    "ij,kj->ik",
+    "ji,kj->ki",
+    "aij,ajk->aik",
+    "aij,jk->aik",
+    "ij,ajk->aik",
+    "aij,ajk->iak",
+    "iaj,jak->aik",
+    "ijk,jkl->il",
+    "ijk,lkj->il",
+    "abij,abjk->abik",
+    "abij,bjk->aibk",
+    "ijj,jk->ik",
+    "ijc,jkc->ikc",
+    "ija,kja->ika",
+    "bthd,bshd->bhts",
+    "bhts,bshd->bthd",
+    "ijab,jk->ikab",
+]
+
+
+def in_layout(x: Any, how: str) -> Any:
+    """Return an array in another memory order."""
+    if how == "F":
+        return np.asfortranarray(x)
+    if how == "strided":
+        return np.repeat(x, 2, axis=-1)[..., ::2]
+    return np.flip(np.flip(x, 0).copy(), 0) if how == "flipped" else x
+
+
+@together("labels", LABELS)
+def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
+    random = np.random.default_rng(len(labels))
+    left, right = labels.split("->")[0].split(",")
+    for trial, dtype in enumerate((np.float64, np.float32)):
+        lengths = {
+            name: int(random.choice(SIZES[1:8] if len(left) < 4 else SIZES[1:4])) for name in sorted(left + right)
+        }
+        args = [random.standard_normal([lengths[name] for name in own]).astype(dtype) for own in (left, right)]
+        for how in ("C", ("F", "strided", "flipped")[(trial + len(labels)) % 3]):
+            own = [in_layout(x, how) for x in args]
+            graph = wg.graph.trace(lambda x, y: np.tanh(np.einsum(labels, x, y)))(*own)
+            require_products(graph, own, 1, 1e-12 if dtype is np.float64 else 1e-4)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
+    "matmul": (lambda x, y: x @ y, 1),
+    "same twice": (lambda x, y: x @ x.T, 1),
+    "transposed": (lambda x, y: y.T @ x.T, 1),
+    "reshaped": (lambda x, y: np.reshape(x, (3, 4, 20)) @ y[:20], 1),
+    "heads": (lambda x, y: np.einsum("thd,shd->hts", x.reshape(12, 4, 5), np.sin(x).reshape(12, 4, 5)), 1),
+    "results twice": (lambda x, y: (x @ y, x @ y), 1),
+    "result and argument": (lambda x, y: (x @ y, x, (x @ y).T), 1),
+    "chain": (lambda x, y: np.exp(-np.tanh(x @ y) @ y.T) @ x.T, 3),
+    "sum": (lambda x, y: np.sum(x @ y, axis=0) + y[0], 1),
+    "integers beside": (lambda x, y: x @ np.arange(60).reshape(20, 3), 1),
+    "constant": (lambda x, y: np.ones((5, 12)) @ x @ y, 2),
+    "written": (lambda x, y: added(x @ y), 1),
+    "tensordot": (lambda x, y: np.tensordot(x.reshape(3, 4, 20), y.reshape(4, 5, 7), ((1,), (0,))), 1),
+}
+
+
+def added(x: Any) -> Any:
+    x[1:3] += x[0]
+    return x
+
+
+@together("name", FUNCTIONS)
+def test_functions_of_products_are_programs(name: str, small_steps: None) -> None:
+    function, count = FUNCTIONS[name]
+    random = np.random.default_rng(1)
+    args = random.standard_normal((12, 20)), random.standard_normal((20, 7))
+    require_products(wg.graph.trace(function)(*args), args, count)
+
+
+def test_what_is_not_finite_stays_what_numpy_makes_of_it(small_steps: None) -> None:
+    random = np.random.default_rng(2)
+    x, y = random.standard_normal((9, 17)), random.standard_normal((17, 10))
+    for value, place in ((np.nan, (2, 3)), (np.inf, (8, 16)), (-np.inf, (0, 0))):
+        for array in (x, y):
+            changed = [one.copy() for one in (x, y)]
+            changed[array is y][place[0], min(place[1], 9)] = value
+            changed[array is x][:, 1] = 0.0
+            require_products(wg.graph.trace(lambda a, b: a @ b)(*changed), changed, 1)
+
+
+def test_sums_over_nothing_are_numpys(small_steps: None) -> None:
+    for shapes in (((3, 0), (0, 4)), ((0, 3), (3, 4))):
+        args = [np.ones(shape) for shape in shapes]
+        np.testing.assert_array_equal(wg.jit(lambda x, y: x @ y + 1.0)(*args), args[0] @ args[1] + 1.0)
+
+
+# In jitted functions
+
+
+def network(parameters: Any, x: Any) -> Any:
+    for weights, bias in parameters:
+        x = np.tanh(x @ weights + bias)
+    return np.sum(x**2)
+
+
+def recurrent(weights: Any, xs: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        h = np.tanh(h @ weights["h"] + x @ weights["x"])
+        return h, h
+
+    return np.sum(wg.scan(step, np.zeros((4, 12)), xs)[1] ** 2)
+
+
+def growing(x: Any) -> Any:
+    while np.sum(x) < 1e3:
+        x = x @ x.T @ x * 0.3
+    return x
+
+
+PARAMETERS = [
+    (np.random.default_rng(n).standard_normal((16, 16)) / 4, np.random.default_rng(n).standard_normal(16))
+    for n in range(3)
+]
+NETWORK = PARAMETERS, np.random.default_rng(9).standard_normal((12, 16))
+RECURRENT = (
+    {
+        "h": np.random.default_rng(3).standard_normal((12, 12)) / 4,
+        "x": np.random.default_rng(4).standard_normal((5, 12)),
+    },
+    np.random.default_rng(5).standard_normal((6, 4, 5)),
+)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "network": (wg.grad(network), NETWORK),
+    "lanes": (wg.vmap(wg.grad(network), in_axes=(None, 0)), (PARAMETERS, np.stack([NETWORK[1]] * 3))),
+    "second order": (lambda p, x: wg.jvp(wg.grad(network), (p, x), (p, x))[1], NETWORK),
+    "recurrent": (wg.grad(recurrent), RECURRENT),
+    "until": (growing, (np.random.default_rng(6).random((11, 11)) + 0.1,)),
+}
+
+
+@together("name", PROGRAMS)
+def test_jitted_programs_of_products_run_natively(
+    name: str, small_steps: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WENGERT_NATIVE", "1")
+    function, args = PROGRAMS[name]
+    lowered = wg.jit(function).lower(*args)
+    assert lowered.segments.whole is not None, lowered.kernels
+    assert list(products_of(lowered.segments.whole))
+    want = wg.tree.leaves(function(*args))
+    for found, expected in zip(wg.tree.leaves(wg.jit(function)(*args)), want, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
