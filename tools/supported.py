@@ -56,8 +56,8 @@ page, and a test holds it to be true.
 | native | how much of it native code computes: "yes" all, "part" what is no routine of NumPy or SciPy, "no" nothing |
 | in | the file below `src/wengert/` that says what it means for Tensors |
 
-A call of a function stands for all: an option may be refused where the table says "yes". Matrices of up to 32 rows are
-meant, larger ones are LAPACK's. Real numbers are meant; most
+A call of a function stands for all: an option may be refused where the table says "yes". Matrices of up to 1,024 rows
+are meant. Real numbers are meant; most
 functions take complex ones, too ([choices](choices.md#complex-numbers)). A function that is one routine of NumPy or
 SciPy is no slower for not being native. Distributions are in `wengert.scipy.stats`. The names of NumPy and SciPy that
 are not here are in [what is left out](left-out.md).

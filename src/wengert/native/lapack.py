@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wengert.native.structs import I32, VOID, Pointer, Signature, Struct
@@ -14,6 +16,8 @@ PREFIX = "lapack_"
 """What the names of these functions begin with in native code: "lapack_dgetrf"."""
 OFFERED = ("scipy.linalg.cython_lapack", "scipy.linalg.cython_blas")
 """The modules that offer them."""
+ROUTINES = "numpy.linalg._umath_linalg"
+"""The module of NumPy that calls its own library."""
 INTEGER = b"int *"
 """How signatures name a whole number of 32 bits; functions that take others are not called."""
 
@@ -42,7 +46,7 @@ def lapack_address(name: str) -> int:
     """
     own = name.removeprefix(PREFIX)
     if own == "threads":
-        return ctypes.addressof(threads_of(OFFERED[0]))
+        return ctypes.addressof(library_of(OFFERED[0]).threads)
     name_of, address_of = capsules()
     for module in OFFERED:
         with contextlib.suppress(ImportError, AttributeError, KeyError):
@@ -65,19 +69,50 @@ def are_offered(names: tuple[str, ...]) -> bool:
 # Threads
 
 
-@functools.cache
-def threads_of(module: str) -> Any:
-    """Return the THREADS of the library that an extension module is linked to; empty ones if nobody knows them.
+class Library:
+    """Know how many threads a library uses, whose functions an extension module calls.
 
-    OpenBLAS has other names for its functions where whole numbers have 64 bits, and in the wheels of NumPy and SciPy.
+    OpenBLAS has other names for what tells and changes that where whole numbers have 64 bits, and in wheels of NumPy's
+    and SciPy's.
+
+    Attributes:
+        threads: THREADS.
+        count, use: the functions; of a library that has none, what tells that it uses one.
     """
-    found = THREADS.ctype()
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        library = ctypes.CDLL(importlib.import_module(module).__file__)
-        for prefix in ("scipy_", ""):
-            for suffix in ("64_", ""):
+
+    def __init__(self, module: str) -> None:
+        self.threads: Any = THREADS.ctype()
+        self.count: Any = int
+        self.use: Any = int
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            library: Any = ctypes.PyDLL(importlib.import_module(module).__file__)
+            for prefix, suffix in ((x, y) for x in ("scipy_", "") for y in ("64_", "")):
                 with contextlib.suppress(AttributeError):
-                    get, change = (library[f"{prefix}openblas_{what}_num_threads{suffix}"] for what in ("get", "set"))
-                    found.get, found.set = (ctypes.cast(x, ctypes.c_void_p).value for x in (get, change))
-                    return found
-    return found
+                    own = [library[f"{prefix}openblas_{what}_num_threads{suffix}"] for what in ("get", "set")]
+                    self.threads.get, self.threads.set = (ctypes.cast(x, ctypes.c_void_p).value for x in own)
+                    self.count, self.use = own
+                    break
+
+
+library_of = functools.cache(Library)
+
+
+def on_one_thread(function: Callable[..., Any], operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Call a function while NumPy's and SciPy's libraries use one thread each; one that does already is left so.
+
+    So whatever threads do that at once, the number is in the end what it was: nobody puts back what another put there.
+    """
+    own = library_of(ROUTINES)
+    other = library_of(OFFERED[0]) if "scipy.linalg" in sys.modules else own
+    before, also = own.count(), other.count() if other is not own else 1
+    try:
+        if before > 1:
+            own.use(1)
+        if also > 1:
+            other.use(1)
+        return function(*operands, **params)
+    finally:  # where another number stands now, somebody else wanted that meanwhile
+        if before > 1 and own.count() == 1:
+            own.use(before)
+        if also > 1 and other.count() == 1:
+            other.use(also)

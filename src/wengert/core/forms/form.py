@@ -52,6 +52,10 @@ class Form(FieldRecord):
     def require_sound(self, name: str) -> None:
         """Raise a RegistrationError where a user declares for a primitive of this name what cannot be."""
 
+    def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what a primitive is to be evaluated by: what it was declared with, or that in its surroundings."""
+        return evaluate
+
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Return avals and memory order of the results, here as NumPy gives them for examples of full length.
 

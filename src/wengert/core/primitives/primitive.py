@@ -37,6 +37,9 @@ class Occasion(NamedTuple):
 class DeclaredForm(Protocol):
     """Be a form, as far as a primitive is concerned that is declared with one; `wengert.core.forms` has them."""
 
+    def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the primitive is to be evaluated by."""
+
     def composed(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
         """Return the steps that are one view after another, in the usual order, or None; see `Form.composed`."""
 
@@ -325,5 +328,7 @@ def register(primitive: Primitive) -> None:
         raise misdeclared(primitive.name, given, "each primitive is declared once, outside of functions")
     PRIMITIVES[primitive.name] = primitive
     primitive.registered = True
+    if primitive.form is not None:
+        primitive.evaluate = primitive.form.evaluation(primitive.evaluate)
     if primitive.operator is not None:
         primitive.firm = False
