@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.cases import OPTIONS, Failures, some_of
+from tests.kernels import as_if
 from tests.samples import SAMPLES
 from tests.samples.calls import call_of
 from tests.samples.running import chosen
@@ -40,7 +41,6 @@ from tests.test_lowering import (
     require_same,
     value_graph,
 )
-from wengert.emission import parallel_split
 from wengert.emission.backend import Processor
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import with_schedule
@@ -73,9 +73,14 @@ EXECUTABLES = {**{target: partial(natively, target=target) for target in TARGETS
 
 @pytest.fixture
 def call(executable: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What carries out programs of kernels; for threads even small ones are cut into parts."""
-    for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items() if "threads" in executable else ():
-        monkeypatch.setattr(parallel_split, name, value)
+    """What carries out programs of kernels."""
+    return call_of_executable(executable, monkeypatch)
+
+
+def call_of_executable(executable: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what carries out programs of kernels; for threads even small ones are cut into parts."""
+    if "threads" in executable:
+        as_if(monkeypatch, clock=1e-9, part_lanes=16, fewest_parts=2)
     return EXECUTABLES[executable]
 
 

@@ -6,7 +6,7 @@ A schedule changes no value but by the order of sums, so that any that is not il
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from wengert.kernel.checking import checked
@@ -109,17 +109,24 @@ def scanned(stage: Stage) -> set[int]:
 
 
 def score(stage: Stage, dimension: int) -> int:
-    """Return what speaks for lanes along a dimension: loads and stores side by side, and sums that are kept so."""
-    found = 0
-    for operation in stage.operations:
-        if operation.name == "load" and operation.at is not None:
-            found += {0: 0, 1: 2}.get(operation.at.coefficients[dimension], -2)
-    for store in stage.stores:
-        found += 4 if store.at.coefficients[dimension] == 1 else -4
-    for reduction in stage.reductions:
-        if reduction.kind in ("nested", "column", "scan") and reduction.at is not None:
-            found += 100 * (reduction.at.coefficients[dimension] == 1)
-    return found
+    """Return what speaks for lanes along a dimension of a stage."""
+    loaded = [o.at.coefficients[dimension] for o in stage.operations if o.name == "load" and o.at is not None]
+    stored = [store.at.coefficients[dimension] for store in stage.stores]
+    sums = [r for r in stage.reductions if r.kind in ("nested", "column", "scan")]
+    return score_of_steps(loaded, stored, [r.at.coefficients[dimension] for r in sums if r.at is not None])
+
+
+def score_of_steps(loaded: Iterable[int], stored: Iterable[int], summed: Iterable[int]) -> int:
+    """Return what speaks for lanes along a dimension: loads and stores side by side, and sums that are kept so.
+
+    Args:
+        loaded: how far apart in memory the numbers of lanes lie, for each load.
+        stored: the same of each store.
+        summed: the same of each sum that is not one number of a row, or of all.
+    """
+    found = sum([{0: 0, 1: 2}.get(step, -2) for step in loaded])
+    found += sum([4 if step == 1 else -4 for step in stored])
+    return found + 100 * sum([step == 1 for step in summed])
 
 
 def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:

@@ -1,19 +1,18 @@
 """Fusion: which roots share a kernel, and in which stage of the row each is computed.
 
 In the order of the graph, a root joins a kernel if all that it needs there belongs to the same row; else it opens one,
-right after the last of what it needs: kernels need no sorting, and have no cycles. Costly numbers that a kernel
-computes of each row at last get one of their own, where a vector holds those of several rows. In a kernel a root runs
-one stage after the reductions that it needs, and later if a stage there reads the same. Costly values that several
-stages need are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages
-will be.
+right after the last of what it needs: kernels need no sorting, and have no cycles. In a kernel a root runs one stage
+after the reductions that it needs, and later if a stage there reads the same. Costly values that several stages need
+are kept in a buffer of the row; if that is long, one of them where a result of the last of these stages will be.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map
+from wengert.lowering.loop_order import is_good, rows_of, shared
 from wengert.lowering.loop_roots import Root, accesses_below, below
 from wengert.lowering.nodes import PointNode, through_memory
 from wengert.support.machine import MACHINE
@@ -34,8 +33,14 @@ class Group:
         self.rows = rows
         self.roots: list[Root] = []
 
-    def admits(self, root: Root) -> tuple[bool, int | None]:
-        """Tell whether a root can join, and which of its dimensions the rows run over then."""
+    def admits(self, root: Root, best: int | None, roots: Container[PointNode]) -> tuple[bool, int | None]:
+        """Tell whether a root can join, and which of its dimensions the rows run over then.
+
+        Args:
+            root: the root.
+            best: the dimension that its rows run over if it is alone.
+            roots: the nodes of all roots.
+        """
         own = set(self.roots)
         if not own.isdisjoint(root.far):
             return False, None
@@ -57,8 +62,12 @@ class Group:
                     return False, None
                 found = dimension
         if found is None:
-            found = root.first
-        return found not in (None, root.scanned) and root.space[found] == self.rows, found
+            found = best
+        if found in (None, root.scanned) or root.space[found] != self.rows:
+            return False, found
+        if root.is_apart and root.long == [found]:
+            return False, found
+        return best is None or is_good(root, found, best, lambda: shared(root, self.roots, roots)), found
 
 
 def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
@@ -66,31 +75,8 @@ def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
     groups: list[Group] = []
     homes: dict[Root, Group] = {}
     for root in roots.values():
-        join(root, groups, homes)
-    return [part for group in groups for part in (group, split_row_ends(group)) if part is not None]
-
-
-def split_row_ends(group: Group) -> Group | None:
-    """Take from a kernel the numbers that it computes of each row at last, if they are costly: lanes can be rows then.
-
-    Returns:
-        The kernel that computes them after it; None if they stay.
-    """
-    if group.rows is None or group.rows < MACHINE.activated_rows:
-        return None
-    ends: set[Root] = set()
-    for root in reversed(group.roots):
-        is_read = any(root in other.needs for other in group.roots if other not in ends)
-        if root.kind == "store" and root.is_number and not is_read:
-            ends.add(root)
-    if all(root.node.cost < MACHINE.costly for root in ends):
-        return None
-    after = Group(None)
-    after.roots = [root for root in group.roots if root in ends]
-    for root in after.roots:
-        root.outer = None
-    group.roots = [root for root in group.roots if root not in ends]
-    return after
+        join(root, groups, homes, roots)
+    return groups
 
 
 def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root]) -> None:
@@ -134,18 +120,19 @@ def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[Po
     return found
 
 
-def join(root: Root, groups: list[Group], homes: dict[Root, Group]) -> None:
+def join(root: Root, groups: list[Group], homes: dict[Root, Group], roots: Container[PointNode]) -> None:
     """Enter a root into the first group that admits it, those that it needs before others; else into a new one."""
+    best = rows_of(root)
     needed = {homes[need] for need in (*root.needs, *root.far)}
     last = max([k for k, group in enumerate(groups) if group in needed], default=-1)
     order = sorted(range(max(last, 0), len(groups)), key=lambda k: groups[k] not in needed)
     for k in order:
-        admitted, outer = groups[k].admits(root)
+        admitted, outer = groups[k].admits(root, best, roots)
         if admitted:
             root.outer, home = outer, groups[k]
             break
     else:
-        root.outer = root.first
+        root.outer = best
         home = Group(None if root.outer is None else root.space[root.outer])
         groups.insert(last + 1, home)
     homes[root] = home

@@ -24,6 +24,7 @@ from wengert.kernel.kernel import (
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
 from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
+from wengert.lowering.broadcast_values import repeated_values
 from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
 from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.lowering.loop_roots import Root, find_roots
@@ -39,8 +40,8 @@ def program_of(lowered: Lowered) -> Program:
     outputs = output_nodes(lowered)
     roots = find_roots(outputs, lowered.nodes.made)
     groups = grouped(roots)
-    if again := computed_again(groups, lowered.nodes.made):
-        roots = find_roots(outputs, lowered.nodes.made, again)
+    if kept := computed_again(groups, lowered.nodes.made) | repeated_values(groups, roots, lowered.nodes.made):
+        roots = find_roots(outputs, lowered.nodes.made, kept)
         groups = grouped(roots)
     set_stages(groups, roots)
     memory = BufferNames(roots, groups)

@@ -27,13 +27,14 @@ class Root:
         axes: the dimensions of the space that are reduced.
         needs: the roots that it reads, each with the maps under which it does.
         far: the roots that it reads in memory in another order, so that all of them must have been written.
-        reads: the nodes, buffers among them, that it reads from memory, with their maps.
+        reads: the nodes, buffers among them, that it reads from memory, with their maps; without, at computed places.
         outer: the dimension of the space that the rows run over; None if there is one row.
         level: the number of its stage in the kernel.
         buffer: the name of its memory, if it has any.
+        is_apart: whether it has a loop of its own, with lanes, rather than being a number of each row.
     """
 
-    __slots__ = ("axes", "buffer", "far", "kind", "level", "needs", "node", "outer", "reads", "space")
+    __slots__ = ("axes", "buffer", "far", "is_apart", "kind", "level", "needs", "node", "outer", "reads", "space")
 
     def __init__(self, node: PointNode, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
         self.node = node
@@ -46,6 +47,7 @@ class Root:
         self.outer: int | None = None
         self.level = 0
         self.buffer = ""
+        self.is_apart = False
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.node}, outer {self.outer}, level {self.level}>"
@@ -62,7 +64,7 @@ class Root:
 
     @property
     def first(self) -> int | None:
-        """The dimension that rows run over where nothing else decides; none if lanes go on where steps follow."""
+        """The first dimension that rows can run over; none if lanes go on where steps follow."""
         if self.kind == "scatter":  # one after the other
             return None
         free = [k for k in self.long if k != self.scanned]
@@ -116,6 +118,7 @@ def find_roots(
             continue
         if node.kind in ("reduce", "scan", "scatter") or node in live or node in held or is_worth_memory(node, seen):
             root = roots[node] = Root(node, kind_of(node))
+            root.is_apart = node in kept
             note(node, seen)
             for reader, read in seen:
                 reader.needs.setdefault(root, set()).add(read)
@@ -146,7 +149,7 @@ def follow(node: PointNode, seen: Reads, reached: dict[PointNode, Reads], held: 
         elif access.node.kind != "buffer":
             held.setdefault(access.node, set()).update(reader for reader, _ in seen)
         else:
-            note(access.node, {(reader, access.map) for reader, _ in seen})
+            note(access.node, {(reader, ()) for reader, _ in seen})
     for access in node.args[len(memory) :]:
         into = reached.setdefault(access.node, set())
         into.update((reader, compose(access.map, read)) for reader, read in seen)

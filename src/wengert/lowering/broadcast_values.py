@@ -1,0 +1,140 @@
+"""Values that loops would compute again and again, as those that are broadcast are, and that are kept instead.
+
+A value is computed in the innermost loop that it depends on: for each row anew if lanes run over it, and number by
+number if it is one of each row. It gets a loop of its own, with lanes, and is read from memory, if that takes less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+
+from wengert.lowering.fuse import Group
+from wengert.lowering.index_maps import IndexMap, identity_map
+from wengert.lowering.loop_order import LANES, full_vectors, lane_of, own_cost, shared
+from wengert.lowering.loop_roots import Reads, Root, below, follow, kind_of
+from wengert.lowering.nodes import PointNode
+from wengert.support.machine import MACHINE
+
+
+def repeated_values(
+    groups: Sequence[Group], roots: Mapping[PointNode, Root], made: Sequence[PointNode]
+) -> set[PointNode]:
+    """Return the nodes that shall have loops of their own.
+
+    Args:
+        groups: the kernels that there are without them.
+        roots: those of the kernels, by their nodes.
+        made: all nodes, each after those that it reads.
+    """
+    values = RepeatedValues(groups, roots)
+    if all(map(is_plain, roots.values())):
+        return values.kept
+    reached: dict[PointNode, Reads] = {}
+    for node in reversed(made):
+        seen = reached.pop(node, set())
+        root = roots.get(node)
+        if root is None and not seen:
+            continue
+        if values.is_to_be_kept(node, seen, root):
+            values.kept.add(node)
+            root = root or Root(node, kind_of(node))
+        if root is not None:
+            seen = {(root, identity_map(root.space))}
+        follow(node, seen, reached, {})
+    return values.kept
+
+
+class RepeatedValues:
+    """Decide which values are kept.
+
+    Attributes:
+        homes: the kernel of each root.
+        readers: the roots that read each root.
+        kept: the nodes that shall have loops of their own.
+        lanes: the dimensions that the lanes of roots run over.
+    """
+
+    def __init__(self, groups: Sequence[Group], roots: Mapping[PointNode, Root]) -> None:
+        self.roots = roots
+        self.homes = {root: group for group in groups for root in group.roots}
+        self.readers: dict[Root, set[Root]] = {}
+        for root in roots.values():
+            for need in root.needs:
+                self.readers.setdefault(need, set()).add(root)
+        self.kept: set[PointNode] = set()
+        self.lanes: dict[Root, int | None] = {}
+
+    def is_to_be_kept(self, node: PointNode, seen: Reads, root: Root | None) -> bool:
+        """Tell whether a node shall have a loop of its own."""
+        if node.kind not in ("point", "choice", "pieces") or node.dtype.kind == "b" or not node.shape:
+            return False
+        if root is not None:
+            if not (root.kind == "store" and root.is_number):
+                return False
+            seen = {(root, identity_map(root.space))}
+        if not any(may_repeat(reader, read) for reader, read in seen):
+            return False
+        loops = {(self.homes.get(r), r.space, r.outer, read): self.evaluations(r, read) for r, read in seen}
+        own = full_vectors(node)
+        saved = sum([max(count - own, 0.0) for count in loops.values()])
+        if saved <= 0:
+            return False
+        within = below(node, self.roots)
+        cost = sum(map(own_cost, within))
+        gain = saved * cost - own - (sum(loops.values()) if root is None else 0.0)
+        readers = {reader for reader, _ in seen} if root is None else self.readers.get(root, set())
+        if cost < MACHINE.costly or gain < MACHINE.kept:
+            return False
+        return gain - self.cost_of_parting(within, readers) >= MACHINE.kept
+
+    def cost_of_parting(self, within: Collection[PointNode], readers: Iterable[Root]) -> float:
+        """Return how many cycles it takes that readers cannot share rows with what a value depends on."""
+        needs = {a.node for node in within for a in node.args}.difference(within)
+        own = {self.homes[self.roots[node]] for node in needs if node in self.roots}
+        found = 0.0
+        for reader in readers:
+            home = self.homes.get(reader)
+            if home in own and home is not None and home.rows is not None and len(reader.long) > 1:
+                found += MACHINE.parted + shared(reader, home.roots, self.roots)
+        return found
+
+    def evaluations(self, root: Root, read: IndexMap) -> float:
+        """Return how often the loops of a root compute what is read under a map, for a vector or a number."""
+        depends = {d for _, terms in read for d, _ in terms}
+        count, found = 1.0, 1.0
+        for d, steps in self.loops_of(root, depends):
+            count *= steps
+            if d in depends:
+                found = count
+        return max(found, 1.0)
+
+    def loops_of(self, root: Root, depends: Container[int]) -> Iterator[tuple[int, float]]:
+        """Yield the dimensions of a root's loops from the outermost to the innermost, and how many steps they have.
+
+        First come rows, then what is kept, then what is reduced, and lanes last in each part; if nothing is reduced,
+        work leaves the inner loops. Few points are spelled out.
+        """
+        if root not in self.lanes:
+            self.lanes[root] = lane_of(root, root.outer)
+        lane, inner = self.lanes[root], [d for d in root.long if d != root.outer]
+        if root.kind == "store":
+            if root.outer is not None and 1 < math.prod(root.inner) <= MACHINE.spelled_points[0]:
+                lane = root.outer
+            inner = [d for d in inner if root.space[d] > MACHINE.spelled_points[0] or d == lane]
+        reduced = {d for d in inner if d in root.axes or d == root.scanned}
+        order = sorted(inner, key=lambda d: (d in reduced, d == lane if reduced else d not in depends))
+        for d in order if root.outer is None else (root.outer, *order):
+            yield d, root.space[d] / LANES if d == lane else root.space[d]
+
+
+def is_plain(root: Root) -> bool:
+    """Tell whether lanes run over the only dimension of a root, if it has any."""
+    return root.outer is None and len(root.long) < 2
+
+
+def may_repeat(root: Root, read: IndexMap) -> bool:
+    """Tell whether the loops of a root compute something anew, or number by number, that is read under a map."""
+    return len({d for _, terms in read for d, _ in terms}) < len(root.long) or (
+        root.is_number and root.outer is not None
+    )
