@@ -29,9 +29,8 @@ apply_cumsum = eager(accumulations.cumsum)
 apply_accumulate = eager(accumulations.accumulate)
 
 
-def accumulate_ufunc(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
-    """Return the running results of a ufunc along an axis."""
-    axis = normalize_axis_index(axis, x.ndim)
+def accumulate_ufunc(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any) -> Any:
+    """Return the running results of a ufunc along an axis, counted from 0."""
     options = {} if dtype is None else {"dtype": as_dtype("cumprod" if ufunc is np.multiply else "cumsum", dtype)}
     if ufunc is np.add:
         return apply_cumsum(x, {"axis": axis, "reverse": False, **options})
@@ -47,8 +46,9 @@ def enter_running(numpys: Callable[..., Any], ufunc: np.ufunc, what: str) -> Cal
     @enter_as(numpys, f"Return the running {what} along an axis")
     def compute(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
         x, along = row_and_axis(a, axis)
-        result: Tensor = accumulate_ufunc(x, ufunc, along, dtype_within(x, dtype, out))
-        return result if out is None else with_out(name, result, out)
+        if out is None:
+            return accumulate_ufunc(x, ufunc, along, dtype)  # type: ignore[no-any-return]  # a Tensor
+        return with_out(name, accumulate_ufunc(x, ufunc, along, dtype_within(x, dtype, out)), out)
 
     return compute
 
@@ -163,7 +163,8 @@ def make_accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         x = as_tensor(array)
-        return with_out(name, accumulate_ufunc(x, ufunc, axis, dtype_within(x, dtype, out)), out)
+        along = normalize_axis_index(axis, x.ndim)
+        return with_out(name, accumulate_ufunc(x, ufunc, along, dtype_within(x, dtype, out)), out)
 
     return accumulate
 

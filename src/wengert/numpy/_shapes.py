@@ -20,7 +20,6 @@ from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import ALIAS, base_and_path, undecided_text, window_on
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
-from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
@@ -97,7 +96,7 @@ def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = 
     shape where nothing is left to be worked out.
     """
     value, trace = x._value, x._trace
-    if type(value) is np.ndarray and (trace is None or (trace.fast and not SPECIAL)) and not WATCHES:
+    if type(value) is np.ndarray and (trace is None or trace.fast):
         try:
             out = value.reshape(shape)
         except (TypeError, ValueError):  # of which more is said below

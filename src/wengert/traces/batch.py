@@ -198,29 +198,27 @@ class Batch(Transient):
         """Return what a primitive gives for lanes that are ndarrays, if they lie as NumPy has each result."""
         if self.ended:
             return None
-        if len(operands) > 1:
+        if primitive.view:
+            return self.offer_view(primitive, operands[0], params)
+        if len(operands) == 1:
+            lanes = self.of_arrays(primitive, (operands[0]._value,), ONE, params)
+        else:
             batched = [type(x) is Tensor and x._trace is self for x in operands]
             values = [x._value if type(x) is Tensor and x._trace in (self, None) else x for x in operands]
             lanes = self.of_arrays(primitive, values, batched, params)
-            return None if lanes is None else make_batched(lanes, self)
-        value = operands[0]._value
-        if type(value) is not ndarray:
-            return None
-        if primitive.view:
-            return self.offer_view(primitive, operands[0], params)
-        lanes = self.of_arrays(primitive, (value,), ONE, params)
-        return None if lanes is None else make_batched(lanes, self)
+        return None if lanes is None else make_tensor(lanes, self, caller(4, False))
 
     def offer_view(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
         """Return a view of every lane, which lies in it as that of all lanes does; None if something decides how."""
         value = operand._value
-        index = params.get("index")
-        if len(operand._node) > 2 or (index is not None and value.ndim < 2):
+        if type(value) is not ndarray or len(operand._node) > 2:
             return None
+        index = params.get("index")
         if index is not None:
-            for entry in index:
-                if type(entry) is ndarray:
-                    return self.offer_elements(value, index)
+            if value.ndim == 1:
+                return None
+            if ndarray in map(type, index):
+                return self.offer_elements(value, index)
             lanes = value[(WHOLE, *index)]
         else:
             found = form_of(primitive).batch(primitive, self.size, (value,), ONE, params)
@@ -229,11 +227,11 @@ class Batch(Transient):
             (lanes,), steps = found
             for step, changed in steps:
                 lanes = step.evaluate(lanes, **changed)
-        if lanes.ndim == 1 and (index is None or Ellipsis in index):  # arrays without axes
-            return None
         if lanes.ndim == 1 or value.ndim == 1:  # scalars have no memory that a view could share
+            if lanes.ndim == 1 and (index is None or Ellipsis in index):  # arrays without axes
+                return None
             lanes = lanes.copy()
-        return make_tensor(lanes, self, caller(4, False))
+        return make_tensor(lanes, self, caller(5, False))
 
     def offer_elements(self, value: ndarray[Any, Any], index: tuple[Any, ...]) -> Tensor | None:
         """Return the elements of every lane at an index with arrays side by side, which are the same in every lane."""
@@ -244,7 +242,7 @@ class Batch(Transient):
             lanes = rearranged(lanes, strides_of(value[0][index]))
         elif not lanes.flags.c_contiguous:
             lanes = lanes.copy()
-        return make_tensor(lanes, self, caller(4, False))
+        return make_tensor(lanes, self, caller(6, False))
 
     def of_arrays(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
@@ -332,35 +330,33 @@ class Batch(Transient):
             kind = type(x)
             if kind is Tensor:
                 trace, x = x._trace, x._value
-                if type(x) is not ndarray:
-                    break
+                if type(x) is not ndarray or (trace is not self and trace is not None):
+                    return self.aligned_elementwise(primitive, operands, params)
                 ndim = x.ndim
-                if trace is self:
-                    if ndim != rank:
-                        even = not rank
-                        rank = ndim if ndim > rank else rank
-                elif trace is None:
+                if trace is None:
                     widest = ndim if ndim > widest else widest
-                else:
-                    break
+                elif ndim != rank:
+                    even = not rank
+                    rank = ndim if ndim > rank else rank
             elif kind is ndarray:
                 widest = x.ndim if x.ndim > widest else widest
             elif kind is not float and kind is not int:
-                break
+                return self.aligned_elementwise(primitive, operands, params)
             values.append(x)
-        if len(values) < len(operands):
-            return self.aligned_elementwise(primitive, operands, params)
         if not even or widest >= rank:
             values = aligned(values, [self.is_batched(x) for x in operands])
             rank = max(rank, 1 + widest)
         evaluate = primitive.evaluate
         try:
-            out = evaluate(*values, **params)
+            out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:
             check_broadcast(primitive.name, operands)
             raise
-        gives_scalars = type(evaluate) is ufunc or primitive.operator is not None  # of what has no axes
-        if type(out) is ndarray and (gives_scalars if rank == 1 else out.flags.c_contiguous):
+        if type(out) is ndarray and (
+            out.flags.c_contiguous
+            if rank > 1
+            else type(evaluate) is ufunc or primitive.operator is not None  # which give scalars of what has no axes
+        ):
             return make_tensor(out, self, caller(4, False))
         return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
 

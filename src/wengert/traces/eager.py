@@ -71,8 +71,6 @@ REAL = "fiub"
 """The kinds of dtypes of the ndarrays that are operands as they are."""
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
-AT_POINTS = frozenset({"elementwise", "constant"})
-"""The kinds of operations of which double precision arrays decide nothing but the trace."""
 OF_COMPARISONS = frozenset({ndarray, np.bool_})
 """Types of what comparisons give, which plain Tensors hold as it is."""
 SEVERAL = 0
@@ -116,15 +114,18 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     general = otherwise or partial(apply_with, primitive)
     depth = 2 if elementwise and not takes_numbers else 3
     least = LARGE if elementwise else sys.maxsize
+    at_points = elementwise or constant
     gives_arrays = elementwise or isinstance(compute, np.ufunc)
 
     def operate(a: Any, params: Params = NO_PARAMS) -> Any:
         if type(a) is not Tensor:
             return general(a, params)
         trace = a._trace
-        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
-            return by_its_trace(primitive, operate, general, a, params)
         x = a._value
+        if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
+            if trace is not None and at_points and not params and type(x) is ndarray and x.dtype is DOUBLE:
+                return trace.process(primitive, (a,), params)
+            return by_its_trace(primitive, operate, general, a, params)
         try:
             if type(x) is ndarray:
                 out = evaluate(x, **params) if params else evaluate(x) if x.size < least else compute_large(x)
@@ -169,8 +170,6 @@ def by_its_trace(primitive: Primitive, operate: Function, general: Function, a: 
         return general(a, params)
     if trace is ALIAS:
         return with_views_resolved(operate, a, params)
-    if not params and primitive.kind in AT_POINTS and type(a._value) is ndarray and a._value.dtype is DOUBLE:
-        return trace.process(primitive, (a,), params)
     found = None if WATCHES else trace.offer(primitive, (a,), params)
     return general(a, params) if found is None else found
 
@@ -214,8 +213,10 @@ def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
         x = source._value
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             if trace is not None and not WATCHES and (found := trace.offer(primitive, (source,), params)) is not None:
-                is_view = found._value.base is x or is_window(found._value, x)
-                return window_on(base, earlier, primitive, params, found) if is_view else found
+                memory = found._value.base
+                if memory is x or (memory is not None and is_window(found._value, x)):
+                    return window_on(base, earlier, primitive, params, found)
+                return found
         elif type(x) is ndarray:
             if out is None:
                 out = evaluate(x, **params)
@@ -377,7 +378,6 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             if (
                 trace is not None
-                and trace is not ALIAS
                 and type(own) is ndarray
                 and own.dtype is DOUBLE
                 and (kind is not Tensor or (type(other) is ndarray and other.dtype is DOUBLE))
