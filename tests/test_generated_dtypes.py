@@ -46,6 +46,7 @@ OF_REAL_NUMBERS = {
     ),
     *("polygamma_difference", "incomplete_elliptic_derivative", "logistic", "logistic_derivative"),
     *("logsumexp_sign", "softsign"),
+    *("by_eigenvalues", "by_relative_eigenvalues"),
 }
 """Primitives that only functions of real numbers have in their rules."""
 REFUSED = {"ive", "jve", "kve", "riemann_zeta", "yve"}

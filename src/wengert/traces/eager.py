@@ -12,13 +12,13 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import RECENT, caller
-from wengert.core.memory.buffers import BORROWED, as_fixed, lend, lent
+from wengert.core.memory.buffers import BORROWED, MUCH, lend, lent
 from wengert.core.memory.views import (
     ALIAS,
     Derivation,
@@ -301,7 +301,7 @@ def of_many(primitive: Primitive, compute: Function | None) -> Function:
             return wrapped_constant(out) if nested else plain_tensor(out)
         wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
-        saved = residuals(relied_on(operands, positions))
+        saved = residuals(relied_on(operands, positions, trace))
         return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, 3)
 
     return operate
@@ -319,8 +319,8 @@ def by_trace(primitive: Primitive, operate: Function, operands: Sequence[Any], p
     return apply(primitive, *operands, **params)
 
 
-def relied_on(operands: Sequence[Any], positions: Sequence[int]) -> list[Any]:
-    """Return the residuals of operands: the values of those at some positions, of numbers, too."""
+def relied_on(operands: Sequence[Any], positions: Sequence[int], trace: Any) -> list[Any]:
+    """Return the residuals of operands on a tape: the values of those at some positions, of numbers, too."""
     residuals: list[Any] = [None] * len(operands)
     for i in positions:
         x = operands[i]
@@ -328,7 +328,7 @@ def relied_on(operands: Sequence[Any], positions: Sequence[int]) -> list[Any]:
         if kind is Tensor:
             residuals[i] = x._value if x._kept is True else lend(x)
         else:
-            residuals[i] = lent(x) if kind is ndarray else x
+            residuals[i] = lent(x, trace) if kind is ndarray else x
     return residuals
 
 
@@ -345,7 +345,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     arrays_alone = not elementwise and not constant
     least = LARGE if elementwise else sys.maxsize
-    order = "K" if arrays_alone else "C"
+    order: Literal["C", "K"] = "K" if arrays_alone else "C"
     left_out, left = (False, ()) if constant or reflected else primitive.saving((True, False))
     right_out, right = (False, ()) if constant else primitive.saving((False, True))
     any_out = left_out or right_out
@@ -431,7 +431,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                     y = other if b._kept is not BORROWED else lend(b)
                     b._kept = True
                 elif kind is ndarray:  # whose owner may write to it
-                    y = b.copy(order) if b.flags.writeable else as_fixed(b)
+                    y = b.copy(order) if b.nbytes < MUCH and b.flags.writeable else lent(b, trace, order)
             node.saved = (y, x) if reflected else (x, y)
         if large:
             node.saved = LargeResiduals(node.saved)

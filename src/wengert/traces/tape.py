@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.memory.buffers import as_fixed, lend
+from wengert.core.memory.buffers import lend, lent
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
@@ -42,18 +42,31 @@ def no_residuals(inputs: Sequence[Node | None]) -> tuple[None, ...]:
 
 
 class Tape(Transient):
-    """Record operations for a reverse sweep; the base tape, level 0, is that of `requires_grad` and never ends."""
+    """Record operations for a reverse sweep; the base tape, level 0, is that of `requires_grad` and never ends.
 
-    __slots__ = ()
+    Attributes:
+        unwritten: whether no ndarray is written to from the first time that this is asked until the sweep, or the
+            function that tells.
+    """
+
+    __slots__ = ("unwritten",)
 
     def __init__(self, level: int, label: str | Callable[[], str] = "") -> None:
         super().__init__(level, label)
         self.fast = True
+        self.unwritten: bool | Callable[[], bool] = False
+
+    @property
+    def leaves_alone(self) -> bool:
+        """Whether nobody writes to ndarrays before the sweep, so that they need not be copied."""
+        if not isinstance(self.unwritten, bool):
+            self.unwritten = self.unwritten()
+        return self.unwritten
 
     def end(self) -> None:
         """Refuse to record from now on: the transformation is over."""
         super().end()
-        self.fast = False
+        self.fast = self.unwritten = False
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return code and instruction offset of the operation that was recorded."""
@@ -182,7 +195,7 @@ class Tape(Transient):
         """Return what to save of an operand so that no later write can change it.
 
         A Tensor's own writes copy first when `_kept` is set. Nobody can be told of writes to a plain ndarray, so
-        its present content is copied, unless nobody can write to its memory.
+        its present content is copied, unless nobody can write to its memory, or nobody will before the sweep.
         """
         kind = type(operand)
         if kind is Tensor:
@@ -194,9 +207,7 @@ class Tape(Transient):
             return snapshot
         if kind is not ndarray:
             return operand
-        if not operand.flags.writeable:
-            return as_fixed(operand)
-        operand = operand.copy(order="K")
+        operand = lent(operand, self)
         operand.flags.writeable = False
         return operand
 

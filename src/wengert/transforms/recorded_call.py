@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.argument_aliasing import origin_of, protect_argument, require_apart
+from wengert.control.store_analysis import never_writes
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import call_user
@@ -49,7 +50,8 @@ class Recording:
         masks: whether the last sweep passed a mask.
         reached: which of the leaves the last sweep came to; the others got zeros.
 
-    Where the arguments are copies, `originals` are what they are copies of, which may share memory.
+    Where the arguments are copies, `originals` are what they are copies of, which may share memory. With `at_once`
+    nothing of the user's runs between the function and the sweep.
     """
 
     def __init__(
@@ -62,9 +64,12 @@ class Recording:
         has_aux: bool,
         tape: type[Tape] = Tape,
         originals: Sequence[Any] = (),
+        at_once: bool = False,
     ) -> None:
         self.name = name
         self.tape = tape(next_level(), functools.partial(name_of, name, function))
+        if at_once:
+            self.tape.unwritten = functools.partial(never_writes, function, (args, kwargs))
         self.masks = False
         self.reached: list[bool] = []
         self.leaves: list[Any] = []

@@ -106,7 +106,8 @@ def sweep_gradient(
 def record_call(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options) -> Recording:
     """Return the recording of a call of a function, whose results must have derivatives."""
     name = options.name
-    run = Recording(name, fun, args, kwargs, resolve_positions(name, options.argnums, len(args)), options.has_aux)
+    chosen = resolve_positions(name, options.argnums, len(args))
+    run = Recording(name, fun, args, kwargs, chosen, options.has_aux, at_once=not options.has_aux)
     require_differentiable_results(name, run.outputs, run.structure, run.leaves)
     return run
 

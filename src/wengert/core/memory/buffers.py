@@ -11,7 +11,7 @@ user must not write, `forbid_writes` says so.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from wengert.core.memory.memory_layout import Handle, in_normal_form, without_re
 H = TypeVar("H", bound=Handle)
 ndarray = np.ndarray
 BORROWED = "borrowed"
+MUCH = 1 << 20
+"""Bytes from which a copy takes longer than to find out that nobody writes, some 40 us."""
 
 
 def keep(tensor: Handle) -> None:
@@ -53,9 +55,27 @@ def lend(tensor: Handle) -> Any:
     return tensor._value
 
 
-def lent(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an ndarray of the user for somebody who relies on it: a copy, unless nobody can write to its memory."""
-    return array.copy(order="K") if array.flags.writeable else as_fixed(array)
+def lent(array: np.ndarray[Any, Any], tape: Any = None, order: Literal["C", "K"] = "K") -> np.ndarray[Any, Any]:
+    """Return an ndarray of the user for somebody who relies on it: a copy, unless nobody can write to its memory.
+
+    Args:
+        array: the ndarray.
+        tape: what relies on it, which may know that nobody will write to large ones before its sweep.
+        order: the memory order of a copy.
+    """
+    if tape is not None and array.nbytes >= MUCH and may_change(array):
+        lies_alike = array.flags.c_contiguous if order == "C" else array.flags.forc
+        if lies_alike and tape.leaves_alone and owns_memory(array):
+            return read_only(array)
+    return array.copy(order=order) if array.flags.writeable else as_fixed(array)
+
+
+def owns_memory(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether NumPy made the memory of an ndarray: others, such as files in memory, have owners who may write."""
+    memory: Any = array
+    while type(memory) is ndarray and memory.base is not None:
+        memory = memory.base
+    return type(memory) is ndarray and memory.flags.owndata
 
 
 def may_overwrite(buffer: Any, kept: Any) -> bool:

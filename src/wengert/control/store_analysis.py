@@ -1,0 +1,507 @@
+"""Whether a function can write to an ndarray: from its instructions, and those of all that it can reach.
+
+Nobody can be told of writes to an ndarray, so what a tape keeps of one is a copy, unless nothing that runs before the
+sweep can write. That is so where all that a function can reach is arrays, numbers, containers of these, functions of
+NumPy's that only read, and functions and objects of the user of which the same is known, and where no instruction of
+theirs stores. What is not known to be harmless counts as a store. So does what may run in between: threads, signal
+handlers, debuggers. ADR 0043 says what is left.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import math
+import signal
+import sys
+import warnings
+from _signal import getsignal  # type: ignore[import-not-found]  # that of `signal` takes 80 us for all of them
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from inspect import signature
+from itertools import product
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.code_owners import is_library, is_wengerts
+from wengert.control.mutable_state import content_of
+from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.recording import settings
+from wengert.core.values.tensor import Tensor
+from wengert.support.attributes import own_attributes
+
+MANY = 500
+"""Values that are looked at before a function counts as one that may write, which take some 0.3 ms."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, Tensor))
+SCALARS = frozenset(np.sctypeDict.values()) - {np.void, np.object_}
+CONTAINERS: tuple[type, ...] = (tuple, list, set, frozenset)
+CALLED = frozenset(
+    getattr(builtins, name)
+    for name in words(
+        "abs all any bool complex dict divmod enumerate filter float frozenset int isinstance len list max min next "
+        "pow range reversed round set slice sorted sum tuple zip"
+    )
+)
+"""Functions and classes of Python's that write to no array, and call what they are given with one operand at most."""
+MODULES = words("math numpy numpy.fft numpy.linalg")
+"""Those that may be held by a variable whose use is not known before the function runs."""
+WRITING = words(
+    "apply_along_axis apply_over_axes batch_norm copyto fill_diagonal fromfunction mask_indices nan_to_num "
+    "piecewise place put put_along_axis putmask"
+)
+"""Functions that write to what they are given, or may; or call what they are given with several operands."""
+STORING = words("inplace out overwrite_input")
+"""Parameters by which functions are given what they write to, or are told to."""
+ATTRIBUTES = {
+    **dict.fromkeys(words("conj conjugate"), 0),
+    **dict.fromkeys(words("all any argmax argmin dot max min ptp round"), 1),
+    **dict.fromkeys(words("clip cumprod cumsum mean prod std sum take trace var"), 2),
+    **dict.fromkeys(
+        words(
+            "T append astype base copy count data detach diagonal dtype extend flags flat flatten get imag index item "
+            "items keys mT nbytes ndim nonzero pop ravel real repeat reshape shape size squeeze strides swapaxes "
+            "tolist transpose values view"
+        ),
+        MANY,
+    ),
+}
+"""Attributes of arrays and containers by which no array is written to, and how many operands stand before `out` where
+they are methods."""
+KINDS: tuple[Any, ...] = (
+    *(np, np.linalg, np.fft, math, np.ndarray, np.float64, np.dtype, np.ufunc, type(np.sum), Tensor),
+    *(*CONTAINERS, *ATOMS, dict, type, FunctionType, MethodType, BuiltinFunctionType, GeneratorType),
+)
+"""Where other attributes may be such that they write."""
+GROUPS = ("BUILD_", "JUMP_", "LOAD_FAST", "POP_JUMP_", "RETURN_", "STORE_FAST", "UNARY_", "UNPACK_")
+HARMLESS = words(
+    "BINARY_SLICE BINARY_SUBSCR CACHE CALL CALL_KW COMPARE_OP CONTAINS_OP COPY COPY_FREE_VARS DELETE_FAST DICT_UPDATE "
+    "END_FOR EXTENDED_ARG FOR_ITER GET_ITER GET_LEN IS_OP KW_NAMES LIST_APPEND LIST_EXTEND LIST_TO_TUPLE "
+    "LOAD_ASSERTION_ERROR LOAD_ATTR LOAD_CLOSURE LOAD_CONST LOAD_DEREF LOAD_GLOBAL LOAD_METHOD MAKE_CELL MAKE_FUNCTION "
+    "MAP_ADD NOP POP_TOP PRECALL PUSH_NULL RAISE_VARARGS RERAISE RESUME SET_ADD SET_FUNCTION_ATTRIBUTE SET_UPDATE SWAP "
+    "TO_BOOL YIELD_VALUE"
+)
+"""Instructions, and beginnings of such, that change no object but new containers; `is_harmless` knows some more."""
+INTRINSICS = frozenset((3, 5, 6))
+"""Of the functions of CALL_INTRINSIC_1: the end of a generator, unary plus, a list as a tuple."""
+WITHOUT_EFFECT = words("CACHE EXTENDED_ARG KW_NAMES NOP PRECALL RESUME")
+"""Instructions that leave the stack as it is."""
+NULL_LAST = sys.version_info >= (3, 13)
+"""Whether what is no method has its empty place on the stack behind it."""
+NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType, np.ufunc, type(np.sum))
+"""Kinds of values that `only_reads` knows by name."""
+UNUSED = words(
+    "__class__ __class_getitem__ __format__ __init__ __init_subclass__ __new__ __reduce__ __replace__ __repr__ "
+    "__set_name__ __str__"
+)
+"""Methods by which classes and objects are made, and those for text."""
+LIBRARY = ("wengert.numpy", "wengert.nn.functional", "wengert.creation", "wengert.random")
+"""Modules of ours whose functions only read, unless they have parameters that tell them otherwise."""
+JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+SIGNALS = tuple(map(int, signal.valid_signals()))
+HANDLERS = (None, signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
+
+
+class MayWriteError(Exception):
+    """Say that something is not known to write to no array."""
+
+
+class Chain(NamedTuple):
+    """Name a variable from outside, of a function around or global, and attributes of it: `np.linalg.norm`."""
+
+    name: str
+    free: bool
+    attributes: tuple[str, ...] = ()
+
+
+class Member(NamedTuple):
+    """Name an attribute of what is not known before the function runs."""
+
+    name: str
+
+
+class Uses(NamedTuple):
+    """Hold what a function's instructions use, and those of the functions that are written in it.
+
+    Attributes:
+        chains: the variables from outside.
+        members: the attributes of other values.
+        calls: what is called, None if that is not known, and with how many operands by place.
+    """
+
+    chains: frozenset[Chain]
+    members: frozenset[str]
+    calls: frozenset[tuple[Chain | Member | None, int]]
+
+
+def never_writes(function: Any, values: Sequence[Any]) -> bool:
+    """Tell whether nothing can write to an ndarray until a function that is called with some values has returned.
+
+    >>> import numpy as np
+    >>> data = np.ones(3)
+    >>> def fill(x):
+    ...     data[0] = 2.0
+    ...     return x
+    >>> never_writes(lambda x: np.sum(data * x), [data]), never_writes(fill, [data])
+    (True, False)
+    """
+    try:
+        return runs_alone() and Search(function, values).finds_no_store()
+    except MayWriteError:
+        return False
+
+
+def runs_alone() -> bool:
+    """Tell whether no Python runs but what is called: no thread, no debugger, and no handler of signals or errors."""
+    if sys.version_info >= (3, 14):  # whose instructions are others
+        return False
+    if len(sys._current_frames()) > 1 or sys.gettrace() is not None or sys.getprofile() is not None:
+        return False
+    if sys.version_info >= (3, 12) and any(sys.monitoring.get_tool(i) for i in range(6)):
+        return False
+    if settings().packing or np.geterrcall() not in (None, COMPLAINTS) or warnings.showwarning.__module__ != "warnings":
+        return False
+    return all(getsignal(number) in HANDLERS for number in SIGNALS)
+
+
+# What instructions use
+
+
+@lru_cache(maxsize=1000)
+def uses_of(code: CodeType) -> Uses | None:
+    """Return what code uses; None if an instruction may write to an array."""
+    found = Reading(code, frozenset())
+    try:
+        found.read()
+    except MayWriteError:
+        return None
+    chains = frozenset(chain for chain, count in found.chains.items() if count > 0)
+    return Uses(chains, frozenset(found.members), frozenset(found.calls))
+
+
+class Reading:
+    """Follow the instructions of code one after the other, with the names of what is on the stack.
+
+    Where it jumps, or is jumped to, nothing is known of the stack.
+
+    Args:
+        code: the code.
+        local: the variables of functions around it that are not known before these run.
+    """
+
+    def __init__(self, code: CodeType, local: frozenset[str]) -> None:
+        self.code = code
+        self.local = local | set(code.co_cellvars)
+        self.chains: Counter[Chain] = Counter()
+        self.members: set[str] = set()
+        self.calls: set[tuple[Chain | Member | None, int]] = set()
+        self.stack: list[Any] = []
+        self.keywords = 0
+
+    def read(self) -> None:
+        """Read all instructions; raise a MayWriteError if one may write."""
+        for constant in self.code.co_consts:
+            if isinstance(constant, CodeType):
+                inner = Reading(constant, self.local)
+                inner.read()
+                self.chains += inner.chains
+                self.members |= inner.members
+                self.calls |= inner.calls
+            elif not STORING.isdisjoint((constant,) if type(constant) is str else names_in(constant)):
+                raise MayWriteError
+        for instruction in dis.get_instructions(self.code):
+            if not is_harmless(instruction, self.code):
+                raise MayWriteError
+            if instruction.is_jump_target:
+                self.stack.clear()
+            self.follow(instruction)
+            if instruction.opcode in JUMPS:
+                self.stack.clear()
+
+    def follow(self, instruction: dis.Instruction) -> None:
+        """Do to the stack what an instruction does."""
+        name, stack = instruction.opname, self.stack
+        if name == "KW_NAMES":
+            self.keywords = len(self.code.co_consts[instruction.arg or 0])
+        if name in WITHOUT_EFFECT:
+            return
+        if name in ("CALL", "CALL_KW", "CALL_FUNCTION_EX"):
+            self.call(name, instruction.arg or 0)
+            return
+        effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+        free = name == "LOAD_DEREF"
+        if name == "LOAD_GLOBAL" or (free and instruction.argval not in self.local):
+            chain = Chain(instruction.argval, free)
+            self.chains[chain] += 1
+            stack += [chain] if effect == 1 else [chain, None] if NULL_LAST else [None, chain]
+        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            stack += [self.attribute(self.pop(), instruction.argval), *[None] * effect]
+        elif name.startswith("LOAD_") or name in ("COPY", "PUSH_NULL"):
+            stack += [instruction.argval if name == "LOAD_CONST" else None] * effect
+        elif name == "SWAP":
+            stack.clear()
+        else:
+            for _ in range(max(0, -effect) + 1):
+                self.pop()
+            stack += [None] * (max(0, effect) + 1)
+
+    def pop(self) -> Any:
+        """Return what is on top of the stack, if that is known, and take it off."""
+        return self.stack.pop() if self.stack else None
+
+    def attribute(self, owner: Any, name: str) -> Chain | Member:
+        """Return an attribute of what was on the stack."""
+        if type(owner) is Chain:
+            self.chains[owner] -= 1
+            found = owner._replace(attributes=(*owner.attributes, name))
+            self.chains[found] += 1
+            return found
+        self.members.add(name)
+        return Member(name)
+
+    def call(self, name: str, count: int) -> None:
+        """Note a call with so many operands."""
+        if name == "CALL_FUNCTION_EX":
+            count, places = 1, MANY
+        else:
+            if name == "CALL_KW":
+                names = self.pop()
+                self.keywords = len(names) if type(names) is tuple else 0
+            places = count - self.keywords
+        self.keywords = 0
+        for _ in range(count):
+            self.pop()
+        callees = self.pop(), self.pop()
+        self.calls.add((next((x for x in callees if type(x) in (Chain, Member)), None), places))
+        self.stack.append(None)
+
+
+def names_in(constant: Any) -> tuple[Any, ...]:
+    """Return what is in a constant that is a tuple."""
+    return constant if type(constant) is tuple else ()
+
+
+def is_harmless(instruction: dis.Instruction, code: CodeType) -> bool:
+    """Tell whether an instruction writes to no array."""
+    name, arg = instruction.opname, instruction.arg or 0
+    if name == "BINARY_OP":
+        return not instruction.argrepr.endswith("=")
+    if name == "CALL_FUNCTION_EX":
+        return not arg & 1  # without arguments by computed names
+    if name == "CALL_INTRINSIC_1":
+        return arg in INTRINSICS
+    if name == "STORE_DEREF":
+        return instruction.argval in code.co_cellvars
+    return name in HARMLESS or name.startswith(GROUPS)
+
+
+# What is reached
+
+
+class Search:
+    """Look at all that a function can reach; whatever is not known to be harmless raises a MayWriteError."""
+
+    def __init__(self, function: Any, values: Sequence[Any]) -> None:
+        self.queue: list[Any] = [function, *values]
+        self.seen: dict[int, Any] = {}
+        self.owners: list[Any] = []
+        self.members: set[str] = set()
+        self.called: Counter[str] = Counter()
+
+    def finds_no_store(self) -> bool:
+        """Look at everything, and then at the attributes of functions and objects of the user that are asked for."""
+        known: set[tuple[int, str]] = set()
+        while self.queue:
+            while self.queue:
+                self.look(self.queue.pop())
+            for owner, name in product(self.owners, self.members):
+                if (id(owner), name) not in known:
+                    known.add((id(owner), name))
+                    self.queue += attributes_of(owner, name)
+        for owner, name in product(self.owners, self.called):
+            if any(self.called[name] > operands_before_out(value) for value in attributes_of(owner, name)):
+                raise MayWriteError
+        for name in self.members:
+            if name not in ATTRIBUTES and is_known(name):
+                raise MayWriteError
+        return True
+
+    def look(self, value: Any) -> None:
+        """Look at one value."""
+        kind = type(value)
+        if kind in ATOMS or kind in SCALARS or isinstance(value, np.dtype) or id(value) in self.seen:
+            return
+        self.seen[id(value)] = value
+        if len(self.seen) + len(self.queue) > MANY:
+            raise MayWriteError
+        if kind is np.ndarray:
+            if value.dtype.hasobject:
+                raise MayWriteError
+        elif kind in CONTAINERS:
+            self.queue += value
+        elif kind is dict:
+            self.queue += [*value, *value.values()]
+        elif is_users_function(value):
+            self.owners.append(value)
+            self.look_into(value)
+        elif (inside := around_users_function(value)) is not None:
+            self.queue += inside
+        elif not isinstance(value, NAMED) and is_users_object(value):
+            self.owners.append(value)
+            self.queue += special_methods(kind)
+        elif not only_reads(value):
+            raise MayWriteError
+
+    def look_into(self, function: FunctionType) -> None:
+        """Look at what a function of the user uses."""
+        uses = uses_of(function.__code__)
+        if uses is None:
+            raise MayWriteError
+        self.members |= uses.members
+        self.queue += (function.__defaults__, function.__kwdefaults__)
+        self.queue += [self.resolve(function, chain)[0] for chain in uses.chains]
+        for callee, count in uses.calls:
+            if count > self.most_operands(function, callee, count):
+                raise MayWriteError
+
+    def resolve(self, function: FunctionType, chain: Chain) -> tuple[Any, Sequence[str]]:
+        """Return what a variable holds, or an attribute of a module, and the attributes that are not of modules."""
+        code = function.__code__
+        if chain.free:
+            value = content_of((function.__closure__ or ())[code.co_freevars.index(chain.name)])
+        else:
+            value = find(chain.name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]  # it is there
+        rest = chain.attributes
+        while rest and type(value) is ModuleType:
+            value, rest = find(rest[0], vars(value)), rest[1:]
+        self.members.update(rest)
+        return value, rest
+
+    def most_operands(self, function: FunctionType, callee: Chain | Member | None, count: int) -> int:
+        """Return how many operands something takes before one that it writes to; methods of the user are seen later."""
+        if callee is None:
+            return 1
+        name = callee.name
+        if type(callee) is Chain:
+            value, rest = self.resolve(function, callee)
+            if not rest:
+                return operands_before_out(value) if isinstance(value, NAMED) else MANY
+            name = rest[-1]
+        self.called[name] = max(self.called[name], count)
+        return ATTRIBUTES.get(name, MANY)
+
+
+@lru_cache(maxsize=1000)
+def is_known(name: str) -> bool:
+    """Tell whether an attribute is one of what is not the user's."""
+    return name.startswith("__") or any(hasattr(x, name) for x in KINDS)
+
+
+def is_users_function(value: Any) -> bool:
+    """Tell whether a value is a function that the user has written."""
+    return type(value) is FunctionType and not is_library(value.__code__)
+
+
+def find(name: str, *spaces: Mapping[str, Any]) -> Any:
+    """Return what a name stands for in the first of some namespaces that has it."""
+    for space in spaces:
+        if name in space:
+            return space[name]
+    raise MayWriteError
+
+
+def around_users_function(value: Any) -> list[Any] | None:
+    """Return what a method, partial or derivative of a user's function holds; None if a value is none of these."""
+    kind = type(value)
+    if kind is MethodType and is_users_function(value.__func__):
+        return [value.__self__, value.__func__]
+    if kind is partial and is_users_function(value.func) and STORING.isdisjoint(value.keywords):
+        return [value.func, value.args, value.keywords]
+    if kind.__module__ == "wengert.transforms.transformed_function":
+        function = value.args[0]
+        return [function] if is_users_function(function) or type(function) is kind else None
+    return None
+
+
+def is_users_object(value: Any) -> bool:
+    """Tell whether a value is of a class that is written in Python, without attributes that are computed in C."""
+    in_c = ("_descriptor", "builtin_function_or_method")
+    own = [entry for kind in type(value).__mro__[:-1] for entry in vars(kind).items()]
+    computed = {name for name, attribute in own if type(attribute).__name__.endswith(in_c)}
+    return type(type(value)) is type and computed <= {"__dict__", "__weakref__"}
+
+
+def special_methods(kind: type) -> list[Any]:
+    """Return the methods that Python calls for an object."""
+    found = [(one, name, method) for one in kind.__mro__[:-1] for name, method in vars(one).items()]
+    return [
+        method
+        for one, name, method in found
+        if name.startswith("__") and callable(method) and name not in UNUSED and not is_of_dataclass(one, name, method)
+    ]
+
+
+def is_of_dataclass(kind: type, name: str, method: Any) -> bool:
+    """Tell whether a method is the comparison of fields that `dataclasses` writes."""
+    code, fields = getattr(method, "__code__", None), vars(kind).get("__dataclass_fields__")
+    if name != "__eq__" or code is None or fields is None or uses_of(code) is None:
+        return False
+    return {*code.co_names} <= {"__class__", "NotImplemented", *fields}
+
+
+def attributes_of(owner: Any, name: str) -> list[Any]:
+    """Return what an attribute of a function or object of the user may be."""
+    spaces = [own_attributes(owner), *(vars(kind) for kind in type(owner).__mro__[:-1] if kind is not FunctionType)]
+    found = [space[name] for space in spaces if name in space]
+    return [x.__func__ if isinstance(x, staticmethod | classmethod) else x for x in found]
+
+
+def only_reads(value: Any) -> bool:
+    """Tell whether a function, class or module of NumPy's, Python's or this library writes to nothing it is given.
+
+    >>> only_reads(np.sum), only_reads(np.copyto), only_reads(len), only_reads(np.frompyfunc(len, 1, 1))
+    (True, False, True, False)
+    """
+    kind = type(value)
+    if isinstance(value, type):
+        return value in CALLED or value in SCALARS
+    if kind is ModuleType:
+        return value.__name__ in MODULES
+    if kind is BuiltinFunctionType and value not in FUNCTIONS:
+        return value in CALLED or value.__module__ == "math"
+    if kind not in (np.ufunc, FunctionType, BuiltinFunctionType, type(np.sum)) or value.__name__ in WRITING:
+        return False
+    if value in FUNCTIONS:  # unless a user says what it means
+        return str(FUNCTIONS[value].__module__).startswith("wengert.")
+    if kind is np.ufunc:
+        return any("O" not in types for types in value.types)  # others call what a user wrote
+    return kind is FunctionType and is_wengerts(value.__code__) and value.__module__.startswith(LIBRARY)
+
+
+@lru_cache(maxsize=1000)
+def operands_before_out(function: Any) -> int:
+    """Return how many operands a function takes by place before one that it writes to.
+
+    >>> operands_before_out(np.add), operands_before_out(np.max), operands_before_out(np.where) > 3
+    (2, 2, True)
+    """
+    if type(function) is np.ufunc:
+        return function.nin
+    if type(function) not in (type(np.sum), FunctionType) or is_users_function(function):
+        return MANY
+    try:
+        names = list(signature(function).parameters.values())
+    except ValueError:
+        return 2
+    storing = (i for i, x in enumerate(names) if x.name in STORING and x.kind is not x.KEYWORD_ONLY)
+    return next(storing, MANY)
