@@ -158,8 +158,9 @@ READERS = {
     "wengert.core.values.dispatch",
     "wengert.numpy._namespace",
     "wengert.cli.formula_parser",
+    "wengert.control.store_analysis",
 }
-"""NumPy's protocols, what enters functions for them, and what asks which there are to make public names of them."""
+"""NumPy's protocols, what enters functions for them, and what asks which there are: for public names, or to read."""
 
 
 @together("module", MODULES)

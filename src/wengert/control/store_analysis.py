@@ -4,7 +4,7 @@ Nobody can be told of writes to an ndarray, so what a tape keeps of one is a cop
 sweep can write. That is so where all that a function can reach is arrays, numbers, containers of these, functions of
 NumPy's that only read, and functions and objects of the user of which the same is known, and where no instruction of
 theirs stores. What is not known to be harmless counts as a store. So does what may run in between: threads, signal
-handlers, debuggers. ADR 0043 says what is left.
+handlers, debuggers. ADR 0046 says what is left.
 """
 
 from __future__ import annotations
@@ -145,16 +145,7 @@ class Uses(NamedTuple):
 
 
 def never_writes(function: Any, values: Sequence[Any]) -> bool:
-    """Tell whether nothing can write to an ndarray until a function that is called with some values has returned.
-
-    >>> import numpy as np
-    >>> data = np.ones(3)
-    >>> def fill(x):
-    ...     data[0] = 2.0
-    ...     return x
-    >>> never_writes(lambda x: np.sum(data * x), [data]), never_writes(fill, [data])
-    (True, False)
-    """
+    """Tell whether nothing can write to an ndarray until a function that is called with some values has returned."""
     try:
         return runs_alone() and Search(function, values).finds_no_store()
     except MayWriteError:

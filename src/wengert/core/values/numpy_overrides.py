@@ -1,4 +1,4 @@
-"""What NumPy's functions mean for Tensors: the tables that its protocols look at, and nothing else does."""
+"""What NumPy's functions mean for Tensors: the tables that its protocols look at, and nothing else calls by."""
 
 from __future__ import annotations
 
