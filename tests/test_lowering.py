@@ -21,6 +21,7 @@ from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
 from tools.special_accuracy import WITHOUT_KERNEL
+from wengert import random
 from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
 from wengert.emission.driver import contents_of, routine_of
@@ -201,7 +202,7 @@ ROUTINES = {
     *("packbits", "unpackbits"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
-    *("random_words", "random_draws", "correlation", "convolution", "feedback"),
+    *("random_draws", "correlation", "convolution", "feedback"),
     *("histogram", "histogram_counts", "histogram_bin_edges", "extremes_at"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }
@@ -433,6 +434,21 @@ OF_DTYPES = {
         *(g(x, axis) for g in (np.argmax, np.argmin) for x in (i, s, b, ~b & b, f, d) for axis in (None, -1)),
         np.argmax(i * d, axis=0, keepdims=True),
     ],
+    "random numbers": lambda i, s, b, f, d: [
+        draw(key)
+        for key in [i[:2, 0].astype(np.uint64)]
+        for draw in (
+            lambda key: random.bits(key, 9),
+            lambda key: random.uniform(key, -1.0, d[:, None], size=(3, 2)),
+            lambda key: random.uniform(key, size=5, dtype=np.float32),
+            lambda key: random.normal(random.fold_in(key, i[1, 2]), size=(2, 3)),
+            lambda key: random.integers(random.split(key)[1], -2, 7, size=4),
+            lambda key: random.choice(key, f, size=2, replace=False),
+            lambda key: random.categorical(key, f, size=6),
+            lambda key: random.permutation(key, 7),
+            lambda key: wg.vmap(lambda n: random.bits(random.fold_in(key, n), 3))(i[0] - 5),
+        )
+    ],
     "masked sums": lambda i, s, b, f, d: [f.sum(where=b), i.sum(0, where=b), d.mean(where=b), i.prod(1, where=b)],
     "starting values": lambda i, s, b, f, d: [
         i.sum(initial=2),
@@ -588,9 +604,9 @@ OF_COMPLEX = {
 
 @pytest.mark.parametrize("case", OF_COMPLEX)
 def test_complex_numbers_are_pairs(case: str) -> None:
-    random = np.random.default_rng(1)
-    pairs = random.normal(size=(64, 2))
-    args = [PLANE, pairs[:, 0] + 1j * pairs[:, 1], random.normal(size=64)]
+    drawn = np.random.default_rng(1)
+    pairs = drawn.normal(size=(64, 2))
+    args = [PLANE, pairs[:, 0] + 1j * pairs[:, 1], drawn.normal(size=64)]
     segments = require_same(trace(OF_COMPLEX[case])(*args), args)
     assert not [part.reasons for part in segments.parts if part.program is None]
 

@@ -549,7 +549,7 @@ WITHOUT_KERNEL = {
         "fitted ravel_multi_index within"
     ),
     "There is no opcode that counts bits": "bitwise_count",
-    "Their numbers are those of NumPy and SciPy for each key": "gamma_path random_normals random_units",
+    "Its numbers are those of NumPy's generator for each key": "gamma_path",
     "It is constant between jumps, and SciPy's for large numbers are not where the function has them": "gammasgn",
 }
 """Pointwise primitives for which there are no kernels, by the reason."""

@@ -45,7 +45,41 @@ def evaluate_words(key: Array, start: Any, *, count: int, domain: int) -> Array:
     return found
 
 
-words = constant("random_words", evaluate_words, form=Routine("(k),()->(n)"))
+MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
+"""What Philox4x64 multiplies by, and what it adds to the key after each round (Salmon et al., 2011)."""
+ROUNDS, HALF = 10, 0xFFFFFFFF
+
+
+def multiply_wide(x: Any, factor: int) -> tuple[Any, Any]:
+    """Return the upper and the lower word of a product of words, from products of their halves."""
+    low, high = x & x.constant(HALF), np.right_shift(x, 32)
+    lowest, middle = low * (factor & HALF), high * (factor & HALF)
+    carried = np.right_shift(lowest, 32) + (middle & x.constant(HALF)) + low * (factor >> 32)
+    return high * (factor >> 32) + np.right_shift(middle, 32) + np.right_shift(carried, 32), x * factor
+
+
+def words_at(key: Any, start: Any, *, count: int, domain: int) -> Any:
+    """Return the words in a kernel: four of each counter."""
+    ahead: Any = np.arange(-(-count // 4), like=key).astype(np.uint64) + 1
+    first: Any = np.expand_dims(start.astype(np.uint64), (len(start.shape),)) + ahead
+    counter = [first, (first < ahead).astype(np.uint64), first.constant(0), first.constant(domain)]
+    keys = [np.expand_dims(np.take(key, k), (len(key.shape) - 1,)) for k in (0, 1)]
+    for n in range(ROUNDS):
+        if n:
+            keys = [k + step for k, step in zip(keys, STEPS, strict=True)]
+        (high, low), (other_high, other_low) = (
+            multiply_wide(x, factor) for x, factor in zip(counter[::2], MULTIPLIERS, strict=True)
+        )
+        counter = [other_high ^ counter[1] ^ keys[0], other_low, high ^ counter[3] ^ keys[1], low]
+    place: Any = np.arange(count, like=key)
+    *others, found = [np.take_along_axis(x, np.right_shift(place, 2), -1) for x in counter]
+    for k, x in enumerate(others):
+        found = np.where((place & place.constant(3)) == k, x, found)
+    return found
+
+
+words = constant("random_words", evaluate_words, form=Routine("(k),()->(n)"), scalar=words_at, loop=range(2))
 
 
 def evaluate_units(x: Any, *, dtype: Any) -> Any:
@@ -55,11 +89,27 @@ def evaluate_units(x: Any, *, dtype: Any) -> Any:
     return (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-units = constant("random_units", evaluate_units, form=Pointwise())
-# the quantile of the middle of one of 2**52 intervals, so that none is infinite
-normals = constant(
-    "random_normals", lambda x: ndtri(((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52), form=Pointwise()
-)
+def units_at(x: Any, *, dtype: Any) -> Any:
+    """Return a unit in a kernel, with the same bits."""
+    dtype = np.dtype(dtype)
+    lost, unit = (8, 2.0**-24) if dtype == np.float32 else (11, 2.0**-53)
+    return np.right_shift(x, lost).astype(dtype) * unit
+
+
+units = constant("random_units", evaluate_units, form=Pointwise(), scalar=units_at, loop=range(1))
+
+
+def evaluate_normals(x: Any) -> Any:
+    """Evaluate `normals`: the quantile of the middle of one of 2**52 intervals, so that none is infinite."""
+    return ndtri((np.right_shift(x, np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+def normals_at(x: Any) -> Any:
+    """Return a normal number in a kernel, to the last few bits, as `ndtri` is there."""
+    return ndtri((np.right_shift(x, 12).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+normals = constant("random_normals", evaluate_normals, form=Pointwise(), scalar=normals_at, loop=range(1))
 
 
 def evaluate_drawn(key: Array, x: Array, *, method: str) -> Array:

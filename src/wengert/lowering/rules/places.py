@@ -92,11 +92,12 @@ def at_places(nodes: Nodes, places: Access, shape: Shape, axis: int) -> Access:
     return nodes.point("add", LONG, shape, at, nodes.index(AxisIndex(0, others), math.prod(shape)))
 
 
-def taken(nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape) -> Access:
-    """Return the elements of an array at places counted in C order, all of which are within it."""
+def taken(nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape, stacked: bool = False) -> Access:
+    """Return the elements of an array at places, all of which are within it: counted in C order, or in each row."""
     if not x.map and x.node.kind == "constant":
         return x
-    start = Access(nodes.row(x, shape), (AxisIndex(0),))
+    steps = strides_for(shape)[:-1] if stacked else ()
+    start = Access(nodes.row(x, shape), (AxisIndex(0, tuple([(d, n) for d, n in enumerate(steps) if target[d] > 1])),))
     flat = identity_map(target)
     return Access(nodes.make("gather", "", target, x.node.dtype, [start, places.through(flat)]), flat)
 

@@ -192,6 +192,8 @@ class Scalar:
         return apply_ufunc(ufunc, operands)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.arange:
+            return count_up(*args, like=self)
         if function in FUNCTIONS:
             return FUNCTIONS[function](*args, **kwargs)
         if function in REDUCTIONS:
@@ -233,10 +235,19 @@ def convert(x: Scalar, dtype: DType) -> Scalar:
 
 
 def take(x: Scalar, places: Scalar | int) -> Scalar:
-    """Return the elements of a row at places that are within it."""
+    """Return the elements of a row at places that are within it; of several rows all those at one."""
     if isinstance(places, Scalar):
         return Scalar(x.nodes, taken(x.nodes, x.access, x.shape, places.access, places.shape), places.shape)
-    return Scalar(x.nodes, x.access.through((AxisIndex(places % x.shape[0]),)), ())
+    *stack, length = x.shape
+    return Scalar(x.nodes, x.access.through((*identity_map(tuple(stack)), AxisIndex(places % length))), stack)
+
+
+def take_along_axis(x: Scalar, places: Scalar, axis: int) -> Scalar:
+    """Return the elements along the last axis at places that are within it, which may be the same for all rows."""
+    assert axis == -1
+    shape = (*x.shape[:-1], places.shape[-1])
+    found = taken(x.nodes, x.access, x.shape, places.spread(shape).access, shape, stacked=True)
+    return Scalar(x.nodes, found, shape)
 
 
 def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
@@ -245,6 +256,11 @@ def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
     sought, (length,) = convert(x, dtype), row.shape
     found = bisected(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
     return Scalar(x.nodes, found, x.shape)
+
+
+def count_up(length: int, *, like: Scalar) -> Scalar:
+    """Return the index along a row of some length."""
+    return Scalar(like.nodes, positions(like.nodes, (length,), (0,), (0,)), (length,))
 
 
 def expand_dims(x: Scalar, axes: Sequence[int]) -> Scalar:
@@ -263,6 +279,7 @@ FUNCTIONS: dict[Any, Callable[..., Scalar]] = {
     np.where: select,
     np.full_like: fill,
     np.take: take,
+    np.take_along_axis: take_along_axis,
     np.searchsorted: search_sorted,
     np.expand_dims: expand_dims,
 }
