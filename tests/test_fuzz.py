@@ -7,8 +7,12 @@ from tools.fuzz.command import examined
 from tools.fuzz.lane_modes import LANE_MODES
 from tools.fuzz.modes import MODES
 from tools.fuzz.statements import FEATURES
+from wengert.lowering.rules import contractions
+from wengert.support.machine import MACHINE
 
 CHUNK, FEW = 20, 2
+MULTIPLYING = 133, 150, 60, 165, 172, 221, 231, 261, 290
+"""Programs of seed 10 that multiply matrices."""
 
 
 @pytest.mark.parametrize("chunk", range(8))
@@ -27,6 +31,15 @@ def test_programs_agree_while_they_become_native():
     pytest.importorskip("llvmlite")
     numbers = range(8 * CHUNK if OPTIONS.every else FEW)
     reports = [examined(i, seed=9, features=FEATURES, modes=("switch",), shrink=True) for i in numbers]
+    failures = [report.failure for report in reports if report.failure]
+    assert not failures, "\n\n".join(failures)
+
+
+def test_programs_agree_where_all_products_are_steps(monkeypatch):
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replaced(product_step=0, stacked_step=0))
+    chosen = MULTIPLYING if OPTIONS.every else MULTIPLYING[:FEW]
+    reports = [examined(i, seed=10, features=FEATURES, modes=("switch",), shrink=True) for i in chosen]
     failures = [report.failure for report in reports if report.failure]
     assert not failures, "\n\n".join(failures)
 

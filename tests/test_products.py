@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 
 import wengert as wg
 from tests.cases import some_of, together
-from tests.test_emission import TARGETS
+from tests.test_emission import HOST, TARGETS
 from wengert.core.graph.graph import Graph
+from wengert.emission import product_plans
 from wengert.emission.backend import PROCESSOR, Processor
 from wengert.kernel.backend import Backend
 from wengert.kernel.checking import findings
@@ -21,6 +23,7 @@ from wengert.kernel.kernel import Affine, Buffer, Product, Program
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules import contractions
+from wengert.native.team import team_of
 from wengert.passes.pipeline import inlined
 from wengert.support.machine import MACHINE
 
@@ -95,6 +98,19 @@ def test_any_product_gives_the_same_on_each_processor(target: str) -> None:
         (found,) = backend.compiled(program)(arrays)
         bound = (1e-13 if dtype == np.float64 else 1e-5) * max(np.abs(want).max(), 10)
         np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"seed {seed}\n{text(program)}")
+
+
+def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = ctypes.c_void_p(team_of(2).address)
+    for seed in some_of(range(120), "threads"):
+        program = random_product(seed, np.dtype((np.float64, np.float32)[seed % 2]))
+        arrays = arrays_for(program, seed)
+        (want,) = PROCESSOR.compiled(program)(arrays)
+        with monkeypatch.context() as patched:
+            patched.setattr(product_plans, "MACHINE", MACHINE.replaced(clock=0.1, second_cache=1 << seed % 14))
+            for place in (ctypes.c_void_p(), team):
+                (found,) = Processor(HOST, place).compiled(program)(arrays)
+                np.testing.assert_array_equal(found, want, err_msg=f"seed {seed}\n{text(program)}")
 
 
 X, Y, Z = (

@@ -201,7 +201,7 @@ def test_they_are_shown() -> None:
     assert shown.count("routine small.solve.float64 of ") == 2
     assert "by NumPy" not in shown
     assert "\nloop rounds " in shown
-    assert str(lowered.cost).endswith("not counted: 1 routines of small matrices, of machine code")
+    assert str(lowered.cost).endswith("not counted: 1 routines of matrices, of machine code")
     assert repr(lowered).startswith("<11 of 11 equations")
 
 

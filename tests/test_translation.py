@@ -142,3 +142,15 @@ def test_what_is_logged_goes_where_the_program_says(caplog: pytest.LogCaptureFix
     assert [(record.name, record.getMessage()) for record in caplog.records] == [("wengert.cache", "a line")]
     assert capsys.readouterr().err == ""
     assert "cache" not in config.LOGGED
+
+
+def test_products_and_the_kernels_beside_them_are_counted_and_timed():
+    x, y = np.linspace(-1.0, 1.0, 600).reshape(20, 30), np.linspace(0.0, 1.0, 450).reshape(30, 15)
+    lowered = wg.jit(lambda x, y: np.tanh(np.sin(x) @ y)).lower(x, y)
+    (product,) = lowered.cost.products
+    assert product == (2 * 20 * 30 * 15, 2 * 20 * 30 * 15, 8 * (x.size + y.size), 8 * 20 * 15)
+    assert "product 0" in str(lowered.cost)
+    profile = lowered.profile(3)
+    assert [span.name for span in profile.spans] == ["kernel 0", "product", "kernel 1"]
+    assert profile.spans[1].cost == product
+    assert min(profile.seconds, *[span.seconds for span in profile.spans]) > 0

@@ -7,6 +7,7 @@ import collections
 import functools
 import gc
 import multiprocessing
+import os
 import re
 import resource
 import time
@@ -18,6 +19,8 @@ from tools.fuzz.modes import Outcome, Rejected
 from tools.fuzz.programs import Program
 from tools.fuzz.shrinking import pruned, shrunk
 from tools.fuzz.statements import FEATURES
+from wengert.lowering.rules import contractions
+from wengert.support.machine import MACHINE
 
 __all__ = ["Report", "examined", "main"]
 
@@ -90,14 +93,23 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--modes", default="", help="modes to run, separated by commas (default: all)")
     parser.add_argument("--show", type=int, default=20, help="how many failures to print (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they were generated")
+    parser.add_argument("--products", action="store_true", help="make all products of matrices steps of programs")
     parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
     return parser.parse_args(arguments)
+
+
+def make_products_steps() -> None:
+    """Make all products of matrices steps of programs that can be, however small, and read nothing that was kept."""
+    vars(contractions)["MACHINE"] = MACHINE.replaced(product_step=0, stacked_step=0)
+    os.environ["WENGERT_CACHE"] = "0"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the programs; return 1 if any disagreed."""
     options = parsed(arguments)
     features = FEATURES - set(options.without.split(","))
+    if options.products:
+        make_products_steps()
     examine = functools.partial(
         examined,
         seed=options.seed,

@@ -13,10 +13,10 @@ import numpy as np
 
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.backend import PROCESSOR
-from wengert.emission.costs import KernelCost, cost_of_kernel
+from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import AddressWriter, Emission
-from wengert.kernel.kernel import Buffer, Program
+from wengert.kernel.kernel import Buffer, Invoke, Product, Program, ProgramStep, Run
 from wengert.kernel.schedule import schedule_of, scheduled, with_schedule
 from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
@@ -35,9 +35,9 @@ class TimeSpan(NamedTuple):
     """What one part of a call takes.
 
     Attributes:
-        name: "kernel 3", the primitive that NumPy computes, or "steps" for a program with loops or small matrices.
+        name: "kernel 3", the primitive that NumPy computes, or what a step is: "product", "loop", a routine's name.
         seconds: the median over calls.
-        cost: what a kernel costs by its records; None for all else.
+        cost: what a kernel or a product costs by its records; None for all else.
     """
 
     name: str
@@ -85,24 +85,34 @@ def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> 
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
     """
     timed = with_programs(one_by_one(segments), timed_program)
-    runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]
+    whole = with_programs(segments, lambda program: PROCESSOR.compiled(with_schedule(program)))
+    runs = [(timed_run(timed, values), seconds_of(whole, values)) for _ in range(calls + 1)][1:]
     known = [span for part in timed.parts for span in spans_of(part)]
     medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
     counter = itertools.count()
     spans = [
-        TimeSpan(f"kernel {next(counter)}" if cost else name, seconds, cost)
+        TimeSpan(name or f"kernel {next(counter)}", seconds, cost)
         for (name, cost), seconds in zip(known, medians, strict=True)
     ]
     return Profile(tuple(spans), statistics.median([total for _, total in runs]))
 
 
+def seconds_of(segments: Segments[Any], values: Sequence[Any]) -> float:
+    """Run a graph once, and return the seconds that takes."""
+    start = time.perf_counter()
+    segments.run(values, lambda program, arrays: program(arrays))
+    return time.perf_counter() - start
+
+
 def timed_program(program: Program) -> Timed:
-    """Return a program that tells what its parts take."""
-    return TimedSteps(program) if program.is_nested else TimedKernels(program)
+    """Return a program that tells what its parts take; one with rows that grow is one part."""
+    if not program.is_nested:
+        return TimedKernels(program)
+    return TimedWhole(program, "steps") if any(x.grows for x in program.buffers) else TimedSteps(program)
 
 
-def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> tuple[list[float], float]:
-    """Run a graph once, and return the seconds of each part, and of all."""
+def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
+    """Run a graph once, and return the seconds of each part."""
     taken: list[float] = []
 
     def run(program: Timed, arrays: Sequence[Any]) -> list[Any]:
@@ -116,9 +126,8 @@ def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> tuple[list[fl
         taken.append(time.perf_counter() - start)
         return found
 
-    start = time.perf_counter()
     segments.run(values, run, evaluated)
-    return taken, time.perf_counter() - start
+    return taken
 
 
 def spans_of(part: Segment[Timed]) -> list[tuple[str, KernelCost | None]]:
@@ -160,17 +169,66 @@ class Timed(Protocol):
         ...
 
 
-class TimedSteps(Timed):
-    """Run a program whose steps run others, which is one part."""
+class TimedWhole(Timed):
+    """Run a program that is one part.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        program: the program.
+        name: of the part.
+        cost: what it costs, if that is known.
+    """
+
+    def __init__(self, program: Program, name: str, cost: KernelCost | None = None) -> None:
         self.run = PROCESSOR.compiled(with_schedule(program))
-        self.parts = [("steps", None)]
+        self.parts = [(name, cost)]
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
         """Return the outputs, and the seconds."""
         start = time.perf_counter()
         return list(self.run(arrays)), [time.perf_counter() - start]
+
+
+class TimedSteps(Timed):
+    """Run the steps of a program one by one, with arrays between them; one that fails ends it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.steps = [(step, read_by(step), timed_step(step, program)) for step in program.steps]
+        self.parts = [part for _, _, timed in self.steps for part in timed.parts]
+        constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
+        self.known = {x.name: np.frombuffer(x.contents, x.dtype).reshape(x.shape) for x in constants}
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
+        """Return the outputs, and the seconds of each part."""
+        values = {**self.known, **dict(zip(self.program.inputs, arrays, strict=True))}
+        seconds: list[float] = []
+        failed = False
+        for step, reads, timed in self.steps:
+            outputs, taken = timed([values[name] for name in reads])
+            seconds += taken
+            failed |= step.may_fail and bool(outputs[-1])
+            values.update(zip(step.writes, outputs, strict=False))
+        values[self.program.failing] = np.array(failed)
+        return [values[name] for name in self.program.outputs], seconds
+
+
+def read_by(step: ProgramStep) -> tuple[str, ...]:
+    """Return the buffers that a step is given as a program of its own: of a run those of its inputs, else each once."""
+    return step.reads if isinstance(step, Run) else tuple(dict.fromkeys(step.reads))
+
+
+def timed_step(step: ProgramStep, program: Program) -> Timed:
+    """Return a step as a program of its own that tells what its parts take."""
+    if isinstance(step, Run):
+        return timed_program(step.program)
+    failing = program.failing if step.may_fail else ""
+    outputs = (*step.writes, *[failing] * bool(failing))
+    buffers, reads = program.named, read_by(step)
+    given = [replace(buffers[name], kind="input", contents=b"") for name in reads]
+    made = [replace(buffers[name], kind="output") for name in outputs]
+    cost = cost_of_product(step, program) if isinstance(step, Product) else None
+    name = step.name if isinstance(step, Invoke) else type(step).__name__.lower()
+    return TimedWhole(Program(reads, outputs, (*given, *made), (step,), failing), name, cost)
 
 
 class TimedKernels(Timed):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.emission.backend import PROCESSOR
-from wengert.emission.costs import KernelCost, cost_of_kernel
+from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Invoke, Kernel, Loop, Program, ProgramStep, Run
+from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.iterations import may_be_step
@@ -50,7 +50,8 @@ class Cost(NamedTuple):
         memory: bytes that a call needs besides its arguments and results.
         left: how many equations NumPy computes, which are not counted.
         loops: how many loops run natively, round by round, which are not counted either.
-        matrices: how many routines of small matrices do, likewise.
+        matrices: how many routines of matrices do, likewise.
+        products: what each product of matrices costs.
     """
 
     kernels: tuple[KernelCost, ...]
@@ -58,14 +59,16 @@ class Cost(NamedTuple):
     left: int
     loops: int = 0
     matrices: int = 0
+    products: tuple[KernelCost, ...] = ()
 
     @property
     def total(self) -> KernelCost:
-        """The sums over all kernels."""
-        return KernelCost(*map(sum, zip(*self.kernels, strict=True))) if self.kernels else KernelCost(0, 0, 0, 0)
+        """The sums over all kernels and products."""
+        return KernelCost(*map(sum, zip(KernelCost(0, 0, 0, 0), *self.kernels, *self.products, strict=True)))
 
     def __repr__(self) -> str:
         rows = [(f"kernel {n}", cost) for n, cost in enumerate(self.kernels)]
+        rows += [(f"product {n}", cost) for n, cost in enumerate(self.products)]
         numbers = [[name, *[f"{count:,}" for count in cost]] for name, cost in [*rows, ("all", self.total)]]
         texts = [["", *KernelCost._fields], *numbers]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -76,7 +79,7 @@ class Cost(NamedTuple):
         if self.loops:
             lines.append(f"not counted: {self.loops} loops of machine code, whose rounds nobody knows")
         if self.matrices:
-            lines.append(f"not counted: {self.matrices} routines of small matrices, of machine code")
+            lines.append(f"not counted: {self.matrices} routines of matrices, of machine code")
         return "\n".join(lines)
 
 
@@ -144,10 +147,11 @@ class Translation:
         """What each kernel costs."""
         steps = [pair for program in self.programs for pair in run_once(program)]
         kernels = [cost_of_kernel(step, program, host()) for program, step in steps if isinstance(step, Kernel)]
+        products = [cost_of_product(step, program) for program, step in steps if isinstance(step, Product)]
         left = sum(len(part.graph.equations) for part in self.segments.parts if part.program is None)
         loops, matrices = [sum(isinstance(step, sort) for _, step in steps) for sort in (Loop, Invoke)]
         memory = max([code.image.size for code in self.emitted], default=0)
-        return Cost(tuple(kernels), memory, left, loops, matrices)
+        return Cost(tuple(kernels), memory, left, loops, matrices, tuple(products))
 
     def profile(self, calls: int = 20) -> Profile:
         """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.

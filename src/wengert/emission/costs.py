@@ -1,4 +1,4 @@
-"""What a kernel costs, counted from its records: operations, and bytes that go between it and memory."""
+"""What kernels and products cost, counted from records: operations, and bytes that go between them and memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.emission.plans import dependences
 from wengert.kernel.functions import FUNCTIONS, Features, expression_of
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Program, Stage
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Product, Program, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
@@ -46,6 +46,15 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
     sums = ((r.into, r.at, s) for s in kernel.stages for r in s.reductions)
     kept = sum([kernel.rows * buffers[keep.buffer].dtype.itemsize for keep in kernel.kept])
     return KernelCost(operations, flops, moved(read, buffers), moved((*stores, *changed, *sums), buffers) + kept)
+
+
+def cost_of_product(product: Product, program: Program) -> KernelCost:
+    """Return what a product of a program costs."""
+    buffers, points = program.named, 2 * math.prod(product.extents)
+    extents = product.extents, product.extents, product.sizes
+    read = zip(product.reads, product.maps, extents, strict=False)
+    bytes_read = moved([(name, at, Stage(own)) for name, at, own in read], buffers)
+    return KernelCost(points, points, bytes_read, moved([(product.into, product.at, Stage(product.sizes))], buffers))
 
 
 def operations_of(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[str, np.dtype[np.generic], int]]:
