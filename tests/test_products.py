@@ -210,19 +210,25 @@ def in_layout(x: Any, how: str) -> Any:
     return np.flip(np.flip(x, 0).copy(), 0) if how == "flipped" else x
 
 
+def drawn(random: np.random.Generator, shape: Sequence[int], dtype: Any) -> Any:
+    """Return random numbers, complex ones if the dtype is."""
+    x = random.standard_normal(shape)
+    return (x + 1j * random.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else x.astype(dtype)
+
+
 @together("labels", LABELS)
 def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
     random = np.random.default_rng(len(labels))
     left, right = labels.split("->")[0].split(",")
-    for trial, dtype in enumerate((np.float64, np.float32)):
+    for trial, dtype in enumerate((np.float64, np.float32, np.complex128, np.complex64)):
         lengths = {
             name: int(random.choice(SIZES[1:8] if len(left) < 4 else SIZES[1:4])) for name in sorted(left + right)
         }
-        args = [random.standard_normal([lengths[name] for name in own]).astype(dtype) for own in (left, right)]
+        args = [drawn(random, [lengths[name] for name in own], dtype) for own in (left, right)]
         for how in ("C", ("F", "strided", "flipped")[(trial + len(labels)) % 3]):
             own = [in_layout(x, how) for x in args]
-            graph = wg.graph.trace(lambda x, y: np.tanh(np.einsum(labels, x, y)))(*own)
-            require_products(graph, own, 1, 1e-12 if dtype is np.float64 else 1e-4)
+            graph = wg.graph.trace(lambda x, y: np.einsum(labels, np.conj(x), y) * 2)(*own)
+            require_products(graph, own, 1, 1e-12 if np.dtype(dtype).char in "dD" else 1e-4)
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
@@ -236,6 +242,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     "chain": (lambda x, y: np.exp(-np.tanh(x @ y) @ y.T) @ x.T, 3),
     "sum": (lambda x, y: np.sum(x @ y, axis=0) + y[0], 1),
     "integers beside": (lambda x, y: x @ np.arange(60).reshape(20, 3), 1),
+    "real and complex": (lambda x, y: (x * 1j) @ y, 1),
+    "conjugated": (lambda x, y: wg.grad(lambda a: np.sum(abs(a @ (y + 2j * y)) ** 2))(x + 1j * x), 2),
     "constant": (lambda x, y: np.ones((5, 12)) @ x @ y, 2),
     "written": (lambda x, y: added(x @ y), 1),
     "tensordot": (lambda x, y: np.tensordot(x.reshape(3, 4, 20), y.reshape(4, 5, 7), ((1,), (0,))), 1),

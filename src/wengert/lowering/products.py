@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,18 +15,22 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import PRIMITIVES
-from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of
-from wengert.kernel.kernel import Affine, Product
+from wengert.kernel.kernel import Affine, Product, Program
+from wengert.lowering.index_maps import AxisIndex
+from wengert.lowering.kernel_stages import program_of
+from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.contractions import is_worth_a_step
-from wengert.lowering.rules.lower import known_parameters
+from wengert.lowering.rules.joins import Part, choice
+from wengert.lowering.rules.lower import Lowered, in_memory, known_parameters
+from wengert.lowering.rules.operands import Pair
+from wengert.lowering.rules.scalars import Scalar
+from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.shapes import reshape, transpose
-
-Steps = Mapping[int, int]
-"""Elements of an array from one place to the next along labels."""
 
 
 class ProductStep:
@@ -38,42 +43,94 @@ class ProductStep:
     Attributes:
         inputs: variables that lie as the step reads operands.
         output: one that lies as the step writes the result.
+        doubled: the operand, of complex ones, that is read as `ComplexFactor`.
     """
 
     def __init__(self, equation: Equation, labels: Labels) -> None:
         (out,) = equation.outputs
         self.labels = labels
-        self.inputs = [
-            as_read(x, own, labels, out.dtype) for x, own in zip(equation.inputs, labels.operands, strict=True)
-        ]
+        pairs = zip(equation.inputs, labels.operands, strict=True)
+        self.inputs = [as_read(x, own, labels, out.dtype) for x, own in pairs]
         self.output = as_written(out, labels)
+        self.names = [n for n, length in enumerate(labels.lengths) if length > 1]
+        self.doubled: ComplexFactor | None = None
+        if out.dtype in PARTS:
+            columns = int(last_label(self.output, labels) not in labels.operands[0])
+            self.doubled = ComplexFactor(self.inputs[columns], columns, labels)
 
     def product(self, left: str, right: str, into: str) -> Product:
-        """Return the step, of buffers of some names."""
-        names = [n for n, length in enumerate(self.labels.lengths) if n in self.known]
-        extents = tuple([self.labels.lengths[n] for n in names])
-        maps = [Affine(0, tuple([steps.get(n, 0) for n in names])) for steps in self.steps]
-        return Product(into, maps[2], left, maps[0], right, maps[1], extents)
-
-    @property
-    def known(self) -> set[int]:
-        """The labels of operands and result along which there is more than one element."""
-        names = {n for own in (*self.labels.operands, self.labels.result) for n in own}
-        return {n for n in names if self.labels.lengths[n] > 1}
-
-    @property
-    def steps(self) -> list[Steps]:
-        """Elements from one place to the next, of both factors and the result."""
-        arrays = (*self.inputs, self.output)
-        return [
-            steps_of(x, own, self.labels)
-            for x, own in zip(arrays, (*self.labels.operands, self.labels.result), strict=True)
-        ]
+        """Return the step, of buffers of some names: that of a factor which is doubled has been."""
+        arrays = zip((*self.inputs, self.output), (*self.labels.operands, self.labels.result), strict=True)
+        steps = [steps_of(x, own, self.labels) for x, own in arrays]
+        names, lengths = list(self.names), dict(enumerate(self.labels.lengths))
+        if self.doubled is not None:
+            names += [TERM, PART]
+            lengths |= {TERM: 2, PART: 2}
+            steps = [{n: 2 * step for n, step in own.items()} for own in steps]
+            steps[1 - self.doubled.place][TERM] = steps[2][PART] = 1
+            steps[self.doubled.place] = self.doubled.steps
+        maps = [Affine(0, tuple([own.get(n, 0) for n in names])) for own in steps]
+        return Product(into, maps[2], left, maps[0], right, maps[1], tuple([lengths[n] for n in names]))
 
     @property
     def fits(self) -> bool:
         """Whether it has no more dimensions than a step may have."""
         return len(dimensions_of(self.product("x", "y", "z")).levels) <= LEVELS
+
+
+TERM, PART = -1, -2
+"""The labels of the parts of complex numbers: of those that are added up, and of the result's."""
+
+
+class ComplexFactor:
+    """Be a complex factor as real numbers, by which the other one's parts are multiplied, as if they were terms.
+
+    (a + b i) (c + d i) has the parts a c + b (-d) and a d + b c: the factor c + d i becomes the matrix (c, d; -d, c).
+    So a product of complex matrices is one of real ones with twice as many terms and columns.
+
+    Args:
+        x: a variable that lies as the factor.
+        place: 0 if it is the left one, 1 if it is the right one.
+        labels: those of the product.
+    """
+
+    def __init__(self, x: Variable, place: int, labels: Labels) -> None:
+        self.x, self.place, self.labels, self.own = x, place, labels, labels.operands[place]
+        other, result = set(labels.operands[1 - place]), labels.result
+        distinct = list(dict.fromkeys(self.own))
+        columns = sorted([n for n in distinct if n in result and n not in other], key=result.index)
+        terms = [n for n in distinct if n not in result]
+        stacks = [n for n in distinct if n not in columns and n not in terms]
+        self.order = [*stacks, *terms, TERM, *columns, PART]
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """The shape of the real numbers."""
+        return tuple([2 if n < 0 else self.labels.lengths[n] for n in self.order])
+
+    @property
+    def steps(self) -> dict[int, int]:
+        """Elements from one of the real numbers to the next along each label."""
+        return {n: math.prod(self.space[d + 1 :]) for d, n in enumerate(self.order)}
+
+    def program(self) -> Program:
+        """Return the program that writes the real numbers."""
+        nodes, shape = Nodes(), self.labels.lengths_of(self.own)
+        value = in_memory(nodes, "x0", self.x)
+        assert isinstance(value, Pair)
+        at = [AxisIndex(0, ((self.order.index(n), 1),) if self.labels.lengths[n] > 1 else ()) for n in self.own]
+        halves = [reshaped(nodes, part, self.x.shape, shape).through(tuple(at)) for part in value]
+        ends = self.order.index(TERM), self.order.index(PART)
+        conjugated = self.labels.conjugated[self.place], self.labels.conjugated[1 - self.place]
+        parts = []
+        for term, part in np.ndindex(2, 2):
+            x = Scalar(nodes, halves[term != part], self.space)
+            flips = (term != part and conjugated[0]) + (term and conjugated[1]) + (term > part)
+            box = [(0, n) for n in self.space]
+            box[ends[0]], box[ends[1]] = (term, term + 1), (part, part + 1)
+            parts.append(Part((-x if flips % 2 else x).access, tuple(box), False))
+        whole = choice(nodes, self.space, PARTS[self.x.dtype], parts)
+        return program_of(Lowered(nodes, (value.real.node,), ((whole, self.space),), {}))
 
 
 def product_step(equation: Equation) -> ProductStep | None:
@@ -111,23 +168,29 @@ def as_written(out: Variable, labels: Labels) -> Variable:
     shape = labels.lengths_of(labels.result)
     if out.shape != shape:
         return Variable.of(out.aval)
-    long = [axis for axis in axes_in_kernels(out) if shape[axis] > 1]
     left, right = map(set, labels.operands)
-    if not long or (labels.result[long[-1]] in left) != (labels.result[long[-1]] in right):
+    long = [axis for axis in axes_in_kernels(out) if shape[axis] > 1]
+    last = last_label(out, labels)
+    if (last in left) != (last in right):
         return out
     sides = [axis for axis in long if (labels.result[axis] in left) != (labels.result[axis] in right)]
-    last = max(sides, key=lambda axis: shape[axis], default=None)
-    if last is None:
-        return out
-    axes = [axis for axis in range(len(shape)) if axis != last]
+    inner = max(sides, key=lambda axis: shape[axis])
+    axes = [axis for axis in range(len(shape)) if axis != inner]
     strides, step = [0] * len(shape), out.dtype.itemsize
-    for axis in (last, *reversed(axes)):
+    for axis in (inner, *reversed(axes)):
         strides[axis] = step
         step *= shape[axis]
     return Variable.of(out.aval, strides=tuple(strides))
 
 
-def steps_of(x: Variable, own: Names, labels: Labels) -> Steps:
+def last_label(out: Variable, labels: Labels) -> int:
+    """Return the label along which elements of a result lie side by side."""
+    shape = labels.lengths_of(labels.result)
+    axes = axes_in_kernels(out) if out.shape == shape else range(len(shape))
+    return [labels.result[axis] for axis in axes if shape[axis] > 1][-1]
+
+
+def steps_of(x: Variable, own: Names, labels: Labels) -> dict[int, int]:
     """Return how many elements of an array it is from one place to the next along each of its labels."""
     shape = labels.lengths_of(own)
     axes = axes_in_kernels(x) if x.shape == shape else range(len(shape))

@@ -11,7 +11,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
-from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
@@ -136,7 +136,13 @@ class StepsWriter:
 
     def add_product(self, step: ProductStep, equation: Equation) -> None:
         """Add a product of matrices."""
-        left, right = map(self.read, equation.inputs, step.inputs)
+        factors = list(map(self.read, equation.inputs, step.inputs))
+        if step.doubled is not None:
+            own = step.doubled
+            name = self.room(own.space, PARTS[own.x.dtype])
+            self.steps.append(Run(own.program(), (factors[own.place], name)))
+            factors[own.place] = name
+        left, right = factors
         self.steps.append(step.product(left, right, self.write(equation.outputs[0], step.output)))
 
     def add_routine(self, routine: MatrixRoutine, equation: Equation) -> None:

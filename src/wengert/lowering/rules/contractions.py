@@ -18,7 +18,7 @@ from wengert.lowering.rules.scalars import Scalar, operate, reduced, select
 from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.support.machine import MACHINE
 
-STEPS = frozenset(map(np.dtype, ("f8", "f4")))
+STEPS = frozenset(map(np.dtype, ("f8", "f4", "c16", "c8")))
 """The dtypes of products that can be steps."""
 
 

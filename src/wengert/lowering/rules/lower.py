@@ -110,10 +110,7 @@ class Lowering:
     def give(self, variable: Variable, name: str) -> None:
         """Let a variable stand for a buffer."""
         if is_native(variable.aval):
-            axes = axes_in_kernels(variable)
-            aval = variable.aval._replace(shape=tuple([variable.shape[axis] for axis in axes]))
-            make = parts_in_memory if is_complex(aval) else single_in_memory
-            self.known[variable] = permuted(make(self.nodes, name, aval), aval.shape, axes)
+            self.known[variable] = in_memory(self.nodes, name, variable)
 
     def buffer(self, variable: Variable) -> PointNode | None:
         """Return the buffer of an input."""
@@ -217,9 +214,13 @@ def have_dtypes(values: Sequence[Any], variables: Sequence[Variable]) -> bool:
     return all(aval_of(x).dtype == v.dtype for x, v in zip(values, variables, strict=True))
 
 
-def single_in_memory(nodes: Nodes, name: str, aval: Aval) -> Access:
-    """Return a real input."""
-    return nodes.input(name, aval.shape, aval.dtype)
+def in_memory(nodes: Nodes, name: str, variable: Variable) -> Value:
+    """Return a variable as an input, which lies in its memory order."""
+    axes = axes_in_kernels(variable)
+    aval = variable.aval._replace(shape=tuple([variable.shape[axis] for axis in axes]))
+    if is_complex(aval):
+        return permuted(parts_in_memory(nodes, name, aval), aval.shape, axes)
+    return permuted(nodes.input(name, aval.shape, aval.dtype), aval.shape, axes)
 
 
 def permuted(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
