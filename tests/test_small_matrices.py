@@ -143,6 +143,49 @@ def test_stacks_are_many_problems(function: Callable[..., Any], shapes: Any) -> 
         require_same(wg.vmap(function), lanes)
 
 
+@pytest.mark.parametrize("name", ROUTINES)
+@pytest.mark.parametrize(
+    ("dtype", "count", "size"), [(np.float64, 19, 5), (np.float64, 8, LARGEST), (np.float32, 37, 3)]
+)
+def test_many_problems_are_lanes_of_vectors(name: str, dtype: Any, count: int, size: int) -> None:
+    function, make, has_right = ROUTINES[name]
+    a = make(count, size, size, dtype=dtype)
+    rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
+    graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
+    assert "routine lanes." in graph
+    for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
+        for right in rights or [None]:
+            require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
+    for right in rights:
+        require_same(wg.vmap(function, in_axes=(None, 0)), a[0], right, exact=False)
+
+
+def outcome(function: Callable[[Any], Any], a: Any) -> Any:
+    """Return what a function gives, or the error that it raises, as text."""
+    try:
+        return function(a)
+    except np.linalg.LinAlgError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("place", [0, 12, 18])
+def test_one_of_many_problems_may_have_no_solution(place: int) -> None:
+    a, b = positive(19, 3, 3), random((19, 3))
+    for function, args in ((np.linalg.solve, (b,)), (np.linalg.inv, ()), (np.linalg.cholesky, ())):
+        run = wg.jit(wg.vmap(function))
+        for value in (0.0, np.nan):
+            changed = a.copy()
+            changed[place] = value
+            found, want = [outcome(lambda x, f=f, args=args: f(x, *args), changed) for f in (run, wg.vmap(function))]
+            if isinstance(want, str):
+                assert want in found
+            else:
+                np.testing.assert_allclose(found, want, rtol=1e-9)
+        require_same(wg.vmap(function), a, *args, exact=False)
+    huge = np.full((19, 2, 2), np.eye(2) * 1e-200)
+    np.testing.assert_array_equal(wg.jit(np.linalg.det)(huge), np.linalg.det(huge))
+
+
 def test_what_is_between_stays_native_and_nothing_is_handed_to_python() -> None:
     def f(a: Any, b: Any) -> Any:
         x = np.linalg.solve(a, np.sin(b))
@@ -249,14 +292,6 @@ def test_errors_are_numpys(case: str, size: int) -> None:
         if "newton" not in case:
             regular = np.broadcast_to(2.0 * np.eye(matrix.shape[-1]), matrix.shape)
             np.testing.assert_allclose(run(regular), function(regular))
-
-
-def outcome(function: Callable[[Any], Any], a: Any) -> Any:
-    """Return what a function gives, or the error that it raises, as text."""
-    try:
-        return function(a)
-    except np.linalg.LinAlgError as error:
-        return str(error)
 
 
 @pytest.mark.parametrize("size", [3, 50])

@@ -16,6 +16,7 @@ import numpy as np
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
+from wengert.emission.matrix_lanes import LANES, lanes_kernel
 from wengert.emission.matrix_routines import MATRICES, SMALL, small
 from wengert.emission.product_plans import PRODUCT
 from wengert.emission.products import PRODUCTS, product
@@ -101,6 +102,7 @@ class RoutineFamily(NamedTuple):
 ROUTINES = {
     SMALL: RoutineFamily(MATRICES, small),
     LAPACK: RoutineFamily(MATRICES, lapack_kernel),
+    LANES: RoutineFamily(MATRICES, lanes_kernel),
     PRODUCTS: RoutineFamily(PRODUCT, product),
 }
 """The routines that programs invoke, by what their names begin with, up to the first "."."""

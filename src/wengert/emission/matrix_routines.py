@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
@@ -116,7 +116,8 @@ class Problem:
 
     def __init__(self, problems: Problems, kind: Float | Vector, kinds: Sequence[Stored], index: Value) -> None:
         self.b, self.kind, self.fields, self.memory = problems.b, kind, problems.fields, problems.work
-        self.matrices = problems.matrices(kinds, index)
+        self.scalar: Float = kind.element if isinstance(kind, Vector) else kind  # type: ignore[assignment]  # of numbers
+        self.matrices: list[Any] = problems.matrices(kinds, index)
         self.failed = problems.addresses.at(len(kinds)).load().to(I8)
         self.size, self.columns = self.fields.get("size"), self.fields.get("columns")
         self.zero, self.one = self.b.constant(I64, 0), self.b.constant(I64, 1)
@@ -124,9 +125,17 @@ class Problem:
 
     def fail_if(self, condition: Value) -> None:
         """Leave all to Python if a condition holds."""
-        with self.b.when(condition):
+        with self.b.when(self.holds(condition)):
             self.failed.store(1)
             self.b.give()
+
+    def holds(self, condition: Value) -> Value:
+        """Return whether a condition holds."""
+        return condition
+
+    def index(self, value: Value) -> Value:
+        """Return a whole number, as what tells rows apart."""
+        return value
 
     def work(self, width: Value) -> Matrix:
         """Return a matrix of so many columns in the room for the elimination."""
@@ -143,6 +152,29 @@ class Problem:
     def magnitude(self, x: Value) -> Value:
         """Return an absolute value."""
         return self.b.intrinsic("fabs", self.kind, x)
+
+    def logarithm(self, x: Value) -> Value:
+        """Return a logarithm."""
+        return self.b.call(external("log" if self.scalar is F64 else "logf", self.scalar, self.scalar), x)
+
+    def exchange(self, work: Matrix, k: Value, chosen: Value, width: Value) -> None:
+        """Exchange a row with another, from the diagonal on."""
+        with self.b.loop(width, k) as cells:
+            one, other = work.at(k, cells.index), work.at(chosen, cells.index)
+            kept = one.load()
+            one.store(other.load())
+            other.store(kept)
+
+    def subtract(self, target: Value, source: Value, factor: Value, count: Value) -> None:
+        """Subtract a multiple of some elements that lie side by side from others."""
+        b, kind = self.b, vector_of(self.scalar, VECTOR * 8 // self.scalar.bits)
+        whole, factors = count - count % kind.count, b.spread(factor, kind.count)
+        with b.loop(whole, step=kind.count) as cells:
+            place, other = (x.at(cells.index).to(kind) for x in (target, source))
+            place.store(place.load() - factors * other.load())
+        with b.loop(count, whole) as cells:
+            place = target.at(cells.index)
+            place.store(place.load() - factor * source.at(cells.index).load())
 
 
 Solver = Callable[[Problem], None]
@@ -175,17 +207,17 @@ def put_identity(p: Problem, target: Matrix) -> None:
         target.at(rows.index, cells.index).store(one)
 
 
-def require_conditioned(p: Problem, at: Callable[[Value, Value], Value], inverse: Matrix) -> None:
+def require_conditioned(p: Problem, at: Callable[[Value, Value], Any], inverse: Matrix) -> None:
     """Leave all to Python if it is to warn of a matrix that is nearly singular, by its condition in the 1-norm.
 
     LAPACK's estimates of the condition are at most that (N. Higham, Accuracy and Stability of Numerical Algorithms,
     2002, section 15.3), so of what is left SciPy does not warn.
     """
     condition = one_norm(p, at) * one_norm(p, inverse.at)
-    p.fail_if(p.b.compare("uge", condition, 2.0**51 if p.kind is F64 else 2.0**22))
+    p.fail_if(p.b.compare("uge", condition, 2.0**51 if p.scalar is F64 else 2.0**22))
 
 
-def one_norm(p: Problem, at: Callable[[Value, Value], Value]) -> Value:
+def one_norm(p: Problem, at: Callable[[Value, Value], Any]) -> Value:
     """Return the largest sum of the absolute values in a column; what is not finite is left to Python."""
     b = p.b
     with b.loop(p.size, carry=[p.number(0.0)], certain=True) as columns:
@@ -197,40 +229,24 @@ def one_norm(p: Problem, at: Callable[[Value, Value], Value]) -> Value:
     return columns.results[0]
 
 
-def subtract(p: Problem, target: Value, source: Value, factor: Value, count: Value) -> None:
-    """Subtract a multiple of some elements that lie side by side from others."""
-    assert isinstance(p.kind, Float)
-    b, kind = p.b, vector_of(p.kind, VECTOR * 8 // p.kind.bits)
-    whole, factors = count - count % kind.count, b.spread(factor, kind.count)
-    with b.loop(whole, step=kind.count) as cells:
-        place, other = (x.at(cells.index).to(kind) for x in (target, source))
-        place.store(place.load() - factors * other.load())
-    with b.loop(count, whole) as cells:
-        place = target.at(cells.index)
-        place.store(place.load() - factor * source.at(cells.index).load())
-
-
 def eliminate(p: Problem, work: Matrix, width: Value) -> Value:
     """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
     b, n = p.b, p.size
     with b.loop(n, carry=[p.number(1.0)], certain=True) as steps:
         k = steps.index
-        with b.loop(n, k + 1, carry=[k, p.magnitude(work.at(k, k).load())]) as rows:
+        with b.loop(n, k + 1, carry=[p.index(k), p.magnitude(work.at(k, k).load())]) as rows:
             size = p.magnitude(work.at(rows.index, k).load())
             larger = size > rows.values[1]
-            rows.next(b.select(larger, rows.index, rows.values[0]), b.select(larger, size, rows.values[1]))
+            rows.next(b.select(larger, p.index(rows.index), rows.values[0]), b.select(larger, size, rows.values[1]))
         chosen, size = rows.results
         p.fail_if(b.compare("ueq", size, 0))  # or NaN
-        moved = chosen.differs(k)
-        with b.when(moved), b.loop(width, k) as cells:
-            one, other = work.at(k, cells.index), work.at(chosen, cells.index)
-            kept = one.load()
-            one.store(other.load())
-            other.store(kept)
+        moved = chosen.differs(p.index(k))
+        with b.when(p.holds(moved)):
+            p.exchange(work, k, chosen, width)
         pivot = work.at(k, k)
         with b.loop(n, k + 1) as rows:
             start = work.at(rows.index, k)
-            subtract(p, start, pivot, start.load() / pivot.load(), width - k)
+            p.subtract(start, pivot, start.load() / pivot.load(), width - k)
         steps.next(b.select(moved, -steps.values[0], steps.values[0]))
     return steps.results[0]
 
@@ -245,14 +261,14 @@ def substitute(p: Problem, triangle: Matrix, x: Matrix, columns: Value, backward
     with b.loop(n, certain=True) as steps:
         k = place(steps.index)
         row = x.at(k, p.zero)
-        with b.loop(steps.index) as known:
-            j = place(known.index)
-            subtract(p, row, x.at(j, p.zero), triangle.at(k, j).load(), columns)
         pivot = b.select(unit, p.number(1.0), triangle.at(k, k).load())
         p.fail_if(pivot.equals(0))
         with b.loop(columns) as cells:
             cell = row.at(cells.index)
             cell.store(cell.load() / pivot)
+        with b.loop(n, steps.index + 1) as others:
+            i = place(others.index)
+            p.subtract(x.at(i, p.zero), row, triangle.at(i, k).load(), columns)
 
 
 # Solvers
@@ -299,10 +315,10 @@ def solve_positive(p: Problem) -> None:
     found = work.after(p.size)
     inverse = put_right_sides(p, found, conditioned=True)
     factorise(p, a, work)
-    substitute(p, work, found, columns, p.no, p.no)
-    substitute(p, work.transposed(), found, columns, p.yes, p.no)
+    substitute(p, work.transposed(), found, columns, p.no, p.no)
+    substitute(p, work, found, columns, p.yes, p.no)
 
-    def at(i: Value, j: Value) -> Value:
+    def at(i: Value, j: Value) -> Any:
         is_below = j < i
         return a.at(p.b.select(is_below, i, j), p.b.select(is_below, j, i))
 
@@ -326,20 +342,19 @@ def determinant(p: Problem) -> None:
         steps.next(steps.values[0] * work.at(steps.index, steps.index).load())
     found = steps.results[0]
     p.fail_if(((found - found) + b.select(found.equals(0), p.number(1.0), 0.0)).differs(0))
-    p.matrices[1].first.store(found)
+    p.matrices[1].at(p.zero, p.zero).store(found)
 
 
 def logarithm(p: Problem) -> None:
     """Compute the sign of det A and the logarithm of its absolute value."""
     b = p.b
     work, sign = eliminated(p)
-    log = external("log" if p.kind is F64 else "logf", p.kind, p.kind)
     with b.loop(p.size, carry=[sign, p.number(0.0)], certain=True) as steps:
         x = work.at(steps.index, steps.index).load()
         sign, total = steps.values
-        steps.next(b.select(x < 0, -sign, sign), total + b.call(log, p.magnitude(x)))
+        steps.next(b.select(x < 0, -sign, sign), total + p.logarithm(p.magnitude(x)))
     for matrix, found in zip(p.matrices[1:], steps.results, strict=True):
-        matrix.first.store(found)
+        matrix.at(p.zero, p.zero).store(found)
 
 
 def substituted(p: Problem, times: int) -> None:
@@ -358,31 +373,35 @@ def substituted(p: Problem, times: int) -> None:
 
 
 def factor(p: Problem) -> None:
-    """Compute Cholesky's factor."""
+    """Compute Cholesky's factor, with zeros above it."""
     a, factor = p.matrices
     require_finite(p, a, p.size)
-    factorise(p, a, factor)
+    work = p.work(p.size)
+    factorise(p, a, work)
+    with p.b.loop(p.size) as rows:
+        with p.b.loop(rows.index + 1, certain=True) as cells:
+            factor.at(rows.index, cells.index).store(work.at(cells.index, rows.index).load())
+        with p.b.loop(p.size, rows.index + 1) as cells:
+            factor.at(rows.index, cells.index).store(p.number(0.0))
 
 
-def factorise(p: Problem, a: Matrix, factor: Matrix) -> None:
-    """Compute Cholesky's factor L of A = L L^T from the lower triangle of A."""
+def factorise(p: Problem, a: Matrix, work: Matrix) -> None:
+    """Compute the transpose of Cholesky's factor, U of A = U^T U, from the lower triangle of A."""
     b, n = p.b, p.size
-
-    def rest(i: Value, j: Value) -> Value:
-        with b.loop(j, carry=[a.at(i, j).load()]) as terms:
-            k = terms.index
-            terms.next(terms.values[0] - factor.at(i, k).load() * factor.at(j, k).load())
-        return terms.results[0]
-
-    with b.loop(n, certain=True) as rows:
-        i = rows.index
-        with b.loop(i) as cells:
-            factor.at(i, cells.index).store(rest(i, cells.index) / factor.at(cells.index, cells.index).load())
-        square = rest(i, i)
+    with b.loop(n) as rows, b.loop(n, rows.index) as cells:
+        work.at(rows.index, cells.index).store(a.at(cells.index, rows.index).load())
+    with b.loop(n, certain=True) as steps:
+        k = steps.index
+        square = work.at(k, k).load()
         p.fail_if(b.compare("ule", square, 0))  # or NaN
-        factor.at(i, i).store(b.intrinsic("sqrt", p.kind, square))
-        with b.loop(n, i + 1) as cells:
-            factor.at(i, cells.index).store(0.0)
+        root = b.intrinsic("sqrt", p.kind, square)
+        work.at(k, k).store(root)
+        with b.loop(n, k + 1) as cells:
+            cell = work.at(k, cells.index)
+            cell.store(cell.load() / root)
+        with b.loop(n, k + 1) as rows:
+            i = rows.index
+            p.subtract(work.at(i, i), work.at(k, i), work.at(k, i).load(), n - i)
 
 
 SOLVERS: dict[str, tuple[Solver, int]] = {

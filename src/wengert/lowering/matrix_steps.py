@@ -12,6 +12,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, is_available
+from wengert.emission.matrix_lanes import LANES, lanes_of
 from wengert.emission.matrix_routines import SCALARS, SMALL
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
@@ -25,10 +26,8 @@ and 10.5 us, by NumPy 4.1, 6.0, 9.5 and 16.4; Cholesky's factor 0.2, 1.5, 4.9 an
 12.3."""
 MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
-CYCLE, CALL = 1.5, 100.0
-"""Cycles for an element of a row that is subtracted, and for each problem."""
-FAST_CYCLE, FAR_CALL = 0.3, 1000.0
-"""The same of LAPACK."""
+CYCLES = {SMALL: (100.0, 1.5), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3)}
+"""Cycles for each problem, and for an element of a row that is subtracted."""
 COLUMNS = 16
 """Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
 PARTS = 16
@@ -63,13 +62,13 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     if call is None or any(UNKNOWN in x.shape or 0 in x.shape for x in arrays):
         return None
     dtype, size, ranks = arrays[0].dtype, arrays[0].shape[-1], ranks_of(equation)
-    family = family_of(call.routine, arrays)
-    if family is None:
-        return None
     result, rank = arrays[len(equation.inputs)], ranks[len(equation.inputs)]
     stack = result.shape[: len(result.shape) - rank]
-    columns = result.shape[-1] if rank == 2 else 1
-    fields = {"count": math.prod(stack), "size": size, "columns": columns, **call.fields}
+    columns, count = result.shape[-1] if rank == 2 else 1, math.prod(stack)
+    family = family_of(call.routine, arrays, count)
+    if family is None:
+        return None
+    fields = {"count": count, "size": size, "columns": columns, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
         if lies is None or (family is LAPACK and not is_dense(x, rank, lies)):
@@ -79,30 +78,33 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}
     each = cycles_of(family, size, columns)
-    work = room_of(family, size, columns) * dtype.itemsize
-    parts = max(1, min(fields["count"], PARTS, int(fields["count"] * each / MACHINE.short)))
+    lanes = lanes_of(dtype.name) if family is LANES else 1
+    work = room_of(family, size, columns) * lanes * dtype.itemsize
+    parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     name = f"{family}.{call.routine}.{dtype.name}"
-    return MatrixRoutine(equation, name, fields, fields["room"] * parts, fields["count"] * each)
+    return MatrixRoutine(equation, name, fields, fields["room"] * parts, count * each)
 
 
-def family_of(routine: str, arrays: Sequence[Variable]) -> str | None:
-    """Return the family of kernels that compute a routine; None if none does."""
+def family_of(routine: str, arrays: Sequence[Variable], count: int) -> str | None:
+    """Return the family of kernels that compute a routine of so many problems; None if none does."""
     dtypes, size = [x.dtype for x in arrays], arrays[0].shape[-1]
     if size <= LARGEST and dtypes[0].name in SCALARS:
-        return SMALL if all(dtype == dtypes[0] for dtype in dtypes) else None
+        if any(dtype != dtypes[0] for dtype in dtypes):
+            return None
+        return LANES if count >= lanes_of(dtypes[0].name) else SMALL
     return LAPACK if size <= MOST and is_available(routine, dtypes) else None
 
 
 def cycles_of(family: str, size: int, columns: int) -> float:
     """Return about how long one problem takes."""
-    call, cycle = (CALL, CYCLE) if family is SMALL else (FAR_CALL, FAST_CYCLE)
+    call, cycle = CYCLES[family]
     return call + cycle * size * (size + columns) ** 2
 
 
 def room_of(family: str, size: int, columns: int) -> int:
     """Return how many elements there must be room for."""
-    return size * (2 * size + columns) if family is SMALL else size * (size + PANEL + COLUMNS) + ROOM
+    return size * (2 * size + columns) if family is not LAPACK else size * (size + PANEL + COLUMNS) + ROOM
 
 
 def ranks_of(equation: Equation) -> list[int]:
