@@ -19,7 +19,9 @@ import scipy.optimize
 import wengert as wg
 from tests.cases import together
 from wengert import optim, tree
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
+from wengert.optim import drivers
 
 
 def rosenbrock(x: Any) -> Any:
@@ -149,18 +151,55 @@ def test_callbacks_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert type(seen[0]) is Model
 
 
-def test_functions_are_traced_once() -> None:
+def test_functions_of_large_problems_are_traced_once_and_of_small_ones_soon() -> None:
     calls = []
 
     def loss(x: Any) -> Any:
-        calls.append(1)
+        calls.append(type(x) is Tensor and is_staged(x))
         return rosenbrock(x)
 
-    optim.minimize(loss, np.zeros(3))
-    assert len(calls) <= 2
+    data = np.ones(10_000)
+
+    def held(x: Any) -> Any:
+        return loss(x) + np.sum(data * x[0]) * 0.0
+
+    def lengthy(x: Any) -> Any:
+        return loss(x) + sum(x[0] * 0.0 for _ in range(300))
+
+    optim.minimize(loss, np.zeros(101))
+    assert all(calls), "of many unknowns"
+    for large in (held, lengthy):
+        calls.clear()
+        optim.minimize(large, np.zeros(3))
+        assert calls.count(False) <= (large is lengthy)
+        assert calls.count(True) <= 2
+    calls.clear()
+    found = optim.minimize(loss, np.zeros(3))
+    assert (calls.count(False), 1 <= calls.count(True) <= 2) == (drivers.EAGER_GRADIENTS, True)
+    assert found.nfev > 2 * drivers.EAGER_GRADIENTS
     calls.clear()
     found = optim.minimize(loss, np.zeros(3), jit=False)
-    assert len(calls) == found.nfev
+    assert (calls.count(False), len(calls)) == (found.nfev, found.nfev)
+
+
+def test_small_problems_are_never_traced() -> None:
+    traced = []
+
+    def line(t: Any, a: Any, b: Any) -> Any:
+        traced.append(any(type(x) is Tensor and is_staged(x) for x in (a, b)))
+        return a * t + b
+
+    t = np.linspace(0.0, 1.0, 9)
+    found, covariance = optim.curve_fit(line, t, 2.0 * t + 1.0 + 0.1 * np.sin(9.0 * t))
+    expected = scipy.optimize.curve_fit(line, t, 2.0 * t + 1.0 + 0.1 * np.sin(9.0 * t))
+    np.testing.assert_allclose(found, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(covariance, expected[1], rtol=1e-5)
+    assert np.allclose(optim.root(lambda x: line(x, 2.0 * x, 0.0) - 2.0, np.ones(2)).x, 1.0)
+    assert np.allclose(optim.least_squares(lambda x: line(x, 1.0, x[0]) - 2.0, np.zeros(2)).x, [1.0, 1.0])
+    assert not any(traced)
+    many = np.linspace(0.0, 1.0, 5000)
+    optim.curve_fit(line, many, 2.0 * many + 1.0)
+    assert any(traced)
 
 
 def test_curve_fit_takes_columns_of_tables_as_they_are() -> None:
@@ -277,7 +316,7 @@ def test_refusals_of_tracing_tell_of_the_drivers_own_parameter() -> None:
         return sum(p[0] ** 2 for _ in range(n)) + p[1] ** 2
 
     with pytest.raises(TracedTruthError, match="a traced number of items") as error:
-        optim.minimize(counted, np.ones(2), args=(np.int64(3),))
+        optim.minimize(counted, np.ones(200), args=(np.int64(3),))
     assert error.value.__notes__ == ["optim.minimize traces its functions; with jit=False they are called as they are."]
     assert np.allclose(optim.minimize(counted, np.ones(2), args=(np.int64(3),), jit=False).x, 0.0, atol=1e-6)
 

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from wengert import tree
+from wengert.control.mutable_state import content_of
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.support.attributes import resemble, signature
+from wengert.support.attributes import own_attributes, resemble, signature
 from wengert.support.cached import cached
 from wengert.support.hints import hint_parameters
+from wengert.traces.nodes import CREATED
 from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import leaves
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+FEW_UNKNOWNS = 100
+FEW_ELEMENTS = 4096
+FEW_OPERATIONS = 300
+"""Of a small problem: the numbers looked for, the elements of an array it holds, the operations of an evaluation."""
+EAGER_VALUES, EAGER_GRADIENTS, EAGER_JACOBIANS = 100, 6, 14
+"""Evaluations of a small problem that take no longer than tracing; of gradients fewer, as most searches take many."""
+MANY_HELD = 300
+"""Values that a function of a small problem holds at most."""
 
 
 class VectorProblem:
@@ -38,6 +51,8 @@ class VectorProblem:
         if len(self.args) < len(args):
             function = fix_arguments(function, args)
         self.compiled = compiled
+        self.operations = 0
+        self.reached = (function, self.args)
         self.example = as_example(start)
         vector, self.back = tree.ravel_named(name, "x0", self.example)
         require_real(name, "x0", vector)
@@ -47,9 +62,38 @@ class VectorProblem:
         self.scalar = as_scalar(name, function, self.back)
         self.residuals = as_residuals(name, function, self.back)
 
-    def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function of vectors, jitted unless the user passed jit=False."""
-        return note_refusals(self.name, jitted(transformed)) if self.compiled else transformed
+    def run(
+        self, transformed: Callable[..., Any], eager_calls: int = 0, eagerly: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]:
+        """Return a function of vectors, jitted unless the user passed jit=False.
+
+        Of a small problem the first `eager_calls` are not: to trace a function takes as long as some of them do. These
+        are of `eagerly`, if something else gives the same then.
+        """
+        plain = eagerly or transformed
+        if not self.compiled:
+            return plain
+        compiled = note_refusals(self.name, jitted(transformed))
+        if not eager_calls or not self.is_small:
+            return compiled
+        calls = 0
+
+        def run(*args: Any) -> Any:
+            nonlocal calls
+            if calls >= eager_calls or self.operations > FEW_OPERATIONS:
+                return compiled(*args)
+            calls += 1
+            before = next(CREATED)
+            found = plain(*args)
+            self.operations = max(self.operations, next(CREATED) - before)
+            return found
+
+        return run
+
+    @cached
+    def is_small(self) -> bool:
+        """Whether vectors, and the arrays that the function holds, have few elements."""
+        return self.start.size <= FEW_UNKNOWNS and holds_little(self.reached)
 
     @cached
     def value(self) -> Callable[[Vector], Any]:
@@ -60,7 +104,7 @@ class VectorProblem:
     @cached
     def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
         """The value and the gradient at a vector."""
-        run = self.run(value_and_grad(self.scalar))
+        run = self.run(value_and_grad(self.scalar), EAGER_GRADIENTS)
 
         def at(x: Vector) -> tuple[float, Vector]:
             value, gradient = run(x, *self.args)
@@ -83,7 +127,18 @@ class VectorProblem:
 
     def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
         """Return the residuals at a vector, and their Jacobian."""
-        value, slope = self.run(self.residuals), self.run(jacobian(self.residuals))
+        residuals = self.residuals
+        modes = {mode: jacobian(residuals, mode=mode) for mode in ("auto", "fwd", "rev")}
+        mode = "auto"
+
+        def eagerly(x: Vector, *args: Any) -> Any:
+            """Return the Jacobian in the mode that its shape asks for, once that is known."""
+            nonlocal mode
+            found = modes[mode](x, *args)
+            mode = "fwd" if found.shape[0] >= found.shape[1] else "rev"
+            return found
+
+        value, slope = self.run(residuals, EAGER_VALUES), self.run(modes["auto"], EAGER_JACOBIANS, eagerly)
         return (
             lambda x: np.asarray(value(x, *self.args), dtype=float),
             lambda x: np.asarray(slope(x, *self.args), dtype=float),
@@ -178,6 +233,39 @@ class VectorProblem:
                 keep_feasible=given.keep_feasible,
             )
         return given
+
+
+def holds_little(values: Any) -> bool:
+    """Tell whether what functions, objects and containers hold, or name as global variables, has few elements each."""
+    queue, seen = [values], set()
+    while queue:
+        value = queue.pop()
+        kind = type(value)
+        if isinstance(value, np.ndarray | Tensor):
+            if value.size > FEW_ELEMENTS:
+                return False
+        elif id(value) not in seen and (issubclass(kind, FunctionType | MethodType | partial) or not callable(value)):
+            seen.add(id(value))
+            if len(seen) > MANY_HELD:
+                return False
+            queue += held_by(value)
+    return True
+
+
+def held_by(value: Any) -> list[Any]:
+    """Return what a function, method, container or object holds."""
+    if isinstance(value, FunctionType):
+        names, cells = value.__code__.co_names, value.__closure__ or ()
+        known = [value.__globals__[name] for name in names if name in value.__globals__]
+        return [*map(content_of, cells), *known, *(value.__defaults__ or ())]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, ModuleType):
+        return []
+    leaves = flatten(value)[0]
+    return list(own_attributes(value).values()) if len(leaves) == 1 and leaves[0] is value else leaves
 
 
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
@@ -317,7 +405,8 @@ def minimize(
         callback: is called after each iteration, with a container like `x0`, or SciPy's result by the name of
             `intermediate_result`.
         options: as in SciPy.
-        jit: whether functions are traced once and compiled; pass False where tracing refuses something.
+        jit: whether functions are traced once and compiled, those of small problems after some calls; pass False where
+            tracing refuses something.
         progress: whether a line is printed after each iteration.
 
     Returns:
@@ -394,7 +483,7 @@ def least_squares(
         args: further arguments, of any kind.
         bounds: as in SciPy if `x0` is an array; otherwise a pair of lowest and highest values, each a number or a
             container like `x0`.
-        jit: whether functions are traced once and compiled.
+        jit: whether functions are traced once and compiled, those of small problems after some calls.
         options: others of SciPy, such as `method`, `loss`, `f_scale`, `x_scale`, `xtol`.
 
     Returns:
@@ -413,7 +502,7 @@ def least_squares(
     from scipy import optimize
 
     if "kwargs" in options:
-        fun = functools.partial(fun, **options.pop("kwargs"))
+        fun = partial(fun, **options.pop("kwargs"))
     problem = VectorProblem("optim.least_squares", fun, x0, args, jit)
     value, slope = problem.residuals_and_jacobian()
     limits = problem.limits(bounds)
@@ -444,7 +533,7 @@ def root(
         method: SciPy's name of a method.
         tol: as in SciPy.
         options: as in SciPy.
-        jit: whether functions are traced once and compiled.
+        jit: whether functions are traced once and compiled, those of small problems after some calls.
 
     Returns:
         SciPy's result, with `x` in the containers of `x0`.
@@ -497,7 +586,7 @@ def curve_fit(
         absolute_sigma: whether `sigma` is in the data's units; otherwise only ratios count.
         bounds: as in SciPy if parameters are an array; otherwise a pair of lowest and highest values, each a number
             or a container like `p0`.
-        jit: whether functions are traced once and compiled.
+        jit: whether functions are traced once and compiled, those of small problems after some calls.
         options: others of SciPy.
 
     Returns:

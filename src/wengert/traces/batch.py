@@ -208,6 +208,12 @@ class Batch(Transient):
             lanes = self.of_arrays(primitive, values, batched, params)
         return None if lanes is None else make_tensor(lanes, self, caller(4, False))
 
+    def lanes_in_front(self, tensor: Tensor) -> Any:
+        """Return the lanes as an ndarray, if no lane lies in memory in another order, or is an array without axes."""
+        value = tensor._value
+        alone = type(value) is not ndarray or self.ended or len(tensor._node) > 2 or ACTIVE.mask is not None
+        return None if alone or not value.flags.c_contiguous else value
+
     def offer_view(self, primitive: Primitive, operand: Tensor, params: Mapping[str, Any]) -> Tensor | None:
         """Return a view of every lane, which lies in it as that of all lanes does; None if something decides how."""
         value = operand._value

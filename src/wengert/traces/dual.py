@@ -28,7 +28,7 @@ from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply, at_once, weakened
 from wengert.core.values.evaluation import evaluated
 from wengert.core.values.recording import SPECIAL, next_level
-from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import stopped
@@ -161,14 +161,19 @@ class Dual(Transient):
     def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
         """Return what a linear primitive of one operand gives for a Tensor of this trace; None if `process` has to.
 
-        The tangent goes the same way as the value: an ndarray of the same shape, as most are.
+        The tangent goes the same way as the value: an ndarray of the same shape, as most are, or lanes of such.
         """
         operand = operands[0]
         if len(operands) > 1:
             return None
         value, tangent = operand._value, operand._node.tangent
-        if type(value) is not ndarray or type(tangent) is not ndarray or type(primitive) is not Linear:
+        if type(value) is not ndarray or type(primitive) is not Linear:
             return None
+        lanes = None
+        if type(tangent) is not ndarray:
+            lanes = tangent._trace if type(tangent) is Tensor and tangent.shape == value.shape else None
+            if lanes is None or WATCHES:
+                return None
         if type(self) is not Dual or self.ended or SPECIAL:  # a listing looks at each operation
             return None
         if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
@@ -181,7 +186,11 @@ class Dual(Transient):
             require_warning(error)  # which `process` warns of
             return None
         with silence():
-            moved = primitive.evaluate(tangent, **params)
+            moved = (
+                primitive.evaluate(tangent, **params) if lanes is None else lanes.offer(primitive, (tangent,), params)
+            )
+        if moved is None:
+            return None
         operand._kept = operand._kept or not primitive.view
         return self.paired(out, moved)
 
@@ -275,7 +284,10 @@ class Dual(Transient):
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
             tangents = list(map(strong, tangents))
         if not primitive.singular and not self.steep:
-            return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
+            moved = None if params or primitive.held else propagate_lanes(primitive, tangents, out, values)
+            if moved is None:
+                moved = propagate_elementwise(primitive, tangents, out, values, params)
+            return self.paired(out, moved)
         with silence():
             if primitive.steep and not self.steep and Tensor not in map(type, (*tangents, *values)):
                 tangent = propagate_elementwise(primitive, tangents, out, values, params, primitive.declared)
@@ -407,6 +419,38 @@ def propagate_elementwise(
             part = rule(tangent, out, *operands, **params)
             result = part if result is None else result + part
     return result
+
+
+def propagate_lanes(
+    primitive: Elementwise, tangents: Sequence[Any], out: Any, operands: Sequence[Any]
+) -> Tensor | None:
+    """Do what `propagate_elementwise` does for tangents with lanes in front, on arrays: in half of the time.
+
+    None where these, or the values, are anything else: rules act on each element, so that lanes are one axis more.
+    """
+    rank = out.ndim or -1 if type(out) is ndarray else 0 if type(out) is np.float64 else -1
+    if rank < 0 or Tensor in map(type, operands):
+        return None
+    trace = None
+    arrays: list[Any] = []
+    for tangent in tangents:
+        own = tangent._trace if type(tangent) is Tensor else None
+        if own is None and tangent is not None:
+            return None
+        array = None if own is None else own.lanes_in_front(tangent)
+        if own is not None:
+            if array is None or array.dtype is not out.dtype or trace not in (None, own):
+                return None
+            trace = own
+            if array.ndim <= rank:
+                array = array.reshape(len(array), *(1,) * (rank + 1 - array.ndim), *array.shape[1:])
+        arrays.append(array)
+    if trace is None:
+        return None
+    found = propagate_elementwise(primitive, arrays, out, operands, {})
+    if type(found) is not ndarray or found.shape[1:] != out.shape or found.dtype is not out.dtype:
+        return None
+    return make_tensor(found, trace, caller(4, False)) if found.flags.c_contiguous else None
 
 
 def propagate_linear(

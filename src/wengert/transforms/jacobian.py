@@ -26,7 +26,7 @@ from wengert.transforms.boundary import (
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
 from wengert.transforms.transformed_function import ArrayDerivative, Derived, Options, make_derivative
-from wengert.transforms.vmap import vmap
+from wengert.transforms.vmap import map_lanes
 
 Function = Callable[..., Any]
 
@@ -137,7 +137,7 @@ def pull_rows(options: Options, selection: Sequence[Any], output: Any, pullback:
     action = UNDECLARED if holomorphic else declare_holomorphic(flatten(selection)[0], INSTEAD[name])
     require_complex(name, "an output", outputs, holomorphic, action)
     lanes = unflatten(out_structure, basis(outputs))
-    columns, in_structure = flatten(vmap(pullback)(lanes))
+    columns, in_structure = flatten(map_lanes(pullback, 0, 0, None, lanes))
     example = result_example(flatten(selection)[0])
     split = [split_lanes(column, outputs, 0, example) for column in columns]
     rows = [
@@ -209,7 +209,7 @@ def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs
         _, moved, *aux[:] = push_forward(name, function, primals, unflatten(structure, lanes), options.has_aux)
         return moved
 
-    rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
+    rows, out_structure = flatten(map_lanes(push, 0, -1, None, *basis(leaves)))
     if holomorphic:
         require_complex(name, "an output", rows, True, UNDECLARED)
     example = result_example(given)

@@ -131,6 +131,10 @@ class Trace:
         """Return what a primitive gives by a quick way, if the trace has one for that; else None."""
         return None
 
+    def lanes_in_front(self, tensor: Tensor) -> Any:
+        """Return the lanes of a Tensor of this trace as an ndarray with the batch axis in front; None without such."""
+        return None
+
     def assign(self, handle: Tensor, primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0), a linear one."""
         raise NotImplementedError
