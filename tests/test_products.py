@@ -255,6 +255,36 @@ def added(x: Any) -> Any:
     return x
 
 
+SUMS: dict[str, Callable[..., Any]] = {
+    "of products": lambda x, y: np.sin(x @ y + x @ np.sin(y)),
+    "of rows": lambda x, y: x @ y + y[0],
+    "with rows in front": lambda x, y: np.exp(y[0] + x @ y),
+    "with a sum": lambda x, y: (x @ y + x[:, :7]) * 2,
+    "with itself": lambda x, y: np.tanh(x[:, :7]) + x @ y,
+    "turned": lambda x, y: (y.T @ x.T) + x.T[:7] * 2,
+    "complex": lambda x, y: (x * 1j) @ y + x[:, :7] * 2j,
+    "complex rows": lambda x, y: (x * 1j) @ y + y[0] * 2j,
+}
+
+
+@together("name", SUMS)
+def test_sums_with_a_product_are_one_step(name: str, small_steps: None) -> None:
+    random = np.random.default_rng(7)
+    args = random.standard_normal((12, 20)), random.standard_normal((20, 7))
+    graph = wg.graph.trace(SUMS[name])(*args)
+    require_products(graph, args, 2 if name == "of products" else 1)
+    programs = [part.program for part in segmented(inlined(graph)).parts if part.program is not None]
+    assert [step for program in programs for step in products_of(program) if step.addend]
+
+
+def test_what_is_read_twice_is_no_part_of_a_sum(small_steps: None) -> None:
+    args = np.ones((9, 9)), np.arange(81.0).reshape(9, 9)
+    graph = wg.graph.trace(lambda x, y: ((x @ y) + x, (x @ y) * 2))(*args)
+    require_products(graph, args, 1)
+    require_products(wg.graph.trace(lambda x, y: (x @ y) + (x @ y))(*args), args, 1)
+    require_products(wg.graph.trace(lambda x, y: (x @ y) + y[:, :1])(*args), args, 1)
+
+
 @together("name", FUNCTIONS)
 def test_functions_of_products_are_programs(name: str, small_steps: None) -> None:
     function, count = FUNCTIONS[name]

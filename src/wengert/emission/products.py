@@ -99,9 +99,6 @@ class ProductFunctions:
                 own = [place.at(v * self.lanes).to(self.vector) for v in range(vectors)]
                 return [*[x.load() for x in own[:-1]], own[-1].load_where(mask)]
 
-            def present() -> list[Value]:
-                return [x for r in range(rows) for x in row_of(addend.at(addend_row * r) if r else addend)]
-
             def term(sums: Sequence[Value], at: Value) -> list[Value]:
                 own = row_of(right.at(at * right_term))
                 found = []
@@ -110,7 +107,7 @@ class ProductFunctions:
                     found += [self.added(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
                 return found
 
-            sums = b.either(addend.differs(None), present, lambda: [b.constant(self.vector, 0)] * (rows * vectors))
+            sums = [b.constant(self.vector, 0)] * (rows * vectors)
             whole = terms - terms % UNROLLED
             with b.loop(whole, carry=sums, step=UNROLLED) as loop:
                 found = loop.values
@@ -119,10 +116,16 @@ class ProductFunctions:
                 loop.next(*found)
             with b.loop(terms, whole, carry=loop.results) as loop:
                 loop.next(*term(loop.values, loop.index))
+
+            def with_addend() -> list[Value]:
+                own = [x for r in range(rows) for x in row_of(addend.at(addend_row * r) if r else addend)]
+                return [x + y for x, y in zip(loop.results, own, strict=True)]
+
+            found = b.either(addend.differs(None), with_addend, lambda: loop.results)
             for r in range(rows):
                 row = into.at(into_row * r) if r else into
                 for v in range(vectors):
-                    place, x = row.at(v * self.lanes).to(self.vector), loop.results[r * vectors + v]
+                    place, x = row.at(v * self.lanes).to(self.vector), found[r * vectors + v]
                     if v < vectors - 1:
                         place.store(x)
                     else:

@@ -20,7 +20,7 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
-from wengert.lowering.products import ProductStep, product_step, reading_in_place
+from wengert.lowering.products import ProductStep, product_step, sum_step, with_product_steps
 from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
@@ -47,15 +47,19 @@ def segmented(
             do not fit together.
         is_inner: whether a loop runs it, so that what it reads and gives may be rows of rows that grow.
     """
-    partition = Partition(reading_in_place(graph), is_inner)
+    partition = Partition(with_product_steps(graph), is_inner)
     try:
         return partition.segments(least, is_apart)
     except UnfitError:
         return partition.segments(least, True)
 
 
-class Iterations(StructuredLowering):
-    """Lower a loop to the programs of its iterations."""
+class StepLowering(StructuredLowering):
+    """Lower loops to the programs of their iterations, and calls to sums with products."""
+
+    def call(self, graph: Graph) -> ProductStep | None:
+        """Return a sum with a product; None if it is another graph."""
+        return sum_step(graph)
 
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
@@ -69,13 +73,13 @@ class Iterations(StructuredLowering):
         return Rounds(iteration, programs[0], programs[1])
 
 
-ITERATIONS = Iterations()
+STEPS = StepLowering()
 
 
 def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
-        found: Rounds | None = equation.primitive.lower(equation.params, ITERATIONS)
+        found: Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
     return product_step(equation) or matrix_routine(equation)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.call import primitive as call
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels, Names
@@ -23,13 +24,14 @@ from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.contractions import is_worth_a_step
 from wengert.lowering.rules.joins import Part, choice
-from wengert.lowering.rules.lower import Lowered, in_memory, known_parameters
+from wengert.lowering.rules.lower import Lowered, in_memory, known_parameters, uses_of
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.dead_code import eliminate_dead
-from wengert.passes.equations import unknown_parameters
+from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
+from wengert.primitives.arithmetic import add
 from wengert.primitives.shapes import reshape, transpose
 
 
@@ -39,43 +41,52 @@ class ProductStep:
     Args:
         equation: the product.
         labels: those of its operands and its result.
+        addend: the variable that is added to it, if one is.
 
     Attributes:
-        inputs: variables that lie as the step reads operands.
+        operands: the factors, and what is added.
+        inputs: variables that lie as the step reads these.
         output: one that lies as the step writes the result.
         doubled: the operand, of complex ones, that is read as `ComplexFactor`.
     """
 
-    def __init__(self, equation: Equation, labels: Labels) -> None:
+    def __init__(self, equation: Equation, labels: Labels, addend: Variable | None = None) -> None:
         (out,) = equation.outputs
-        self.labels = labels
+        self.labels, self.operands = labels, [*equation.inputs, *[addend] * (addend is not None)]
         pairs = zip(equation.inputs, labels.operands, strict=True)
         self.inputs = [as_read(x, own, labels, out.dtype) for x, own in pairs]
         self.output = as_written(out, labels)
+        if addend is not None:
+            self.inputs.append(self.output if addend.shape == out.shape else addend)
         self.names = [n for n, length in enumerate(labels.lengths) if length > 1]
         self.doubled: ComplexFactor | None = None
         if out.dtype in PARTS:
             columns = int(last_label(self.output, labels) not in labels.operands[0])
             self.doubled = ComplexFactor(self.inputs[columns], columns, labels)
 
-    def product(self, left: str, right: str, into: str) -> Product:
+    def product(self, into: str, left: str, right: str, addend: str = "") -> Product:
         """Return the step, of buffers of some names: that of a factor which is doubled has been."""
-        arrays = zip((*self.inputs, self.output), (*self.labels.operands, self.labels.result), strict=True)
-        steps = [steps_of(x, own, self.labels) for x, own in arrays]
+        result = self.labels.result
+        own = [*self.labels.operands, *[result[len(result) - len(x.shape) :] for x in self.inputs[2:]], result]
+        arrays = zip((*self.inputs, self.output), own, strict=True)
+        steps = [steps_of(x, names, self.labels) for x, names in arrays]
         names, lengths = list(self.names), dict(enumerate(self.labels.lengths))
         if self.doubled is not None:
             names += [TERM, PART]
             lengths |= {TERM: 2, PART: 2}
             steps = [{n: 2 * step for n, step in own.items()} for own in steps]
-            steps[1 - self.doubled.place][TERM] = steps[2][PART] = 1
+            steps[1 - self.doubled.place][TERM] = 1
             steps[self.doubled.place] = self.doubled.steps
+            steps[2:] = [{**own, PART: 1} for own in steps[2:]]
         maps = [Affine(0, tuple([own.get(n, 0) for n in names])) for own in steps]
-        return Product(into, maps[2], left, maps[0], right, maps[1], tuple([lengths[n] for n in names]))
+        added = maps[2] if len(maps) > 3 else None
+        extents = tuple([lengths[n] for n in names])
+        return Product(into, maps[-1], left, maps[0], right, maps[1], extents, addend, added)
 
     @property
     def fits(self) -> bool:
         """Whether it has no more dimensions than a step may have."""
-        return len(dimensions_of(self.product("x", "y", "z")).levels) <= LEVELS
+        return len(dimensions_of(self.product("z", "x", "y")).levels) <= LEVELS
 
 
 TERM, PART = -1, -2
@@ -138,6 +149,33 @@ def product_step(equation: Equation) -> ProductStep | None:
     labels = labels_of_step(equation)
     step = None if labels is None else ProductStep(equation, labels)
     return step if step is not None and step.fits else None
+
+
+def sum_step(graph: Graph) -> ProductStep | None:
+    """Return a graph of a product, and of what is added to it, as a step; None if it is another graph."""
+    if len(graph.equations) != 2:
+        return None
+    product, addition = graph.equations
+    labels = labels_of_step(product)
+    if labels is None or addition.primitive is not add or product.outputs[0] not in addition.inputs:
+        return None
+    addend = next((x for x in addition.inputs if x is not product.outputs[0]), None)
+    if type(addend) is not Variable or not is_addend(addend, addition.outputs[0], product.outputs[0], labels):
+        return None
+    whole = Equation(product.primitive, product.inputs, product.params, addition.outputs)
+    step = ProductStep(whole, labels, addend)
+    return step if step.fits else None
+
+
+def is_addend(x: Variable, out: Variable, product: Variable, labels: Labels) -> bool:
+    """Tell whether a step can add a variable to a product: one of its shape, or one for all its rows."""
+    if x.dtype != out.dtype or out.dtype != product.dtype or out.shape != product.shape:
+        return False
+    if x.shape == out.shape:
+        return True
+    names = labels.result[-1:]
+    lies_along = len(x.shape) == 1 and x.shape == labels.lengths_of(names) == out.shape[-1:] and x.shape != (1,)
+    return lies_along and last_label(as_written(out, labels), labels) == names[0]
 
 
 def labels_of_step(equation: Equation) -> Labels | None:
@@ -206,13 +244,36 @@ def steps_of(x: Variable, own: Names, labels: Labels) -> dict[int, int]:
 # Factors that are views
 
 
-def reading_in_place(graph: Graph) -> Graph:
-    """Return a graph whose products read what is transposed or reshaped where it is, if steps compute them."""
+def with_product_steps(graph: Graph) -> Graph:
+    """Return a graph whose products read transposed and reshaped factors where they are, and add what is added to them.
+
+    A sum that a step computes with its product is a call.
+    """
     made = {v: equation for equation in graph.equations for v in equation.outputs}
     equations = [with_factors_in_place(equation, made) for equation in graph.equations]
-    if all(new is old for new, old in zip(equations, graph.equations, strict=True)):
+    if any(new is not old for new, old in zip(equations, graph.equations, strict=True)):
+        graph = eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
+    uses = uses_of(graph)
+    products = {e.outputs[0]: e for e in graph.equations if labels_of_step(e) is not None and uses[e.outputs[0]] == 1}
+    sums = {e: found for e in graph.equations if (found := with_sum(e, products)) is not None}
+    if not sums:
         return graph
-    return eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
+    inner = {own for call in sums.values() for own in call.params["graph"].equations[:1]}
+    return Graph(graph.inputs, [sums.get(e, e) for e in graph.equations if e not in inner], graph.outputs)
+
+
+def with_sum(addition: Equation, products: Mapping[Variable, Equation]) -> Equation | None:
+    """Return a sum with a product as the call of both; None if no step computes them."""
+    if addition.primitive is not add:
+        return None
+    for x in reversed(addition.inputs):
+        product = products.get(x) if type(x) is Variable else None
+        if product is not None:
+            inputs = tuple(distinct_variables([*product.inputs, *[y for y in addition.inputs if y is not x]]))
+            body = Graph(inputs, (product, addition), addition.outputs)
+            if sum_step(body) is not None:
+                return Equation(call, inputs, {"graph": body, "name": "sum"}, addition.outputs, addition.origin)
+    return None
 
 
 def with_factors_in_place(equation: Equation, made: Mapping[Variable, Equation]) -> Equation:

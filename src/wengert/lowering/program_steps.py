@@ -136,14 +136,13 @@ class StepsWriter:
 
     def add_product(self, step: ProductStep, equation: Equation) -> None:
         """Add a product of matrices."""
-        factors = list(map(self.read, equation.inputs, step.inputs))
+        read = list(map(self.read, step.operands, step.inputs))
         if step.doubled is not None:
             own = step.doubled
             name = self.room(own.space, PARTS[own.x.dtype])
-            self.steps.append(Run(own.program(), (factors[own.place], name)))
-            factors[own.place] = name
-        left, right = factors
-        self.steps.append(step.product(left, right, self.write(equation.outputs[0], step.output)))
+            self.steps.append(Run(own.program(), (read[own.place], name)))
+            read[own.place] = name
+        self.steps.append(step.product(self.write(equation.outputs[0], step.output), *read))
 
     def add_routine(self, routine: MatrixRoutine, equation: Equation) -> None:
         """Add a routine of small matrices."""
