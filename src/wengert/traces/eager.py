@@ -110,7 +110,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
-    keeps_x = bool(positions)
+    keeps_x, nothing = bool(positions), NOTHING[1]
     general = otherwise or partial(apply_with, primitive)
     depth = 2 if elementwise and not takes_numbers else 3
     least = LARGE if elementwise else sys.maxsize
@@ -145,19 +145,18 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
             result._trace = result._node = None
             result._kept = False
             return result
-        if not elementwise:
+        saved = (x,) if keeps_x else nothing
+        if elementwise:
+            if type(x) is ndarray and x.size >= LARGE and not params:
+                saved = LargeResiduals(saved)
+        elif type(out) is not ndarray and not isinstance(out, RESULTS):
             if type(out) is tuple and trace is not None:
-                return record_results(primitive, a, params, out, (x,) if keeps_x else NOTHING[1], keeps_out)
-            if type(out) is not ndarray and not isinstance(out, RESULTS):  # an object, which is refused there
-                return general(a, params)
-            if constant or out.dtype.kind not in "fc":
-                return wrapped_constant(out)
-        saved = NOTHING[1]
+                return record_results(primitive, a, params, out, saved, keeps_out)
+            return general(a, params)  # an object, which is refused there
+        elif constant or out.dtype.kind not in "fc":
+            return wrapped_constant(out)
         if keeps_x:
             a._kept = True
-            saved = (x,)
-        if type(x) is ndarray and x.size >= least and not params:
-            saved = LargeResiduals(saved)
         return record_result(out, trace, primitive, (a._node,), params, saved, keeps_out, depth)
 
     return operate

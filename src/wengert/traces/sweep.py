@@ -218,12 +218,12 @@ class Sweep(Cotangents):
 
         The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
         """
-        saved, out, primitive, arrays = node.saved, node.out, node.primitive, self.lifting is None
+        saved, out, primitive, lifting = node.saved, node.out, node.primitive, self.lifting
         if type(saved) is not tuple:
             self.pull_rules(node, ct, owns)
             return
-        if not arrays:
-            out, saved = self.residuals(node)
+        if lifting is not None:
+            out, saved = lifting.residuals(node)
         if len(saved) == 1:
             if not self.retain:
                 node.saved = RELEASED
@@ -231,7 +231,7 @@ class Sweep(Cotangents):
             if self.masked:
                 primitive = self.protected(node)
             c = primitive.rules[0](ct, out, saved[0])
-            self.add(node.inputs[0], c, arrays and c is not ct)  # type: ignore[arg-type]  # it is there
+            self.add(node.inputs[0], c, lifting is None and c is not ct)  # type: ignore[arg-type]  # it is there
             return
         x, y = saved
         left, parent = node.inputs
@@ -250,7 +250,7 @@ class Sweep(Cotangents):
             c = ct if right_rule is passed else right_rule(ct, out, x, y)
             if c.shape != parent.shape:
                 self.add_summed(node, parent, c)
-            elif self.add(parent, c, arrays and c is not ct) and c is ct:
+            elif self.add(parent, c, lifting is None and c is not ct) and c is ct:
                 owns = False
         if left is None or left_rule is None:
             return
@@ -267,8 +267,8 @@ class Sweep(Cotangents):
             if c.shape != left.shape:
                 self.add_summed(node, left, c)
                 return
-            owns = arrays and (owns or c is not ct)
-        if self.newest is None and c.dtype is left.dtype and type(left) is not Leaf and not self.heap:
+            owns = lifting is None and (owns or c is not ct)
+        if type(left) is not Leaf and self.newest is None and not self.heap and c.dtype is left.dtype:
             self.newest = left  # what `add` would do in a chain; its call takes a twelfth of the sweep
             self.ct = c
             self.owns = owns
