@@ -59,17 +59,13 @@ class Lifting:
         tape, inputs, operands, out = self.tape, node.inputs, node.saved, node.out
         if type(operands) is PackedResiduals:
             out, operands = node.residuals()
-        if len(operands) == 1:
-            tensors = operands if operands[0] is None else [lifted(operands[0], inputs[0], tape)]
-        elif operands is NOTHING[2]:
-            tensors = operands
+        if len(inputs) == 1:
+            tensors = [None if operands[0] is None else lifted(operands[0], inputs[0], tape)]
         else:
             tensors = [None if x is None else lifted(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
-        if out is None:
-            return None, tensors
         if type(out) is tuple:
             return tuple([self.lifted_part(item, i, node) for i, item in enumerate(out)]), tensors
-        return lifted(out, node, tape), tensors
+        return None if out is None else lifted(out, node, tape), tensors
 
     def lifted_part(self, value: Any, index: int, node: Node) -> Any:
         """Return one of several saved outputs as the Tensor it was."""

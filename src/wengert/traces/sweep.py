@@ -30,7 +30,7 @@ from wengert.primitives.arithmetic import passed
 from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
-from wengert.traces.lifting import Lifting, misshapen
+from wengert.traces.lifting import Lifting, lifted, misshapen
 from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
 from wengert.traces.powers_of_roots import (
     are_same,
@@ -213,25 +213,32 @@ class Sweep(Cotangents):
 
     # What nodes send back
 
-    def pull_pointwise(self, node: Node, ct: Any, owns: bool) -> None:
-        """Run the rules of an elementwise operation on one or two arrays, neither a power nor a root.
+    def pull_unary(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rule of an elementwise operation on one array that is neither a power nor a root."""
+        saved, out, parent, primitive, lifting = node.saved, node.out, node.inputs[0], node.primitive, self.lifting
+        if type(saved) is not tuple:
+            self.pull_rules(node, ct, owns)
+            return
+        x = saved[0]
+        if lifting is not None:
+            x = None if x is None else lifted(x, parent, lifting.tape)
+            out = None if out is None else lifted(out, node, lifting.tape)
+        if not self.retain:
+            node.saved = RELEASED
+            node.out = None
+        if self.masked:
+            primitive = self.protected(node)
+        c = primitive.rules[0](ct, out, x)
+        self.add(parent, c, lifting is None and c is not ct)  # type: ignore[arg-type]  # it is there
+
+    def pull_binary(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on two arrays that is no power.
 
         The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
         """
         saved, out, primitive, lifting = node.saved, node.out, node.primitive, self.lifting
         if type(saved) is not tuple:
             self.pull_rules(node, ct, owns)
-            return
-        if lifting is not None:
-            out, saved = lifting.residuals(node)
-        if len(saved) == 1:
-            if not self.retain:
-                node.saved = RELEASED
-                node.out = None
-            if self.masked:
-                primitive = self.protected(node)
-            c = primitive.rules[0](ct, out, saved[0])
-            self.add(node.inputs[0], c, lifting is None and c is not ct)  # type: ignore[arg-type]  # it is there
             return
         x, y = saved
         left, parent = node.inputs
@@ -241,7 +248,11 @@ class Sweep(Cotangents):
         if not self.retain:
             node.saved = RELEASED
             node.out = None
-        if type(ct) is Tensor:
+        if lifting is not None:
+            x = None if x is None else lifted(x, left, lifting.tape)
+            y = None if y is None else lifted(y, parent, lifting.tape)
+            out = None if out is None else lifted(out, node, lifting.tape)
+        elif type(ct) is Tensor:
             x, y = as_number(x, left), as_number(y, parent)
         if self.masked:
             primitive = self.protected(node)
@@ -550,7 +561,8 @@ class Sweep(Cotangents):
                 self.add(parent, found, own or (fresh and c is not ct))
 
     pulls: ClassVar[dict[str, Callable[..., None]]] = {
-        "pointwise": pull_pointwise,
+        "unary": pull_unary,
+        "binary": pull_binary,
         "power": pull_rules,
         "rules": pull_rules,
         "linear": pull_linear,

@@ -96,7 +96,11 @@ class Elementwise(Primitive):
             given = f"the evaluation is a ufunc of signature {evaluate.signature}"
             raise misdeclared(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
-        self.sweeps_as = "power" if steep or raises else "rules" if masks or len(rules) > 2 else "pointwise"
+        self.sweeps_as = "unary" if len(rules) == 1 else "binary"
+        if steep or raises:
+            self.sweeps_as = "power"
+        elif masks or len(rules) > 2:
+            self.sweeps_as = "rules"
         self.signatures = tuple(None if r is None else RuleSignature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes
