@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
+import wengert as wg
+from tests.kernels import as_if
+from tests.test_emission import TARGETS
+from wengert.emission.correlation_plans import native_plan
+from wengert.emission.driver import Routine, contents_of
+from wengert.emission.external_functions import address_of
+from wengert.kernel.kernel import Invoke
+from wengert.lowering.partition import segmented
+from wengert.native.callee import Callee
+from wengert.native.engine import Target, host
+from wengert.native.team import team_of
+from wengert.nn import functional
+from wengert.passes.pipeline import inlined
 from wengert.primitives.signals import convolution, sliding_products
 from wengert.primitives.signals.convolution import evaluate_correlation as correlated
 from wengert.primitives.signals.windows import Geometry, result_lengths, spread_lengths
+from wengert.support import config
+from wengert.transforms.tracing import trace
 
 CASES = 150
 
@@ -115,3 +132,99 @@ def test_kinds_of_numbers() -> None:
     assert correlated(x, w.astype(np.float32), **none).dtype == np.float32
     np.testing.assert_array_equal(correlated(x.astype(int), w.astype(int), **none), correlated(x, w, **none))
     np.testing.assert_allclose(correlated(x * 1j, w * 2j, **none), -2 * correlated(x, w, **none), rtol=1e-6)
+
+
+# Natively: by one function a dtype, whose windows are addresses
+
+
+def natively(x: Any, w: Any, space: Geometry, target: Target, team: Any = None) -> Any:
+    """Return a correlation by the function that programs call, which must write to nothing else; None if none does."""
+    rank, lengths = len(space.stride), result_lengths(x.shape[3:], w.shape[3:], space)
+    steps = [tuple([step // z.itemsize for step in z.strides[:-rank]]) for z in (x, w)]
+    own = {name: value for name, value in space._asdict().items() if name != "high"}
+    plan = native_plan(x.shape, w.shape, lengths, x.dtype, *steps, **own)
+    if plan is None:
+        return None
+    start, contents = contents_of(Routine(plan.name, (), plan.fields, plan.work, may_fail=True))
+    place = None if team is None else ctypes.c_void_p(team.address)
+    callee = Callee(address_of(plan.name, target), size=start + plan.work, contents=[(0, contents)], team=place)
+    memory = np.full(x.shape[0] * x.shape[1] * w.shape[1] * math.prod(lengths) + 16, 7.0, x.dtype)
+    failed = np.ones(1, bool)
+    callee.call([x.ctypes.data, w.ctypes.data, memory[8:].ctypes.data, failed.ctypes.data])
+    assert not failed[0]
+    assert (memory[:8] == 7).all()
+    assert (memory[-8:] == 7).all()
+    return memory[8:-8].reshape(*x.shape[:2], w.shape[1], *lengths)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_correlations_natively(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    if target is not TARGETS["host"]:  # blocks of few channels, and strips of few rows
+        as_if(monkeypatch, panel=1000, second_cache=5000)
+    rng, kinds = np.random.default_rng(5), set()
+    for case in range(CASES):
+        x, w, space = drawn(rng)
+        if case % 3 == 0:  # rows of several vectors
+            x = rng.normal(size=(*x.shape[:-1], int(rng.integers(20, 70))))
+        if case % 3 == 1:  # kernels as large as images
+            w = rng.normal(size=(*w.shape[:3], *[max(n - int(rng.integers(3)), 1) for n in x.shape[3:]]))
+        dtype = np.float32 if case % 4 == 0 else np.float64
+        x, w = (np.ascontiguousarray(z.astype(dtype).swapaxes(1, 2)).swapaxes(1, 2) for z in (x, w))
+        found = natively(x, w, space, target, team_of(2) if case % 2 else None)
+        if found is not None:
+            limit = 1e-11 if dtype is np.float64 else 2e-5 * math.sqrt(w[0, 0].size)
+            np.testing.assert_allclose(found, defined(x, w, space), rtol=limit, atol=limit)
+            kinds.add(math.prod(found.shape[3:]) < math.prod(w.shape[3:]))
+    assert kinds == {False, True}
+
+
+def test_what_has_no_native_function() -> None:
+    ones = np.ones((1, 2, 3, 8, 8)), np.ones((1, 2, 3, 3, 3))
+    plain = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
+    assert natively(*ones, plain, host()) is not None
+    assert natively(*ones, plain._replace(stride=(2, 2), spread=(1, 2)), host()) is None  # rows with gaps of two sorts
+    assert natively(*(z.astype(complex) for z in ones), plain, host()) is None
+    assert natively(*(z.astype(np.float16) for z in ones), plain, host()) is None
+    assert natively(*(z[:, :, :0] for z in ones), plain, host()) is None
+
+
+IMAGES_OF_ROWS = np.random.default_rng(8).normal(size=(3, 4, 9, 20))
+KERNELS_OF_LAYERS = {
+    "plain": ({}, (6, 4, 3, 3)),
+    "padded": ({"padding": 1, "stride": (2, 1)}, (6, 4, 3, 3)),
+    "dilated": ({"dilation": (1, 2), "padding": "same"}, (5, 4, 3, 5)),
+    "in groups": ({"groups": 2, "stride": 2}, (6, 2, 3, 2)),
+    "points": ({}, (6, 4, 1, 1)),
+    "as large as images": ({"padding": (1, 0)}, (2, 4, 9, 20)),
+}
+
+
+@pytest.mark.parametrize(("options", "shape"), KERNELS_OF_LAYERS.values(), ids=KERNELS_OF_LAYERS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_layers_are_programs_of_their_own(options: Any, shape: Any, transposed: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
+    x, kernels = IMAGES_OF_ROWS, np.random.default_rng(9).normal(size=shape)
+
+    def layer(x: Any, w: Any) -> Any:
+        if not transposed:
+            return np.tanh(functional.conv2d(x, w, **options))
+        own = {name: value for name, value in options.items() if name != "padding"}
+        return np.tanh(functional.conv_transpose2d(x, np.concatenate([w, w])[:4], **own))
+
+    gradient = wg.grad(lambda x, w: np.sum(layer(x, w) ** 2), argnums=(0, 1))
+    compiled = wg.jit(gradient)
+    for found, expected in zip(compiled(x, kernels), gradient(x, kernels), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    lowered = compiled.lower(x, kernels)
+    assert all(part.program is not None for part in lowered.segments.parts)
+
+
+def test_what_is_only_transposed_is_not_copied() -> None:
+    arrays = np.ones((64, 3, 8, 8)), np.ones((4, 3, 3, 3)), np.ones((64, 4, 6, 6))
+    graph = trace(lambda x, w, ct: wg.vjp(lambda w: functional.conv2d(x, w), w)[1](ct)[0])(*arrays)
+    (part,) = segmented(inlined(graph)).parts
+    assert part.program is not None
+    (step,) = [step for step in part.program.steps if isinstance(step, Invoke)]
+    assert step.name == "correlation.kernels.float64"
+    assert set(step.reads) < set(part.program.inputs)

@@ -202,7 +202,7 @@ ROUTINES = {
     *("packbits", "unpackbits"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
-    *("random_draws", "correlation", "convolution", "feedback"),
+    *("random_draws", "convolution", "feedback"),
     *("histogram", "histogram_counts", "histogram_bin_edges", "extremes_at"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wengert.emission.correlations import CORRELATION, CORRELATIONS, correlation_kernel
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
@@ -104,6 +105,7 @@ ROUTINES = {
     LAPACK: RoutineFamily(MATRICES, lapack_kernel),
     LANES: RoutineFamily(MATRICES, lanes_kernel),
     PRODUCTS: RoutineFamily(PRODUCT, product),
+    CORRELATIONS: RoutineFamily(CORRELATION, correlation_kernel),
 }
 """The routines that programs invoke, by what their names begin with, up to the first "."."""
 

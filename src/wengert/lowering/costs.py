@@ -14,6 +14,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
+from wengert.primitives.signals.convolution import Sliding
 from wengert.support.machine import MACHINE
 
 AT_ONCE = 8
@@ -61,6 +62,9 @@ def time_of(equation: Equation) -> float:
         return 0.0
     if isinstance(form_of(primitive), Contraction) and len(sizes) == 3:
         return MACHINE.passing * math.sqrt(math.prod(sizes))  # a product of m k and k n elements has m k n terms
+    if isinstance(form_of(primitive), Sliding):  # BLAS multiplies windows, some ten times in that time
+        kernel = aval_of(equation.inputs[1]).shape[-len(equation.params["stride"]) - 1 :]
+        return MACHINE.passing / 10 * sizes[-1] * math.prod(kernel)
     opcode = OPCODES.get(primitive.name)
     cycles = primitive.cost if opcode is None else opcode.cost
     return max(sizes) * (MACHINE.passing + MACHINE.numpy_cycle * cycles)

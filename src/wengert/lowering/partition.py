@@ -17,6 +17,7 @@ from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Program
+from wengert.lowering.correlation_steps import CorrelationStep, correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
@@ -76,12 +77,12 @@ class StepLowering(StructuredLowering):
 STEPS = StepLowering()
 
 
-def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | None:
+def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | CorrelationStep | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
         found: Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
-    return product_step(equation) or matrix_routine(equation)
+    return product_step(equation) or matrix_routine(equation) or correlation_step(equation)
 
 
 class Partition:
@@ -153,7 +154,11 @@ class Partition:
         writer = StepsWriter(part)
         for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps):
             step = self.steps.get(own.equations[0])
-            writer.add(own, program_of(lower(own)) if step is None else step)
+            if step is None:
+                rest = writer.without_aliases(own)
+                own = subgraph(rest.equations, set(distinct_variables(rest.outputs)))
+            if own.outputs:
+                writer.add(own, program_of(lower(own)) if step is None else step)
         return checked("steps", writer.program())
 
 

@@ -14,14 +14,17 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
+from wengert.lowering.correlation_steps import CorrelationStep
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
-from wengert.lowering.products import ProductStep
+from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import lower
+from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.conversion import astype
+from wengert.primitives.shapes import transpose
 
 
 class UnfitError(Exception):
@@ -120,7 +123,17 @@ class StepsWriter:
             raise UnfitError
         return x, found
 
-    def add(self, part: Graph, step: Program | Rounds | ProductStep | MatrixRoutine) -> None:
+    def without_aliases(self, part: Graph) -> Graph:
+        """Let what is only transposed be where it lies; return a graph of what else a part computes."""
+        found: set[Variable] = set()
+        for equation in part.equations:
+            (x, *_), (v, *_) = equation.inputs, equation.outputs
+            if equation.primitive is transpose and x in self.names and v not in self.names and lies_there(equation):
+                self.names[v] = self.names[x]
+                found.add(v)
+        return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
+
+    def add(self, part: Graph, step: Program | Rounds | ProductStep | MatrixRoutine | CorrelationStep) -> None:
         """Add a part of the graph: a program of kernels, or an equation that is a step of another sort."""
         if isinstance(step, Program):
             variables = (*part.inputs, *part.outputs)
@@ -144,8 +157,8 @@ class StepsWriter:
             read[own.place] = name
         self.steps.append(step.product(self.write(equation.outputs[0], step.output), *read))
 
-    def add_routine(self, routine: MatrixRoutine, equation: Equation) -> None:
-        """Add a routine of small matrices."""
+    def add_routine(self, routine: MatrixRoutine | CorrelationStep, equation: Equation) -> None:
+        """Add a routine of matrices, or a correlation."""
         read = list(map(self.read, equation.inputs, routine.inputs))
         made = list(map(self.write, equation.outputs, routine.outputs))
         fields = tuple(routine.fields.items())
@@ -217,6 +230,15 @@ class StepsWriter:
 def are_alike(x: Variable, like: Variable) -> bool:
     """Tell whether two values lie in memory alike, wherever axes of length one stand."""
     return x.dtype == like.dtype and long_axes(x) == long_axes(like)
+
+
+def lies_there(equation: Equation) -> bool:
+    """Tell whether a value lies in memory as what it is transposed from does."""
+    (x,), (v,) = equation.inputs, equation.outputs
+    if UNKNOWN in x.shape or x.dtype != v.dtype:
+        return False
+    own = axes_of(equation.params, len(x.shape))
+    return [own[axis] for axis in long_axes(v)] == long_axes(x) and shape_of(x) == shape_of(v)
 
 
 def conversion(x: Variable, like: Variable) -> Program:
