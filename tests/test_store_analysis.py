@@ -26,7 +26,7 @@ SMALL, VECTOR = np.ones((3, 3)), np.ones(3)
 PARAMETERS = {"W": SMALL, "b": VECTOR}
 LAYERS = [(SMALL, VECTOR), (SMALL, VECTOR)]
 BOUND = SMALL.fill
-OUTPUT, NAME = {"out": SMALL}, "fill"
+OUTPUT, NAME, TEXT = {"out": SMALL}, "fill", "%s"
 MADE = np.frompyfunc(lambda _: SMALL.fill(2.0), 1, 1)
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="instructions that are not known")
 
@@ -63,6 +63,31 @@ class Multiplied(Model):
         return SMALL @ other
 
 
+class Said(Model):
+    def __str__(self) -> str:
+        SMALL[0] = 2.0
+        return ""
+
+
+class Converted(Model):
+    @property
+    def __array_interface__(self) -> Any:
+        SMALL[0] = 2.0
+        return SMALL.__array_interface__
+
+
+class Given:
+    """Be an attribute that is computed."""
+
+    def __get__(self, *_: Any) -> Any:
+        SMALL[0] = 2.0
+        return SMALL
+
+
+class Giving(Model):
+    given = Given()
+
+
 class Looked(Model):
     def __getattr__(self, name: str) -> Any:
         SMALL[0] = 2.0
@@ -78,6 +103,7 @@ class Data:
 
 
 MODEL, MULTIPLIED, LOOKED, DATA = Model(), Multiplied(), Looked(), Data(SMALL)
+SAID, CONVERTED, GIVING = Said(), Converted(), Giving()
 
 
 def sigmoid(z: Any) -> Any:
@@ -217,6 +243,10 @@ def ways_to_write() -> dict[str, Function]:
         "attribute": lambda w: MODEL.changes(w),
         "property": lambda w: MODEL.computed @ w,
         "operator": lambda w: MULTIPLIED @ w,
+        "text": lambda w: len(TEXT % SAID),
+        "interface": lambda w: np.add(w, CONVERTED),
+        "descriptor": lambda w: GIVING.given @ w,
+        "generator": functools.partial(network, iter(LAYERS), VECTOR),
         "getattr_of_class": lambda w: LOOKED.anything,
         "of_a_function": with_helper,
         "objects": lambda w: np.array([BOUND], object)[0],
@@ -371,6 +401,47 @@ def test_gradients_are_those_of_the_values_at_the_time_of_use(write: Function) -
         data[...] = before
     second = wg.grad(lambda w: np.sum(wg.grad(lambda v: np.sum(before @ v) + np.sum(np.sin(before * v)))(w) ** 2))(w)
     np.testing.assert_allclose(wg.grad(nested)(w), second, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x, v: np.sum((x * v) ** 2 + v / x + np.arctan2(x, v)),
+        lambda x, v: np.sum(np.tanh(x @ v)) + np.sum(np.sin(v @ x)),
+        lambda x, v: np.sum(np.where(x > 5.0, v * v * x, v) + x**v),
+        lambda x, v: np.sum(np.einsum("ij,j->i", x, v) ** 2) + np.sum(np.outer(v, x) ** 2),
+        lambda x, v: np.sum(np.linalg.solve(x + 30.0 * np.eye(4), v) ** 2) + np.sum(np.concatenate([x[0], v]) ** 3),
+    ],
+)
+def test_what_an_inner_gradient_kept_is_copied_for_an_outer_one(loss: Function, copies: list[Any]) -> None:
+    start, w = np.arange(1.0, 17.0).reshape(4, 4), np.linspace(0.5, 1.0, 4)
+
+    def nested(data: Any, way: int, write: bool) -> Any:
+        def inner(v: Any) -> Any:
+            return loss(data, v)
+
+        def outer(v: Any) -> Any:
+            found = [
+                lambda: wg.grad(inner)(v),
+                lambda: wg.vjp(inner, v)[1](np.float64(1.0))[0],
+                lambda: wg.jvp(wg.grad(inner), (v,), (v,))[1],
+                lambda: wg.hessian(inner)(v),
+                lambda: wg.vmap(wg.grad(inner))(np.stack([v, 2.0 * v])),
+            ][way]()
+            total = np.sum(found**2)
+            if write:
+                data[...] = 7.0
+            return total
+
+        return outer
+
+    for way in range(5):
+        fixed = start.copy()
+        fixed.flags.writeable = False
+        want = wg.grad(nested(fixed, way, write=False))(w)
+        np.testing.assert_allclose(wg.grad(nested(start.copy(), way, write=True))(w), want, rtol=1e-12)
+    assert copies
 
 
 @pytest.mark.usefixtures("alone")

@@ -101,10 +101,10 @@ NULL_LAST = sys.version_info >= (3, 13)
 NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType, np.ufunc, type(np.sum))
 """Kinds of values that `only_reads` knows by name."""
 UNUSED = words(
-    "__class__ __class_getitem__ __format__ __init__ __init_subclass__ __new__ __reduce__ __replace__ __repr__ "
-    "__set_name__ __str__"
+    "__class__ __class_getitem__ __dict__ __init__ __init_subclass__ __new__ __reduce__ __replace__ __set_name__ "
+    "__weakref__"
 )
-"""Methods by which classes and objects are made, and those for text."""
+"""Attributes by which classes and objects are made, copied and held."""
 LIBRARY = ("wengert.numpy", "wengert.nn.functional", "wengert.creation", "wengert.random")
 """Modules of ours whose functions only read, unless they have parameters that tell them otherwise."""
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -160,7 +160,12 @@ def runs_alone() -> bool:
         return False
     if sys.version_info >= (3, 12) and any(sys.monitoring.get_tool(i) for i in range(6)):
         return False
-    if settings().packing or np.geterrcall() not in (None, COMPLAINTS) or warnings.showwarning.__module__ != "warnings":
+    if (
+        np.get_printoptions()["formatter"]
+        or settings().packing
+        or np.geterrcall() not in (None, COMPLAINTS)
+        or warnings.showwarning.__module__ != "warnings"
+    ):
         return False
     return all(getsignal(number) in HANDLERS for number in SIGNALS)
 
@@ -433,21 +438,26 @@ def is_users_object(value: Any) -> bool:
 
 
 def special_methods(kind: type) -> list[Any]:
-    """Return the methods that Python calls for an object."""
-    found = [(one, name, method) for one in kind.__mro__[:-1] for name, method in vars(one).items()]
+    """Return the methods and computed attributes that Python and NumPy ask an object for."""
+    found = [(one, name, entry) for one in kind.__mro__[:-1] for name, entry in vars(one).items()]
     return [
-        method
-        for one, name, method in found
-        if name.startswith("__") and callable(method) and name not in UNUSED and not is_of_dataclass(one, name, method)
+        entry
+        for one, name, entry in found
+        if name.startswith("__") and name not in UNUSED
+        if (callable(entry) or hasattr(type(entry), "__get__")) and not is_of_dataclass(one, name, entry)
     ]
 
 
 def is_of_dataclass(kind: type, name: str, method: Any) -> bool:
-    """Tell whether a method is the comparison of fields that `dataclasses` writes."""
+    """Tell whether a method is the comparison of fields, or the text of them, that `dataclasses` writes."""
     code, fields = getattr(method, "__code__", None), vars(kind).get("__dataclass_fields__")
-    if name != "__eq__" or code is None or fields is None or uses_of(code) is None:
+    if code is None or fields is None:
         return False
-    return {*code.co_names} <= {"__class__", "NotImplemented", *fields}
+    if name == "__repr__":
+        return is_library(code)
+    return (
+        name == "__eq__" and uses_of(code) is not None and {*code.co_names} <= {"__class__", "NotImplemented", *fields}
+    )
 
 
 def attributes_of(owner: Any, name: str) -> list[Any]:
