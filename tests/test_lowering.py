@@ -41,6 +41,7 @@ from wengert.native.callee import Callee
 from wengert.native.engine import host
 from wengert.passes.pipeline import inlined
 from wengert.primitives.special.declaration import OF_SCIPY
+from wengert.scipy.special import logsumexp
 from wengert.support import config
 from wengert.transforms.tracing import trace
 
@@ -165,19 +166,13 @@ def test_samples_and_their_gradients(sample: Sample) -> None:
 
 
 NEVER = {name for names in WITHOUT_KERNEL.values() for name in names.split()} | {
-    *("laid_as", "weighted_logsumexp", "logsumexp_sign", "log_softmax_product"),
+    *("laid_as", "log_softmax_product"),
     *(p.name for p in OF_SCIPY.values() if p.outputs > 1),
 }
 """Pointwise primitives without kernels, as `docs/special-functions.md` says why, and others of NumPy's."""
 ROUTINES = {
     *("partition", "argpartition", "lexsort"),
-    *(
-        "digitize",
-        "isin",
-        "unwrap",
-        "linspace",
-        "cross",
-    ),
+    "unwrap",
     *("eigh", "eigvalsh", "eig", "eigvals"),
     *("svd", "svdvals", "divided", "cluster_share", "sensitivity_of_eigenvalues", "qr", "qr_r", "pinv", "lstsq"),
     *("residuals_of_full_rank", "relative_eigh", "relative_eigvalsh", "by_relative_eigenvalues", "by_eigenvalues"),
@@ -203,7 +198,7 @@ ROUTINES = {
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
     *("random_draws", "convolution", "feedback"),
-    *("histogram", "histogram_counts", "histogram_bin_edges", "extremes_at"),
+    "extremes_at",
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }
 """Primitives that are no loops of independent elements, and what has several results or decides by elements."""
@@ -333,7 +328,7 @@ INTEGERS, SMALL = np.array([[3, -1, 0], [2, 7, -5]]), np.array([100, 27, -128], 
 FLAGS, SINGLE = np.array([True, False, True]), np.array([0.1, -2.5, 7.0], np.float32)
 DOUBLE, NAMELESS = np.array([0.5, -0.0, np.inf]), np.array([np.nan, 1.0, -np.inf])
 OF_SCIPY = sp.expit, sp.log_expit, sp.logit, sp.entr, sp.exp2, sp.exp10, sp.expm1, sp.log1p, sp.cbrt, sp.round, sp.psi
-ORDER = partial(np.argsort, kind="stable")
+ORDER, DOWN = partial(np.argsort, kind="stable"), np.array([2.0, 0.5, -1.0])
 OF_DTYPES = {
     "bits": lambda i, s, b, f, d: [i & 3, i | s, i ^ 1, ~i, b & (i > 0), b ^ b, ~b],
     "small integers": lambda i, s, b, f, d: [s + s, s * s, -s, abs(s), s + 1, np.maximum(s, 3), s < 50],
@@ -433,6 +428,38 @@ OF_DTYPES = {
     "places of extrema": lambda i, s, b, f, d: [
         *(g(x, axis) for g in (np.argmax, np.argmin) for x in (i, s, b, ~b & b, f, d) for axis in (None, -1)),
         np.argmax(i * d, axis=0, keepdims=True),
+    ],
+    "bins": lambda i, s, b, f, d: [
+        *(
+            np.digitize(x, bins, right)
+            for x in (i, d)
+            for bins in (d[1:] * 0 + 1, DOWN, DOWN[::-1])
+            for right in (0, 1)
+        ),
+        *(np.histogram(x, bins, (-3, 3))[0] for x in (i * d, d) for bins in (4, DOWN[::-1])),
+        np.histogram(i * 1.5, 4, (-3, 3), weights=i * 0.1)[0],
+        wg.grad(lambda w: np.sum(np.histogram(i * 1.5, DOWN[::-1], weights=w)[0] ** 2))(i * 0.5),
+        np.isin(i, [2, 7]),
+        np.isin(d, DOWN, invert=True),
+    ],
+    "vectors": lambda i, s, b, f, d: [
+        *(g(x, y) for g in (np.cross, np.linalg.cross) for x in (i, s, f, d) for y in (f, d[::-1])),
+        wg.grad(lambda x: np.sum(np.cross(x, i) ** 2))(f * 2.0),
+        *(np.linalg.norm(i + 0.5, order, axis=1) for order in (3, 2.5, -1)),
+        wg.grad(lambda x: np.sum(np.linalg.norm(x, 3, axis=0)))(i + 0.5),
+    ],
+    "evenly spaced": lambda i, s, b, f, d: [
+        *(np.linspace(x, y, 4, endpoint=end) for x in (i, f, 0.5) for y in (d[2], i[0]) for end in (True, False)),
+        np.linspace(d[0], d[0], 3),
+        np.linspace(i, 2, 1),
+        wg.grad(lambda x: np.sum(np.linspace(x, i, 3, axis=1) ** 2))(i[0] * 0.5),
+    ],
+    "rounded": lambda i, s, b, f, d: [np.round(x, n) for x in (f, d, i * 1.235, 1e5 * f) for n in (2, 1, -2)],
+    "weighted logarithms": lambda i, s, b, f, d: [
+        *logsumexp(i * 0.5, b=i, axis=1, return_sign=True),
+        logsumexp(d, b=b),
+        logsumexp(i * d, b=b * 2.0, axis=0, keepdims=True),
+        wg.grad(lambda x: np.sum(logsumexp(x, b=i * i, axis=0)))(i * 0.5),
     ],
     "random numbers": lambda i, s, b, f, d: [
         draw(key)
@@ -650,7 +677,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         (np.ones((16, 16)),),
         "65536 multiplications of several factors",
     ),
-    "decimals": (lambda x: np.round(x, 2), (SINGLE,), "operands that no opcode takes"),
+    "decimals": (lambda x: np.round(x, 30), (SINGLE,), "operands that no opcode takes"),
     "no opcodes": (sp.dawsn, (SINGLE,), "no opcodes for it yet"),
 }
 

@@ -233,8 +233,23 @@ def transpose_cross_right(ct: Any, aval: Aval, left: Any) -> Any:
     return found if found.shape == aval.shape else unbroadcast(found[..., : aval.shape[-1]], aval.shape)
 
 
+def cross_at(x: Any, y: Any) -> Any:
+    """Return the products of vectors of space in a kernel; None of those of the plane."""
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        return None
+    left, right = ([np.take(v, k) for k in range(3)] for v in (x, y))
+    parts = [left[k - 2] * right[k - 1] - left[k - 1] * right[k - 2] for k in range(3)]
+    first, second, third = [np.expand_dims(part, (len(part.shape),)) for part in parts]
+    place: Any = np.arange(3, like=x)
+    return np.where(place == 0, first, np.where(place == 1, second, third))
+
+
 cross = multilinear(
-    "cross", cross_product, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)")
+    "cross",
+    cross_product,
+    (transpose_cross_left, transpose_cross_right),
+    form=Routine("(m),(n)->(k?)"),
+    scalar=cross_at,
 )
 
 

@@ -117,11 +117,20 @@ imag = linear(
 # Rounding and replacing
 
 
+MOST_DECIMALS = 22
+"""Up to which powers of ten are exact."""
+
+
 def round_at(x: Any, *, decimals: int) -> Any:
-    """Return a value rounded to no decimals; whole numbers have none."""
+    """Return a value rounded to decimals, in NumPy's steps; whole numbers have none."""
     if x.dtype.kind in "biu":
         return x if decimals >= 0 else None
-    return np.rint(x) if decimals == 0 else None
+    if abs(decimals) > MOST_DECIMALS:
+        return None
+    power = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return np.rint(x / power) * power
+    return np.rint(x * power) / power if decimals else np.rint(x)
 
 
 # what has no room, in 64 bits or the dtype, is refused whether or not it is used
@@ -218,10 +227,28 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 
+def space_evenly_at(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """Return evenly spaced numbers in a kernel, in NumPy's steps: a step of 0, which some may be, is a product less."""
+    if dtype is not None and np.dtype(dtype).kind != "f":
+        return None
+    rank = len(np.broadcast_shapes(start.shape, stop.shape))
+    axis %= rank + 1
+    first, last = (np.expand_dims(np.expand_dims(x, range(rank - len(x.shape))), (axis,)) for x in (start, stop))
+    place: Any = np.expand_dims(np.arange(num, like=start), [k for k in range(rank + 1) if k != axis])
+    along, delta, count = place.astype(first.dtype), last - first, num - 1 if endpoint else num
+    if count == 0:
+        return along * delta + first
+    step = delta / count
+    still = np.any(step == 0, axis=tuple(range(rank + 1)), keepdims=True)
+    found = np.where(still, along / count * delta, along * step) + first
+    return np.where(place == num - 1, last, found) if endpoint else found
+
+
 linspace = linear(
     "linspace",
     space_evenly,
     transpose=(transpose_start, transpose_stop),
+    scalar=space_evenly_at,
     form=Routine("(),()->(n)", "axis"),
     firm=False,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from wengert.core.values.tensor import Tensor, seen
 from wengert.primitives import complex_parts, rewrites
 from wengert.primitives.floating_point import is_infinite, is_nan
 from wengert.primitives.kinks import split_at_ties
+from wengert.support.machine import MACHINE
 
 where = elementwise(
     "where",
@@ -212,13 +214,56 @@ def histogram_form(data: int = 0) -> Selection:
     )
 
 
+def edges_at(x: Any, *, bins: Any, range: Any) -> Any:
+    """Return the edges of bins in a kernel; None where they depend on elements, and of whole numbers."""
+    if isinstance(bins, str) or x.dtype != np.float64 or (isinstance(bins, int) and range is None):
+        return None
+    return np.array(np.histogram_bin_edges(np.zeros(1), bins, range), like=x)
+
+
+def bins_at(x: Any, bins: Any, range: Any) -> Any:
+    """Return for each bin, along an axis in front, which elements lie in it, in a kernel; None if none knows the edges.
+
+    The last bin has its end, the others have not.
+    """
+    edges = edges_at(x, bins=bins, range=range)
+    if edges is None or edges.shape[0] < 2 or math.prod(x.shape) * edges.shape[0] > MACHINE.compared:
+        return None
+    last = edges.shape[0] - 2
+    place = np.where(x == np.take(edges, -1), last, np.searchsorted(edges, x, "right") - 1)
+    number = np.expand_dims(np.arange(last + 1, like=x), [k + 1 for k, _ in enumerate(x.shape)])
+    return np.expand_dims(place, (0,)) == number
+
+
+def histogram_at(weights: Any, x: Any, *, bins: Any, range: Any) -> Any:
+    """Add up the weights in bins in a kernel."""
+    within = bins_at(x, bins, range)
+    if within is None:
+        return None
+    spread = np.where(within, np.expand_dims(weights, (0,)), 0)
+    return np.sum(spread, axis=[k + 1 for k, _ in enumerate(x.shape)], keepdims=True)
+
+
+def counts_at(x: Any, *, bins: Any, range: Any) -> Any:
+    """Count the elements in bins in a kernel."""
+    return histogram_at(np.full_like(x, 1, np.int64), x, bins=bins, range=range)
+
+
 histogram = linear(
     "histogram",
     lambda weights, x, *, bins, range: np.histogram(x, bins, range, weights=weights)[0],
     transpose=gather_bins,
     form=histogram_form(data=1),
+    scalar=histogram_at,
+    loop=range(2),
 )
 histogram_counts = constant(
-    "histogram_counts", lambda x, *, bins, range: np.histogram(x, bins, range)[0], form=histogram_form()
+    "histogram_counts",
+    lambda x, *, bins, range: np.histogram(x, bins, range)[0],
+    form=histogram_form(),
+    scalar=counts_at,
+    loop=range(1),
 )
-histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges, form=histogram_form())
+histogram_bin_edges = constant(
+    "histogram_bin_edges", np.histogram_bin_edges, form=histogram_form(), scalar=edges_at, loop=range(1)
+)

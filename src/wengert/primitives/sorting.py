@@ -200,8 +200,38 @@ searchsorted = constant(
     scalar=search_at,
     loop=range(3),
 )
-digitize = constant("digitize", np.digitize, form=Routine("(),(n)->()", stacked=False))
-isin = constant("isin", np.isin, form=Routine("(),(n)->()", stacked=False))
+
+
+def digitize_at(x: Any, bins: Any, *, right: bool) -> Any:
+    """Return the numbers of bins in a kernel, whose edges rise or fall; else NumPy raises its error."""
+    (count,) = bins.shape
+    side: Any = "left" if right else "right"
+    if count == 1:
+        return np.searchsorted(bins, x, side)
+    place: Any = np.arange(count - 1, like=bins)
+    low, high = np.take(bins, place), np.take(bins, place + 1)
+    rises, falls = [np.all(order, axis=(0,), keepdims=True) for order in (low <= high, low >= high)]
+    (rises | falls).require()
+    backwards = np.take(bins, np.arange(count, like=bins) * -1 + (count - 1))
+    from_start, from_end = np.searchsorted(bins, x, side), count - np.searchsorted(backwards, x, side)
+    return np.where(np.take(rises, 0), from_start, from_end)
+
+
+def isin_at(x: Any, tested: Any, *, assume_unique: bool, invert: bool, kind: Any) -> Any:
+    """Tell which elements equal one of others in a kernel, by comparing all pairs."""
+    del assume_unique, kind
+    if math.prod((*x.shape, *tested.shape)) > MACHINE.compared or x.dtype != tested.dtype:
+        return None
+    front, back = range(len(x.shape)), range(len(x.shape), len(x.shape) + len(tested.shape))
+    equal = np.expand_dims(x, back) == np.expand_dims(tested, front)
+    found = np.any(equal, axis=tuple(back), keepdims=True)
+    return ~found if invert else found
+
+
+digitize = constant(
+    "digitize", np.digitize, form=Routine("(),(n)->()", stacked=False), scalar=digitize_at, loop=range(2)
+)
+isin = constant("isin", np.isin, form=Routine("(),(n)->()", stacked=False), scalar=isin_at, loop=range(2))
 
 
 def first_occurrences(x: Any, *, axis: int | None, equal_nan: bool) -> tuple[Any, Any, Any]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.form import UNSAID, Form, Reduction, form_of
-from wengert.core.forms.routine import Routine
+from wengert.core.forms.form import Form, Like, Pointwise, Reduction, form_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.kernel.checking import DTYPES
@@ -80,9 +79,9 @@ def pointwise(call: Call) -> Found:
 
 def spaces_of(form: Form, call: Call) -> Sequence[Shape]:
     """Return the space of each operand: its own where it is no point of the result, or of what is reduced."""
-    if isinstance(form, Reduction):
-        return [call.shapes[0]] * len(call.args)
-    return call.shapes if isinstance(form, Routine) or form is UNSAID else [call.out.shape] * len(call.args)
+    if isinstance(form, Pointwise | Like):
+        return [call.out.shape] * len(call.args)
+    return [call.shapes[0]] * len(call.args) if isinstance(form, Reduction) else call.shapes
 
 
 def has_room(dtype: DType, operand: Any) -> bool:

@@ -192,8 +192,8 @@ class Scalar:
         return apply_ufunc(ufunc, operands)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
-        if function is np.arange:
-            return count_up(*args, like=self)
+        if function in MAKING:
+            return MAKING[function](self.nodes, *args)
         if function in FUNCTIONS:
             return FUNCTIONS[function](*args, **kwargs)
         if function in REDUCTIONS:
@@ -258,9 +258,14 @@ def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
     return Scalar(x.nodes, found, x.shape)
 
 
-def count_up(length: int, *, like: Scalar) -> Scalar:
+def count_up(nodes: Nodes, length: int) -> Scalar:
     """Return the index along a row of some length."""
-    return Scalar(like.nodes, positions(like.nodes, (length,), (0,), (0,)), (length,))
+    return Scalar(nodes, positions(nodes, (length,), (0,), (0,)), (length,))
+
+
+def known_array(nodes: Nodes, values: np.ndarray[Any, Any]) -> Scalar:
+    """Return an array whose elements are known."""
+    return Scalar(nodes, nodes.array(values), values.shape)
 
 
 def expand_dims(x: Scalar, axes: Sequence[int]) -> Scalar:
@@ -283,6 +288,10 @@ FUNCTIONS: dict[Any, Callable[..., Scalar]] = {
     np.searchsorted: search_sorted,
     np.expand_dims: expand_dims,
 }
+
+
+MAKING: dict[Any, Callable[..., Scalar]] = {np.arange: count_up, np.array: known_array}
+"""What makes arrays, told by `like` for what."""
 
 
 # Ufuncs

@@ -109,10 +109,12 @@ def euclidean_square(*, order: Any, **_axes: Any) -> Opaque | None:
 
 
 def norm_at(x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
-    """Return the length of vectors in a kernel: the root of a sum of squares; None of other norms."""
+    """Return the length of vectors in a kernel: the root of a sum of powers; None of other norms of matrices."""
     axes = axes_of(len(x.shape), axis)
     if order not in EUCLIDEAN or (order == 2 and len(axes) > 1):
-        return None
+        if len(axes) > 1 or not isinstance(order, int | float) or not 0 < abs(order) < math.inf:
+            return None
+        return np.power(np.sum(np.power(np.absolute(x), order), axis=axes, keepdims=True), 1 / order)
     return np.sqrt(np.sum(x * x, axis=axes, keepdims=True))
 
 

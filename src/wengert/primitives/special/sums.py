@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -126,13 +127,45 @@ def vjp_of_weighted(ct: Any, out: Any, a: Any, b: Any, *, axis: Axes, keepdims: 
     return ct * b * np.exp(np.where(b == 0, -np.inf, a) - finite), ct * np.exp(a - finite)
 
 
+def weighted_at(a: Any, b: Any, *, axis: Axes, keepdims: bool, signed: bool, sign: bool = False) -> Any:
+    """Return the logarithm of a weighted sum of exponentials in a kernel, or its sign, in SciPy's steps."""
+    del keepdims
+
+    def summed(x: Any) -> Any:
+        return np.sum(x, axis=axis, keepdims=True)
+
+    plain = summed(b * np.exp(a))
+    rest = np.where(b == 0, -math.inf, a)
+    largest = np.max(rest, axis=axis, keepdims=True)
+    weight = summed(np.where(rest == largest, b, 0))
+    small = summed(b * np.exp(np.where(rest == largest, -math.inf, rest) - largest))
+    small = np.where(small == 0, small, small / weight)
+    found = np.log1p(np.where(small < -1, -small - 2, small)) + np.log(np.absolute(weight)) + largest
+    known, signs = np.absolute(found) < math.inf, np.sign(small + 1) * np.sign(weight)
+    if sign:
+        return np.where(known, signs, np.sign(plain))
+    if signed:
+        return np.where(known, found, np.log(np.absolute(plain)))
+    return np.where(known & (signs >= 0), found, np.where(known, math.nan, np.log(plain)))
+
+
+def sign_at(a: Any, b: Any, *, axis: Axes, keepdims: bool) -> Any:
+    """Return the sign of a weighted sum of exponentials in a kernel."""
+    return weighted_at(a, b, axis=axis, keepdims=keepdims, signed=True, sign=True)
+
+
 logsumexp_sign = constant(
     "logsumexp_sign",
     lambda a, b, *, axis, keepdims: signed_value(a, b, axis, keepdims, 1),
     form=Reduction(operands=("weights",)),
+    scalar=sign_at,
 )
 weighted_logsumexp = opaque(
-    "weighted_logsumexp", evaluate_weighted, vjp=vjp_of_weighted, form=Reduction(operands=("weights",))
+    "weighted_logsumexp",
+    evaluate_weighted,
+    vjp=vjp_of_weighted,
+    form=Reduction(operands=("weights",)),
+    scalar=functools.partial(weighted_at, sign=False),
 )
 
 
