@@ -366,3 +366,17 @@ def test_jitted_programs_of_products_run_natively(
     want = wg.tree.leaves(function(*args))
     for found, expected in zip(wg.tree.leaves(wg.jit(function)(*args)), want, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_what_is_read_no_more_gives_its_memory_to_others() -> None:
+    def chain(x: Any) -> Any:
+        y = x
+        for _ in range(8):
+            y = np.tanh(y @ x)
+        return y
+
+    x = np.random.default_rng(8).standard_normal((64, 64)) / 8
+    lowered = wg.jit(chain).lower(x)
+    assert len(lowered.cost.products) == 8
+    assert lowered.cost.memory < 4 * x.nbytes
+    require_products(wg.graph.trace(chain)(x), (x,), 8)

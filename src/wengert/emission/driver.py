@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from wengert.emission.arena import laid_out
 from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.product_plans import ProductPlan
@@ -194,13 +195,21 @@ class Driver:
         self.module, self.program, self.prefix = module, program, prefix
         self.buffers = program.named
         self.given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
-        self.places: dict[str, int] = {}
+        self.places = self.shared_places()
         for buffer in program.buffers:
             if buffer.kind == "constant":
                 self.places[buffer.name] = module.holding(buffer.contents)
-            elif buffer.name not in self.given:
+            elif buffer.name not in self.given and buffer.name not in self.places:
                 self.places[buffer.name] = module.room(bytes_of(buffer))
         self.writers = list(map(self.writer, program.steps))
+
+    def shared_places(self) -> dict[str, int]:
+        """Return the places of large temporaries, which lie where others do that are read no more."""
+        large = {x.name: x for x in self.program.buffers if x.kind == "temporary" and bytes_of(x) >= MACHINE.gap}
+        uses = [[name for name in (*step.reads, *step.writes) if name in large] for step in self.program.steps]
+        arena = laid_out(uses, large, bytes_of)
+        start = self.module.room(arena.size)
+        return {name: start + place for name, place in arena.places.items()}
 
     @cached
     def function(self) -> NativeFunction:
