@@ -53,6 +53,7 @@ class RepeatedValues:
         readers: the roots that read each root.
         kept: the nodes that shall have loops of their own.
         lanes: the dimensions that the lanes of roots run over.
+        parted: how many cycles it takes that roots cannot share rows with others of their kernels.
     """
 
     def __init__(self, groups: Sequence[Group], roots: Mapping[PointNode, Root]) -> None:
@@ -64,6 +65,7 @@ class RepeatedValues:
                 self.readers.setdefault(need, set()).add(root)
         self.kept: set[PointNode] = set()
         self.lanes: dict[Root, int | None] = {}
+        self.parted: dict[Root, float] = {}
 
     def is_to_be_kept(self, node: PointNode, seen: Reads, root: Root | None) -> bool:
         """Tell whether a node shall have a loop of its own."""
@@ -92,12 +94,16 @@ class RepeatedValues:
         """Return how many cycles it takes that readers cannot share rows with what a value depends on."""
         needs = {a.node for node in within for a in node.args}.difference(within)
         own = {self.homes[self.roots[node]] for node in needs if node in self.roots}
-        found = 0.0
-        for reader in readers:
-            home = self.homes.get(reader)
-            if home in own and home is not None and home.rows is not None and len(reader.long) > 1:
-                found += MACHINE.parted + shared(reader, home.roots, self.roots)
-        return found
+        return sum([self.parting(reader) for reader in readers if self.homes.get(reader) in own])
+
+    def parting(self, reader: Root) -> float:
+        """Return how many cycles it takes that a root cannot share rows with others of its kernel."""
+        home = self.homes[reader]
+        if home.rows is None or len(reader.long) < 2:
+            return 0.0
+        if reader not in self.parted:
+            self.parted[reader] = MACHINE.parted + shared(reader, home.roots, self.roots)
+        return self.parted[reader]
 
     def evaluations(self, root: Root, read: IndexMap) -> float:
         """Return how often the loops of a root compute what is read under a map, for a vector or a number."""
