@@ -6,10 +6,11 @@ A schedule changes no value but by the order of sums, so that any that is not il
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from wengert.kernel.checking import checked
+from wengert.kernel.durations import Access, cycles_of_lanes
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
@@ -83,24 +84,31 @@ def can_pack(program: Program, kernel: Kernel, stage: Stage, load: Operation) ->
 
 def schedule_of(program: Program) -> Schedule:
     """Return a schedule that makes lanes read side by side, and rows share what they read."""
-    lanes = tuple([tuple([lane_of(stage) for stage in kernel.stages]) for kernel in program.kernels])
+    kernels, buffers = program.kernels, program.named
+    lanes = tuple([tuple([lane_of(program, buffers, kernel, stage) for stage in kernel.stages]) for kernel in kernels])
     tiles = tuple([tile_of(kernel, own) for kernel, own in zip(program.kernels, lanes, strict=True)])
     return Schedule(lanes, tiles, tuple(packs_of(program, lanes)))
 
 
-def lane_of(stage: Stage) -> int:
-    """Return the dimension that most is read and written along side by side, the last of those that are equal.
+def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage: Stage) -> int:
+    """Return the dimension along which memory takes least time, the last of those that take as long.
 
     Where steps follow one from the other, none if lanes would have gaps.
     """
-    if stage.updates:
-        return 0
     own = scanned(stage)
-    scores = [
-        (score(stage, dimension), dimension) for dimension in range(1, len(stage.extents)) if dimension not in own
+    free = [d for d in reversed(range(1, len(stage.extents))) if d not in own]
+    if stage.updates or not free:
+        return 0
+    if len(free) == 1 and not own:
+        return free[0]
+    loads = [
+        (o.at, bytes_of(buffers[o.buffer]), kernel.rows >= MACHINE.packed_rows and can_pack(program, kernel, stage, o))
+        for o in stage.operations
+        if o.name == "load" and o.at is not None
     ]
-    best, lane = max(scores, default=(0, 0))
-    return 0 if own and best <= 0 else lane
+    lane = min(free, key=lambda d: cycles_along(stage, buffers, loads, d))
+    is_apart = any(r.at is not None and r.at.coefficients[lane] != 1 for r in stage.reductions if r.kind == "scan")
+    return 0 if is_apart else lane
 
 
 def scanned(stage: Stage) -> set[int]:
@@ -108,25 +116,29 @@ def scanned(stage: Stage) -> set[int]:
     return {d for reduction in stage.reductions if reduction.kind == "scan" for d in reduction.over}
 
 
-def score(stage: Stage, dimension: int) -> int:
-    """Return what speaks for lanes along a dimension of a stage."""
-    loaded = [o.at.coefficients[dimension] for o in stage.operations if o.name == "load" and o.at is not None]
-    stored = [store.at.coefficients[dimension] for store in stage.stores]
-    sums = [r for r in stage.reductions if r.kind in ("nested", "column", "scan")]
-    return score_of_steps(loaded, stored, [r.at.coefficients[dimension] for r in sums if r.at is not None])
+def cycles_along(
+    stage: Stage, buffers: dict[str, Buffer], loads: Sequence[tuple[Affine, int, bool]], lane: int
+) -> float:
+    """Return how long memory takes with lanes along a dimension; what can be copied first is read side by side."""
+    points = math.prod(stage.extents)
+    loaded = []
+    for at, size, is_copied in loads:
+        step = at.coefficients[lane]
+        loaded.append(Access(int(step != 0) if is_copied else step, size, points))
+    written = [Access(store.at.coefficients[lane], bytes_of(buffers[store.buffer]), points) for store in stage.stores]
+    sums = 0
+    for r in stage.reductions:
+        if r.at is not None:
+            kept = math.prod([n for d, n in enumerate(stage.extents) if d not in r.over])
+            count = kept if r.kind == "nested" else points
+            written.append(Access(r.at.coefficients[lane], bytes_of(buffers[r.into]), count))
+            sums += kept * (lane in r.over and r.kind != "total")
+    return cycles_of_lanes(stage.extents[lane], loaded, written, sums)
 
 
-def score_of_steps(loaded: Iterable[int], stored: Iterable[int], summed: Iterable[int]) -> int:
-    """Return what speaks for lanes along a dimension: loads and stores side by side, and sums that are kept so.
-
-    Args:
-        loaded: how far apart in memory the numbers of lanes lie, for each load.
-        stored: the same of each store.
-        summed: the same of each sum that is not one number of a row, or of all.
-    """
-    found = sum([{0: 0, 1: 2}.get(step, -2) for step in loaded])
-    found += sum([4 if step == 1 else -4 for step in stored])
-    return found + 100 * sum([step == 1 for step in summed])
+def bytes_of(buffer: Buffer) -> int:
+    """Return how many bytes a buffer has."""
+    return buffer.size * buffer.dtype.itemsize
 
 
 def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:

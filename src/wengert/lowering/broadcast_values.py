@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
+from wengert.kernel.durations import LANES
 from wengert.lowering.fuse import Group
 from wengert.lowering.index_maps import IndexMap, identity_map
-from wengert.lowering.loop_order import LANES, full_vectors, lane_of, own_cost, shared
+from wengert.lowering.loop_order import full_vectors, lane_of, own_cost, shared
 from wengert.lowering.loop_roots import Reads, Root, below, follow, kind_of
 from wengert.lowering.nodes import PointNode
 from wengert.support.machine import MACHINE
@@ -42,7 +43,7 @@ def repeated_values(
         if root is not None:
             seen = {(root, identity_map(root.space))}
         follow(node, seen, reached, {})
-    return values.kept
+    return {node for node in values.kept if values.is_costly(node)}
 
 
 class RepeatedValues:
@@ -77,18 +78,33 @@ class RepeatedValues:
             seen = {(root, identity_map(root.space))}
         if not any(may_repeat(reader, read) for reader, read in seen):
             return False
-        loops = {(self.homes.get(r), r.space, r.outer, read): self.evaluations(r, read) for r, read in seen}
         own = full_vectors(node)
-        saved = sum([max(count - own, 0.0) for count in loops.values()])
-        if saved <= 0:
+        counts = {(self.homes.get(r), r.space, r.outer, r.axes, read): self.evaluations(r, read) for r, read in seen}
+        if all(count <= own for count, _ in counts.values()):
             return False
         within = below(node, self.roots)
-        cost = sum(map(own_cost, within))
-        gain = saved * cost - own - (sum(loops.values()) if root is None else 0.0)
-        readers = {reader for reader, _ in seen} if root is None else self.readers.get(root, set())
+        costs = list(map(own_cost, within))
+        cost, is_function = sum(costs), max(costs) >= MACHINE.function
+        saved = (
+            sum([max(count - own, 0) for count, is_hidden in counts.values() if is_function or not is_hidden]) * cost
+        )
+        gain = saved - own - (sum([count for count, _ in counts.values()]) if root is None else 0.0)
         if cost < MACHINE.costly or gain < MACHINE.kept:
             return False
+        readers = {reader for reader, _ in seen} if root is None else self.readers.get(root, set())
         return gain - self.cost_of_parting(within, readers) >= MACHINE.kept
+
+    def lane(self, root: Root) -> int | None:
+        """Return the dimension that lanes run over."""
+        if root not in self.lanes:
+            self.lanes[root] = lane_of(root, root.outer)
+        return self.lanes[root]
+
+    def is_costly(self, node: PointNode) -> bool:
+        """Tell whether a node that is kept costs enough where others are, too."""
+        others = self.kept.union(self.roots)
+        others.discard(node)
+        return sum(map(own_cost, below(node, others))) >= MACHINE.costly
 
     def cost_of_parting(self, within: Collection[PointNode], readers: Iterable[Root]) -> float:
         """Return how many cycles it takes that readers cannot share rows with what a value depends on."""
@@ -105,15 +121,18 @@ class RepeatedValues:
             self.parted[reader] = MACHINE.parted + shared(reader, home.roots, self.roots)
         return self.parted[reader]
 
-    def evaluations(self, root: Root, read: IndexMap) -> float:
-        """Return how often the loops of a root compute what is read under a map, for a vector or a number."""
+    def evaluations(self, root: Root, read: IndexMap) -> tuple[float, bool]:
+        """Return how often the loops of a root compute what is read under a map, for a vector or a number.
+
+        And whether these are numbers of loops within the rows, which processors compute beside vectors.
+        """
         depends = {d for _, terms in read for d, _ in terms}
-        count, found = 1.0, 1.0
+        count, is_wide, found = 1.0, False, (1.0, False)
         for d, steps in self.loops_of(root, depends):
-            count *= steps
+            count, is_wide = count * steps, is_wide or steps != root.space[d]
             if d in depends:
-                found = count
-        return max(found, 1.0)
+                found = max(count, 1.0), not is_wide and d != root.outer
+        return found
 
     def loops_of(self, root: Root, depends: Container[int]) -> Iterator[tuple[int, float]]:
         """Yield the dimensions of a root's loops from the outermost to the innermost, and how many steps they have.
@@ -121,9 +140,7 @@ class RepeatedValues:
         First come rows, then what is kept, then what is reduced, and lanes last in each part; if nothing is reduced,
         work leaves the inner loops. Few points are spelled out.
         """
-        if root not in self.lanes:
-            self.lanes[root] = lane_of(root, root.outer)
-        lane, inner = self.lanes[root], [d for d in root.long if d != root.outer]
+        lane, inner = self.lane(root), [d for d in root.long if d != root.outer]
         if root.kind == "store":
             if root.outer is not None and 1 < math.prod(root.inner) <= MACHINE.spelled_points[0]:
                 lane = root.outer

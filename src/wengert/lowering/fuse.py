@@ -9,10 +9,10 @@ are kept in a buffer of the row; if that is long, one of them where a result of 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map
-from wengert.lowering.loop_order import is_good, rows_of, shared
+from wengert.lowering.loop_order import LoopOrders
 from wengert.lowering.loop_roots import Root, accesses_below, below
 from wengert.lowering.nodes import PointNode, through_memory
 from wengert.support.machine import MACHINE
@@ -33,13 +33,12 @@ class Group:
         self.rows = rows
         self.roots: list[Root] = []
 
-    def admits(self, root: Root, best: int | None, roots: Container[PointNode]) -> tuple[bool, int | None]:
+    def admits(self, root: Root, orders: LoopOrders) -> tuple[bool, int | None]:
         """Tell whether a root can join, and which of its dimensions the rows run over then.
 
         Args:
             root: the root.
-            best: the dimension that its rows run over if it is alone.
-            roots: the nodes of all roots.
+            orders: what tells how long loops take in another order.
         """
         own = set(self.roots)
         if not own.isdisjoint(root.far):
@@ -62,20 +61,21 @@ class Group:
                     return False, None
                 found = dimension
         if found is None:
-            found = best
+            found = orders.rows_of(root)
         if found in (None, root.scanned) or root.space[found] != self.rows:
             return False, found
         if root.is_apart and root.long == [found]:
             return False, found
-        return best is None or is_good(root, found, best, lambda: shared(root, self.roots, roots)), found
+        return orders.is_good(root, found, self.roots), found
 
 
 def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
     """Return kernels to be, in order, each with its roots."""
     groups: list[Group] = []
     homes: dict[Root, Group] = {}
+    orders = LoopOrders(roots)
     for root in roots.values():
-        join(root, groups, homes, roots)
+        join(root, groups, homes, orders)
     return groups
 
 
@@ -120,19 +120,18 @@ def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[Po
     return found
 
 
-def join(root: Root, groups: list[Group], homes: dict[Root, Group], roots: Container[PointNode]) -> None:
+def join(root: Root, groups: list[Group], homes: dict[Root, Group], orders: LoopOrders) -> None:
     """Enter a root into the first group that admits it, those that it needs before others; else into a new one."""
-    best = rows_of(root)
     needed = {homes[need] for need in (*root.needs, *root.far)}
     last = max([k for k, group in enumerate(groups) if group in needed], default=-1)
     order = sorted(range(max(last, 0), len(groups)), key=lambda k: groups[k] not in needed)
     for k in order:
-        admitted, outer = groups[k].admits(root, best, roots)
+        admitted, outer = groups[k].admits(root, orders)
         if admitted:
             root.outer, home = outer, groups[k]
             break
     else:
-        root.outer = best
+        root.outer = orders.rows_of(root)
         home = Group(None if root.outer is None else root.space[root.outer])
         groups.insert(last + 1, home)
     homes[root] = home

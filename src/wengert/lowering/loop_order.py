@@ -6,40 +6,71 @@ Rows run over the dimension that leaves lanes what lies side by side, whichever 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
 from wengert.core.values.bounded_cache import MOST_KNOWN
+from wengert.kernel.durations import LANES, Access, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
-from wengert.kernel.schedule import score_of_steps
 from wengert.lowering.index_maps import IndexMap, flattened, strides_for
 from wengert.lowering.loop_roots import Root, below
 from wengert.lowering.nodes import PointNode, Shape
 from wengert.support.machine import MACHINE
 
-LANES = 8
-"""Numbers of a vector, about."""
 
+class LoopOrders:
+    """Decide which dimensions rows run over.
 
-def rows_of(root: Root) -> int | None:
-    """Return the dimension that rows run over where nothing else decides; none if lanes go on where steps follow."""
-    first = root.first
-    if first is None or len(root.long) < 2:
-        return first
-    if is_side_by_side(root, first):
-        return first
-    free = [d for d in root.long if d != root.scanned]
-    best = min(free, key=lambda d: duration(root, d))
-    return first if is_good(root, first, best) else best
+    Attributes:
+        roots: by their nodes.
+        twins: for each root those of the same space that read the same: what they compute of it they share.
+        found: the dimension of each root that has been asked for.
+    """
 
+    def __init__(self, roots: Mapping[PointNode, Root]) -> None:
+        self.roots = roots
+        self.found: dict[Root, int | None] = {}
+        readers: dict[tuple[Shape, PointNode, IndexMap], list[Root]] = {}
+        for root in roots.values():
+            for node, read in reads_of(root) if len(root.long) > 1 else ():
+                if sum([len(terms) for _, terms in read]) > 1:
+                    readers.setdefault((root.space, node, read), []).append(root)
+        self.twins: dict[Root, set[Root]] = {root: {root} for root in roots.values()}
+        for alike in readers.values():
+            for root in alike if len(alike) > 1 else ():
+                self.twins[root].update(alike)
 
-def is_good(root: Root, outer: int, best: int, more: Callable[[], float] = float) -> bool:
-    """Tell whether rows over a dimension take about as long as over the best one, for which one has to do more."""
-    if outer == best:
-        return True
-    factor, least = MACHINE.worse
-    excess = duration(root, outer) - factor * duration(root, best) - least
-    return excess <= 0 or excess <= more()
+    def rows_of(self, root: Root) -> int | None:
+        """Return the dimension that rows run over where nothing else decides, if there is one."""
+        if root not in self.found:
+            self.found[root] = self.best(root)
+        return self.found[root]
+
+    def best(self, root: Root) -> int | None:
+        """Return the dimension for which a root and its twins take least, if that is notable; else the first one."""
+        first = root.first
+        if first is None or all(is_side_by_side(twin, first) for twin in self.twins[root]):
+            return first
+        free = [d for d in root.long if all(d != twin.scanned for twin in self.twins[root])]
+        best = min(free, key=lambda d: self.duration(root, d), default=first)
+        return first if self.excess(root, first, best) <= 0 else best
+
+    def is_good(self, root: Root, outer: int, others: Iterable[Root]) -> bool:
+        """Tell whether rows over a dimension are no worse than a kernel that has again what others have here."""
+        best = self.rows_of(root)
+        if best is None or outer == best:
+            return True
+        excess = self.excess(root, outer, best)
+        return excess <= 0 or excess <= shared(root, others, self.roots)
+
+    def excess(self, root: Root, outer: int, best: int) -> float:
+        """Return how many cycles longer than usual differences rows over a dimension take than over the best one."""
+        factor, least = MACHINE.worse
+        return self.duration(root, outer) - factor * self.duration(root, best) - least
+
+    def duration(self, root: Root, outer: int) -> float:
+        """Return how long the loops of a root and its twins take."""
+        return sum([duration(twin, outer) for twin in self.twins[root]])
 
 
 def is_side_by_side(root: Root, outer: int) -> bool:
@@ -47,7 +78,7 @@ def is_side_by_side(root: Root, outer: int) -> bool:
     lane = lane_of(root, outer)
     if lane is None or root.space[lane] < LANES:
         return False
-    return all(step in (0, 1) for steps in steps_along(root, lane, outer) for step, _ in steps)
+    return all(access.step in (0, 1) for accesses in accesses_along(root, lane, outer) for access in accesses)
 
 
 def duration(root: Root, outer: int) -> float:
@@ -55,12 +86,8 @@ def duration(root: Root, outer: int) -> float:
     lane = lane_of(root, outer)
     if lane is None:
         return root.space[outer] * MACHINE.row
-    loaded, stored, summed = steps_along(root, lane, outer)
-    costs = sum([step_cost(*x) for x in loaded]) + 2 * sum([step_cost(*x) for x in (*stored, *summed)])
-    others = math.prod([n for d, n in enumerate(root.space) if d != lane])
     row = MACHINE.row + MACHINE.partial * (outer in root.axes and root.space[lane] < LANES)
-    across = MACHINE.across * others if summed and lane in root.axes else 0.0
-    return others * -(-root.space[lane] // LANES) * costs + across + root.space[outer] * row
+    return cycles_along(root, lane, outer) + root.space[outer] * row
 
 
 def lane_of(root: Root, outer: int | None) -> int | None:
@@ -70,30 +97,30 @@ def lane_of(root: Root, outer: int | None) -> int | None:
         inner = [d for d in inner if root.space[d] > MACHINE.spelled_points[0]] or inner
     if len(inner) < 2:
         return inner[0] if inner else None
-
-    def score(dimension: int) -> int:
-        loaded, stored, summed = steps_along(root, dimension, outer)
-        return score_of_steps(*[[step for step, _ in steps] for steps in (loaded, stored, summed)])
-
-    return max(reversed(inner), key=score)
+    return min(reversed(inner), key=lambda d: cycles_along(root, d, outer))
 
 
-Steps = list[tuple[int, int]]
-"""For each access how far apart in memory the numbers of lanes lie, and how many bytes the array has."""
+def cycles_along(root: Root, lane: int, outer: int | None) -> float:
+    """Return how long memory takes with lanes along a dimension."""
+    loaded, written = accesses_along(root, lane, outer)
+    kept = math.prod([n for d, n in enumerate(root.space) if d not in root.axes])
+    return cycles_of_lanes(root.space[lane], loaded, written, kept * (lane in root.axes))
 
 
-def steps_along(root: Root, lane: int, outer: int | None) -> tuple[Steps, Steps, Steps]:
-    """Return the steps of what a root loads and stores, and of sums that are not one number of a row, or of all."""
-    reads = [(node, read) for node, read in root.reads if node.kind == "buffer" and len(read) == len(node.shape)]
-    reads += [(need.node, read) for need, maps in root.needs.items() for read in maps]
-    loaded = [(step_of(node, read, lane, root, outer), bytes_of(node)) for node, read in reads]
-    kept = [d for d in range(len(root.space)) if d not in root.axes]
+def accesses_along(root: Root, lane: int, outer: int | None) -> tuple[list[Access], list[Access]]:
+    """Return what a root reads, and what it writes or adds to in memory."""
+    points, kept = math.prod(root.space), [d for d in range(len(root.space)) if d not in root.axes]
+    loaded = [Access(step_of(node, read, lane, root, outer), bytes_of(node), points) for node, read in reads_of(root)]
     strides = dict(zip(kept, strides_for([root.space[d] for d in kept]), strict=True))
-    own = [(strides.get(lane, 0), bytes_of(root.node))]
-    if root.kind == "store":
-        return loaded, own, []
-    is_number = all(d in root.axes or d == outer or root.space[d] == 1 for d in kept)
-    return loaded, [], [] if is_number and outer not in root.axes else own
+    if root.kind == "reduce" and outer not in root.axes:
+        points = math.prod([root.space[d] for d in kept])
+    return loaded, [Access(strides.get(lane, 0), bytes_of(root.node), points)]
+
+
+def reads_of(root: Root) -> list[tuple[PointNode, IndexMap]]:
+    """Return what a root reads from memory, under which maps."""
+    reads = [(node, read) for node, read in root.reads if node.kind == "buffer" and len(read) == len(node.shape)]
+    return reads + [(need.node, read) for need, maps in root.needs.items() for read in maps]
 
 
 def step_of(node: PointNode, read: IndexMap, lane: int, root: Root, outer: int | None) -> int:
@@ -114,13 +141,6 @@ def bytes_of(node: PointNode) -> int:
     return math.prod(node.shape) * node.dtype.itemsize
 
 
-def step_cost(step: int, size: int) -> float:
-    """Return how many cycles the access to a vector of an array of some bytes takes, whose numbers lie so far apart."""
-    if step in (0, 1):
-        return float(step)
-    return MACHINE.gathered[size > MACHINE.first_cache]
-
-
 # What roots of one kernel share
 
 
@@ -128,7 +148,7 @@ def shared(root: Root, others: Iterable[Root], roots: Container[PointNode]) -> f
     """Return how many cycles it takes to have again what a root shares with others of its kernel."""
     others = [other for other in others if other is not root]
     arrays = {node for other in others for node, _ in other.reads} & {node for node, _ in root.reads}
-    stored = {n.node for n in root.needs if n in others and n.kind == "store" and not n.is_number}
+    stored = {need.node for need in root.needs if need in others and not need.is_number and not need.over_rows}
     found = sum([moved(node) for node in arrays]) + 2 * sum(map(moved, stored))
     mine = below(root.node, roots)
     again = {node for other in others for node in below(other.node, roots) if other.kind != "store"} & mine
