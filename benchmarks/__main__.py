@@ -31,7 +31,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "transforms": ("jax-jit",),
     "operations": ("numpy",),
     "programs": ("jax-jit",),
-    "jit": ("jax-jit", "torch-compile", "numba", "numpy"),
+    "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }
 """What a suite compares with besides the peers."""
 COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual bytes")}

@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.agreement import check_agreement
 from benchmarks.compiled_list import EXAMPLES, Example, rosenbrock
+from benchmarks.compiled_networks import NETWORKS
 from benchmarks.measure import Case, Program, Times
 from benchmarks.namespaces import namespace
 
@@ -29,14 +30,16 @@ WAKING = 1e-2
 """Seconds for which a program runs before its time is taken, in every library: until then threads of the library before
 it look for work where this one's should run, its own are asleep, and the caches hold other arrays."""
 ROUNDS_OF_COMPILING = 3
+SINGLE = 1e-4
+"""How far results of single precision may lie apart."""
 
 
 def cases(threads: int) -> Iterator[Case]:
     """Yield the cases; PyTorch and Wengert compute with a number of threads."""
-    for example in EXAMPLES:
+    for example in (*EXAMPLES, *NETWORKS):
         yield Case(example.name, 1, functools.partial(calls, example, threads, []), rounds=31, budget=8.0)
     yield Case("BFGS of SciPy on Rosenbrock, 10 variables", 1, minimiser, rounds=31, budget=8.0)
-    for example in EXAMPLES:
+    for example in (*EXAMPLES, *NETWORKS):
         name = f"compile: {example.name}"
         yield Case(name, 1, functools.partial(first_call, example, threads), rounds=ROUNDS_OF_COMPILING, budget=60.0)
 
@@ -49,7 +52,8 @@ def calls(example: Example, threads: int, expected: list[Any], library: str) -> 
     function, arguments = made
     found = flat(function(*arguments))
     expected.extend(() if expected else found)
-    check_agreement(found, expected, f"{library}: {example.name}")
+    single = any(x.dtype == np.float32 for x in example.arguments)
+    check_agreement(found, expected, f"{library}: {example.name}", *[SINGLE] * single)
     return repeated(functools.partial(function, *arguments))
 
 
@@ -101,7 +105,7 @@ def minimiser(library: str) -> Program | None:
 
 def first_call(example: Example, threads: int, library: str) -> Program | None:
     """Return the program that makes a function anew, so that nothing is known of it, and calls it."""
-    if library == "numpy" or compiled(example, threads, library) is None:
+    if library in {"numpy", "wengert-eager"} or compiled(example, threads, library) is None:
         return None
     if library in FORGETTING:
         FORGETTING[library]()
@@ -118,7 +122,7 @@ def first_call(example: Example, threads: int, library: str) -> Program | None:
 def compiled(example: Example, threads: int, library: str) -> tuple[Function, Sequence[Any]] | None:
     """Return what a library compiles, not yet called, and its arguments; None if it cannot do this."""
     compiler = COMPILERS.get(library)
-    cannot = example.loops and library not in {"wengert", "jax-jit"}
+    cannot = example.loops and library not in {"wengert", "wengert-eager", "jax-jit"}
     return None if compiler is None or cannot else compiler(example, threads)
 
 
@@ -128,6 +132,12 @@ def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
     from wengert.support import config
 
     config.AT_ONCE = True
+    return wg.jit(eagerly(example)), example.arguments
+
+
+def eagerly(example: Example) -> Function:
+    """Return what Wengert computes, not compiled."""
+    import wengert as wg
 
     own = example.function  # what a function captures is looked at while it is traced: not the arguments
 
@@ -141,7 +151,7 @@ def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
         function = wg.value_and_grad(written, example.over)
     elif example.wanted == "each element's gradient":
         function = wg.vmap(wg.value_and_grad(written, example.over))
-    return wg.jit(function), example.arguments
+    return function
 
 
 def jax(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
@@ -170,7 +180,7 @@ def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]]:
     library.compiler.reset()  # it compiles few forms of what it takes for one function
     xp = namespace("torch")
     made = library.compile(functools.partial(example.function, xp))
-    arguments = [library.as_tensor(x, dtype=library.float64) for x in example.arguments]
+    arguments = [library.as_tensor(x) for x in example.arguments]
     if example.wanted == "value":
         return made, arguments
     leaves = [arguments[i].requires_grad_() for i in example.over]
@@ -226,6 +236,7 @@ def numpy(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | N
 
 COMPILERS: dict[str, Callable[[Example, int], tuple[Function, Sequence[Any]] | None]] = {
     "wengert": wengert,
+    "wengert-eager": lambda example, _threads: (eagerly(example), example.arguments),
     "jax-jit": jax,
     "torch-compile": torch,
     "numba": numba,

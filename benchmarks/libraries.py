@@ -181,7 +181,7 @@ LIBRARIES: dict[str, type[Library]] = {
 
 def distribution(peer: str) -> str:
     """Return the package that a peer is: `jax-jit` is JAX used in another way, `torch-compile` PyTorch."""
-    return peer.removesuffix("-jit").removesuffix("-compile")
+    return peer.removesuffix("-jit").removesuffix("-compile").removesuffix("-eager")
 
 
 def installed(peers: Sequence[str]) -> list[str]:

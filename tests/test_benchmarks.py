@@ -8,6 +8,7 @@ import pytest
 from benchmarks import compiled, routines
 from benchmarks.agreement import check_agreement
 from benchmarks.compiled_list import EXAMPLES
+from benchmarks.compiled_networks import NETWORKS
 from benchmarks.libraries import LIBRARIES, installed
 from benchmarks.operation_list import OPERATIONS
 from benchmarks.operations import Cell
@@ -136,7 +137,10 @@ def test_page():
     assert "| | Wengert |\n|---|--:|\n| tree | 1 ms |" in section({"suite": "programs", "results": results})
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.by_hand is not None], ids=lambda example: example.name)
+WITH_HAND = [example for example in (*EXAMPLES, *NETWORKS) if example.by_hand is not None]
+
+
+@pytest.mark.parametrize("example", WITH_HAND, ids=lambda example: example.name)
 def test_compiled_functions(example):
     (ours, arguments), (by_hand, _) = (compiled.compiled(example, 1, name) for name in ("wengert", "numpy"))
     check_agreement(compiled.flat(ours(*arguments)), compiled.flat(by_hand(*arguments)), example.name)
