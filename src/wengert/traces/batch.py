@@ -200,6 +200,8 @@ class Batch(Transient):
             return None
         if primitive.view:
             return self.offer_view(primitive, operands[0], params)
+        if primitive.outputs != 1:
+            return None
         if len(operands) == 1:
             lanes = self.of_arrays(primitive, (operands[0]._value,), ONE, params)
         else:
