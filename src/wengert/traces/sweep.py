@@ -497,22 +497,27 @@ class Sweep(Cotangents):
 
     def pull_whole(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of an operation that is not taken apart into rules."""
-        inputs, primitive, lifting = node.inputs, node.primitive, self.lifting
-        if not isinstance(node.saved, tuple):
+        saved, inputs, primitive, lifting = node.saved, node.inputs, node.primitive, self.lifting
+        if not isinstance(saved, tuple):
             self.pull(node, ct, owns)
             return
         if lifting is not None and lifting.pull_as_one(self, node, ct):
             self.leave(node)
             return
-        out, operands = self.residuals(node)
+        out, operands = (node.out, saved) if lifting is None else lifting.residuals(node)
         if not self.retain:
             node.saved = RELEASED
             node.out = None
         if self.masked:
             primitive = self.protected(node)
-        self.pass_mask(node, ct, operands)
+        alone = len(inputs) == 1
+        if not alone or primitive.masks or primitive.outputs != 1:
+            self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
-        self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
+        if not alone:
+            self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
+        elif (c := cts[0]) is not None:
+            self.hand_on(node, inputs[0], c, primitive.fresh and c is not ct)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, with its hooks, unless nothing wanted lies behind it."""
@@ -555,10 +560,15 @@ class Sweep(Cotangents):
         own = fresh and node.primitive.kind == "linear"
         for parent, c in zip(parents, cts, strict=True):
             if parent is not None and c is not None:
-                found = current(c) if type(c) is Tensor else c  # in place of a view what it stands for
-                if found.shape != parent.shape:
-                    raise misshapen(node, found.shape, parent.shape)
-                self.add(parent, found, own or (fresh and c is not ct))
+                self.hand_on(node, parent, c, own or (fresh and c is not ct))
+
+    def hand_on(self, node: Node, parent: Any, c: Any, fresh: bool) -> None:
+        """Hand the cotangent of one operand to its node; in place of a view what it stands for."""
+        if type(c) is Tensor:
+            c = current(c)
+        if c.shape != parent.shape:
+            raise misshapen(node, c.shape, parent.shape)
+        self.add(parent, c, fresh)
 
     pulls: ClassVar[dict[str, Callable[..., None]]] = {
         "unary": pull_unary,
