@@ -510,7 +510,7 @@ class Sweep(Cotangents):
             node.out = None
         if self.masked:
             primitive = self.protected(node)
-        alone = len(inputs) == 1
+        alone = len(inputs) == 1 and inputs[0] is not None
         if not alone or primitive.masks or primitive.outputs != 1:
             self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
