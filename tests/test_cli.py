@@ -12,7 +12,7 @@ import wengert.numpy as wnp
 from wengert.cli import calibration, formula_parser, main
 from wengert.native.cache import ObjectCache
 from wengert.support import config
-from wengert.support.machine import told
+from wengert.support.machine import read_record
 
 EXAMPLE = """\
 log(x1) + x1*x2 - sin(x2)
@@ -356,7 +356,7 @@ def test_doctor_measures_the_machine_for_later_processes(capsys, monkeypatch, tm
     assert main(["doctor", "--calibrate"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("measured     clock ")
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert 100 < told(str(path)).clock < 20_000
+    assert 100 < read_record(str(path)).clock < 20_000
     kept.refusal = "others can write to it"
     assert main(["doctor", "--calibrate"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "measured     nothing is kept: others can write to it"

@@ -22,7 +22,7 @@ from wengert.native.callee import Callee
 from wengert.native.engine import Target, host
 from wengert.native.team import team_of
 from wengert.nn import functional
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.signals import convolution, sliding_products
 from wengert.primitives.signals.convolution import evaluate_correlation as correlated
 from wengert.primitives.signals.windows import Geometry, result_lengths, spread_lengths
@@ -223,7 +223,7 @@ def test_layers_are_programs_of_their_own(options: Any, shape: Any, transposed: 
 def test_what_is_only_transposed_is_not_copied() -> None:
     arrays = np.ones((64, 3, 8, 8)), np.ones((4, 3, 3, 3)), np.ones((64, 4, 6, 6))
     graph = trace(lambda x, w, ct: wg.vjp(lambda w: functional.conv2d(x, w), w)[1](ct)[0])(*arrays)
-    (part,) = segmented(inlined(graph)).parts
+    (part,) = segmented(flatten_calls(graph)).parts
     assert part.program is not None
     (step,) = [step for step in part.program.steps if isinstance(step, Invoke)]
     assert step.name == "correlation.kernels.float64"

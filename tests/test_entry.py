@@ -49,7 +49,7 @@ from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
 from wengert.native.team import team_of
 from wengert.native.values import Value
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 
 PYTHON = "python"
 REAL = np.dtype(float)
@@ -473,7 +473,7 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
 
 def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, team: Any = None) -> Any:
     """Return a function of arrays as an entry: its graph as one program of kernels."""
-    (part,) = segmented(inlined(wg.graph.trace(fun)(*arrays))).parts
+    (part,) = segmented(flatten_calls(wg.graph.trace(fun)(*arrays))).parts
     assert part.program is not None
     callee = Processor(team=team).compiled(scheduled(part.program, schedule_of(part.program))).callee
     results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]

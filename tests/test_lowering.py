@@ -39,7 +39,7 @@ from wengert.lowering.rules.lower import is_native, lower
 from wengert.lowering.segments import Segments
 from wengert.native.callee import Callee
 from wengert.native.engine import host
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.scipy.special import logsumexp
 from wengert.support import config
@@ -120,7 +120,7 @@ def require_same(graph: Graph, args: Sequence[Any], call: Call = checked, least:
         call: how.
         least: the size of what results are differences of; that of the largest result, if it is larger.
     """
-    segments = segmented(inlined(graph))
+    segments = segmented(flatten_calls(graph))
     want = graph(*args)
     found = segments.run(args, call)
     scale = max([least, *(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in map(np.asarray, want))])
@@ -209,7 +209,7 @@ def test_all_other_primitives_are_lowered() -> None:
     for sample in SAMPLES:
         if sample.primitive in lowered or (graph := value_graph(sample)) is None:
             continue
-        for part in segmented(inlined(graph)).parts:
+        for part in segmented(flatten_calls(graph)).parts:
             found = {e.primitive.name for e in part.graph.equations}
             names |= found
             lowered |= found if part.program is not None else set()
@@ -263,7 +263,7 @@ def test_long_graphs_have_no_kernels_that_grow(function: Callable[[Any, int], An
 
     def operations(steps: int) -> int:
         gradient = wg.grad(lambda x: function(x, steps))
-        programs = programs_of(require_same(inlined(trace(gradient)(POINTS)), [POINTS]))
+        programs = programs_of(require_same(flatten_calls(trace(gradient)(POINTS)), [POINTS]))
         return sum(len(s.operations) for p in programs for k in p.kernels for s in k.stages)
 
     assert operations(40) < 2.5 * operations(20)
@@ -288,7 +288,7 @@ def test_costly_numbers_of_rows_are_computed_a_vector_at_a_time() -> None:
 
 
 def test_constants_that_are_equal_are_one() -> None:
-    (program,) = programs_of(segmented(inlined(trace(lambda x: rolled(x, 5))(POINTS))))
+    (program,) = programs_of(segmented(flatten_calls(trace(lambda x: rolled(x, 5))(POINTS))))
     assert len([buffer for buffer in program.buffers if buffer.kind == "constant"]) == 2
 
 
@@ -587,7 +587,7 @@ def test_numbers_take_the_dtype_of_arrays() -> None:
 def test_results_lie_in_memory_as_the_graph_says() -> None:
     x = np.ones((3, 4))
     graph = trace(lambda x: [np.exp(x), x.T * 2.0, np.exp(x).sum(), np.copy(x[0, 0])])(x)
-    found = segmented(inlined(graph)).run([x], lambda program, arrays: Evaluator().compiled(program)(arrays))
+    found = segmented(flatten_calls(graph)).run([x], lambda program, arrays: Evaluator().compiled(program)(arrays))
     assert [np.asarray(a).flags.fnc for a in found] == [False, True, False, False]
     assert list(map(type, found)) == list(map(type, graph(x)))
 
@@ -736,7 +736,7 @@ def test_computed_places(case: str) -> None:
 def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
     x = np.arange(4.0)
     for function in (lambda x, i: x[i] * 2, lambda x, i: written(x, i, 1.0), lambda x, i: added_at(x * 2, i)):
-        segments = segmented(inlined(trace(function)(x, PLACES)))
+        segments = segmented(flatten_calls(trace(function)(x, PLACES)))
         assert [part.program is None for part in segments.parts] == [False]
         with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
             segments.run([x, np.array([0, 1, place, 2])], checked)
@@ -828,7 +828,7 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         lambda n: wg.cond(n > 5, lambda: n - 5, lambda: n * 2),
     ):
         graph = trace(function)(3)
-        segments = segmented(inlined(graph))
+        segments = segmented(flatten_calls(graph))
         assert segments.whole is not None, [part.reasons for part in segments.parts]
         want = outcome(lambda graph=graph: graph(n))
         assert repr(outcome(lambda segments=segments: segments.run([n], checked))) == repr(want)
@@ -842,7 +842,7 @@ def test_whole_numbers_of_pythons_are_compared_with_floats_exactly(n: int) -> No
     def function(n: Any, x: Any) -> Any:
         return [n > x, n >= x, x < n, n == x, x != n, n > 2.5, n < 2.0**53, n >= 2**53 + 1, x == 2**53 + 1]
 
-    segments = segmented(inlined(trace(function)(3, 0.5)))
+    segments = segmented(flatten_calls(trace(function)(3, 0.5)))
     assert segments.whole is not None, [part.reasons for part in segments.parts]
     for x in (3.0, float(n), math.nextafter(n, math.inf), math.inf, math.nan):
         assert list(map(bool, segments.run([n, x], checked))) == function(n, x)
@@ -897,10 +897,10 @@ def lowered_equations() -> Iterator[tuple[Graph, int]]:
             graph = value_graph(sample)
         except wg.errors.WengertError:
             continue
-        graphs = [] if graph is None else [inlined(graph)]
+        graphs = [] if graph is None else [flatten_calls(graph)]
         if graph is not None and OPTIONS.every:
             gradient = gradient_graph(sample, graph)
-            graphs += [] if gradient is None else [inlined(gradient)]
+            graphs += [] if gradient is None else [flatten_calls(gradient)]
         for found in graphs:
             refused = lower(found).refused
             for i, equation in enumerate(found.equations):
@@ -930,14 +930,14 @@ def test_parameters_that_a_rule_does_not_know_are_refused() -> None:
 def test_parameters_that_a_routine_of_small_matrices_does_not_know_are_numpys() -> None:
     a = np.eye(3) * 2
     for call in (lambda x: np.linalg.solve(x, x[0]), np.linalg.inv, np.linalg.cholesky, wg.scipy.linalg.inv):
-        graph = inlined(wg.graph.trace(call)(a))
+        graph = flatten_calls(wg.graph.trace(call)(a))
         (place,) = [i for i, equation in enumerate(graph.equations) if matrix_routine(equation)]
         assert matrix_routine(with_a_parameter(graph, place, True).equations[place]) is None
 
 
 @pytest.mark.parametrize("step", ["spelled_out", "with_long_lanes", "with_merged_dimensions"])
 def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = inlined(wg.graph.trace(lambda x: np.sum(np.sin(x) * x, 0))(np.ones((2, 3))))
+    graph = flatten_calls(wg.graph.trace(lambda x: np.sum(np.sin(x) * x, 0))(np.ones((2, 3))))
     monkeypatch.setattr(config, "DEBUG", True)
     assert segmented(graph).parts
 

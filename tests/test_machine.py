@@ -11,7 +11,7 @@ import pytest
 from tests.kernels import as_if
 from wengert.compile import compilation_cache
 from wengert.lowering.costs import calls_before
-from wengert.support.machine import CALIBRATED, MACHINE, Machine, told
+from wengert.support.machine import CALIBRATED, MACHINE, Machine, read_record
 from wengert.transforms.tracing import trace
 
 
@@ -30,7 +30,7 @@ def test_what_was_measured_is_read(values: dict[str, Any], tmp_path: Path) -> No
     path.write_text(json.dumps(values))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = told(str(path))
+        found = read_record(str(path))
     assert found == Machine().replaced(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
@@ -58,7 +58,7 @@ def test_what_is_damaged_is_said_and_ignored(content: bytes, tmp_path: Path) -> 
     path = tmp_path / "machine.json"
     path.write_bytes(content)
     with pytest.warns(UserWarning, match=r"machine\.json, .* damaged and not used\. Run `wengert doctor --calibrate`"):
-        assert told(str(path)) == Machine()
+        assert read_record(str(path)) == Machine()
 
 
 def test_what_others_can_write_is_not_used(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_others_can_write_is_not_used(tmp_path: Path) -> None:
     path.write_text('{"clock": 2400}')
     path.chmod(0o666)
     with pytest.warns(UserWarning, match="not used"):
-        assert told(str(path)) == Machine()
+        assert read_record(str(path)) == Machine()
 
 
 def test_decisions_follow_the_record_and_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:

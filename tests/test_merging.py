@@ -15,7 +15,7 @@ from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
 from wengert.kernel.spelling import spelled_out, with_long_lanes
 from wengert.lowering.partition import segmented
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.transforms.tracing import trace
 
 X = np.random.default_rng(0).normal(size=(5, 2, 3))
@@ -42,7 +42,7 @@ EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
 def test_extents(case: str) -> None:
     function, extents = EXTENTS[case]
     graph = trace(function)(X)
-    segments = segmented(inlined(graph))
+    segments = segmented(flatten_calls(graph))
     stages = [stage for part in segments.parts for kernel in part.program.kernels for stage in kernel.stages]
     assert [stage.extents for stage in stages] == extents
     for found, want in zip(segments.run([X], evaluate), graph(X), strict=True):
@@ -52,7 +52,7 @@ def test_extents(case: str) -> None:
 def test_lanes_run_over_many_rows_of_few_points() -> None:
     x = np.random.default_rng(0).normal(size=(100, 3))
     graph = trace(lambda x: np.sin(x)[:, ::-1] * x[:, :1])(x)
-    (part,) = segmented(inlined(graph)).parts
+    (part,) = segmented(flatten_calls(graph)).parts
     ((stage,),) = [kernel.stages for kernel in part.program.kernels]
     assert (stage.extents, len(stage.stores)) == ((1, 100), 3)
     assert not findings(part.program)

@@ -44,15 +44,6 @@ def test_what_was_kept_is_found_by_its_text_alone(kept: ObjectCache) -> None:
     assert again.usage().entries == 3
 
 
-def test_a_folder_that_was_named_and_cannot_be_used_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    monkeypatch.setattr(config, "CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match=r"^WENGERT_CACHE: .*file, not used because .*; a folder in which nobody else"):
-        assert object_cache.__wrapped__().get("a") is None
-
-
 def test_code_for_another_surrounding_is_not_found(kept: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.put("a", b"first")
     monkeypatch.setattr(cache, "surroundings", lambda: b"another processor")

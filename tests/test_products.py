@@ -24,7 +24,7 @@ from wengert.kernel.schedule import with_schedule
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules import contractions
 from wengert.native.team import team_of
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support.machine import MACHINE
 
 SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65
@@ -161,7 +161,7 @@ def products_of(program: Program) -> Iterator[Product]:
 
 def require_products(graph: Graph, args: Sequence[Any], count: int, bound: float = 1e-12) -> None:
     """Require the programs of a graph to have some products, which each back end computes as NumPy does the graph."""
-    segments = segmented(inlined(graph))
+    segments = segmented(flatten_calls(graph))
     programs = [with_schedule(part.program) for part in segments.parts if part.program is not None]
     assert not [finding for program in programs for finding in findings(program)]
     assert sum([len(list(products_of(program))) for program in programs]) == count, "\n".join(map(text, programs))
@@ -273,7 +273,7 @@ def test_sums_with_a_product_are_one_step(name: str, small_steps: None) -> None:
     args = random.standard_normal((12, 20)), random.standard_normal((20, 7))
     graph = wg.graph.trace(SUMS[name])(*args)
     require_products(graph, args, 2 if name == "of products" else 1)
-    programs = [part.program for part in segmented(inlined(graph)).parts if part.program is not None]
+    programs = [part.program for part in segmented(flatten_calls(graph)).parts if part.program is not None]
     assert [step for program in programs for step in products_of(program) if step.addend]
 
 

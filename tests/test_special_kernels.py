@@ -20,7 +20,7 @@ from wengert.core.values.dispatch import apply
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules.lower import NAMED
 from wengert.lowering.rules.pointwise import expression_of
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.transforms.tracing import trace
 
@@ -39,7 +39,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 def kernel_of(function: Callable[..., Any], xs: Sequence[Any]) -> Compiled | None:
     """Return the native code of a function; None if a part of it is NumPy's."""
     graph = trace(function)(*xs)
-    alone = all(part.program is not None for part in segmented(inlined(graph)).parts)
+    alone = all(part.program is not None for part in segmented(flatten_calls(graph)).parts)
     return Compiled(graph) if alone else None
 
 

@@ -14,7 +14,7 @@ import pytest
 import wengert as wg
 from wengert.compile.profiling import TimedKernels
 from wengert.kernel.grammar import parsed
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.logs import say
 from wengert.transforms.tracing import trace
@@ -33,7 +33,7 @@ def test_all_forms_of_a_function() -> None:
     function = wg.jit(f)
     lowered = function.lower(X)
     assert (len(calls), function.trace_count) == (1, 1)
-    assert lowered.graph == inlined(trace(f)(X))
+    assert lowered.graph == flatten_calls(trace(f)(X))
     assert "reduce" in lowered.kernels
     assert parsed(str(lowered.kernels)).kernels
     assert "define void @run" in lowered.llvm

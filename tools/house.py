@@ -40,8 +40,8 @@ IRREGULAR = re.compile(
     "begun|bound|built|done|drawn|found|given|gone|held|kept|known|laid|left|made|met|seen|told|written"
 )
 """Participles that do not end in -ed, and are no verbs either."""
-VERBS = re.compile("embed|feed|need|seed|speed")
-"""Words that end in -ed and are none."""
+VERBS = re.compile("embed|feed|need|seed|speed|succeed|reversed|searchsorted")
+"""Words that end in -ed and are none, or are the names of Python's protocols and NumPy's functions."""
 Sources = Mapping[str, str]
 """The texts of files by their paths below the package."""
 

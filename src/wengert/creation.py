@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_dtype, require_flag
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.core.values.dispatch import ARRAYS, array_of_any, as_tensor, checked, plain_array
+from wengert.core.values.dispatch import ARRAYS, array_of_any, as_tensor, check_numeric, plain_array
 from wengert.core.values.members import ArrayLike
 from wengert.core.values.object_arrays import array_of_lists
 from wengert.core.values.tensor import Tensor, array_tensor, check_dtype, concrete, innermost_trace
@@ -62,7 +62,7 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
             raise refusal(GraphError("tensor", given, needed, action)) from error
     elif not isinstance(found, ARRAYS):
         found = array_of_any(found, dtype)
-    made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
+    made = array_tensor(check_numeric("tensor", np.array(found, dtype=dtype)))
     if not requires_grad:
         return made
     check_dtype("tensor", made.dtype, "Write 3.0 in place of 3, or pass dtype=float")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
-from wengert.core.values.dispatch import apply, weakened
+from wengert.core.values.dispatch import apply, weaken
 from wengert.primitives import conversion
 
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
@@ -58,7 +58,7 @@ SAMPLES = [
     sample("broadcast_to", lambda x: np.full_like(x, x.sum()), normal(2, 2)),
     sample("astype", lambda x: np.zeros_like(x) + np.ones_like(x) * x.astype(float), normal(3)),
     sample("nan_to_num", np.nan_to_num, fixed(np.arange(3))),
-    sample("number", lambda x: x * weakened(np.sum(x)), normal(3)),
+    sample("number", lambda x: x * weaken(np.sum(x)), normal(3)),
     sample("packbits", np.packbits, fixed(np.array([[1, 0, 1], [0, 1, 1]], np.uint8)), axis=1),
     sample("unpackbits", np.unpackbits, fixed(np.array([7, 130], np.uint8)), count=12),
 ]

@@ -26,7 +26,7 @@ from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
@@ -331,7 +331,7 @@ def jit_grad(this: Subject) -> None:
 def kernels(this: Subject) -> None:
     """Compare gradients at every point that the kernels of the traced ones give, and NumPy between them."""
     graph = trace(gradient_of(this.module.loss))(*copies(this.points[0]))
-    segments = segmented(inlined(graph))
+    segments = segmented(flatten_calls(graph))
     for k, point in enumerate(this.points):
         compare_gradient(this, segments.run(copies(point), checked), k)
 

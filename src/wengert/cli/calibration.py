@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.codegen import imaged
+from wengert.compile.codegen import compile_segments
 from wengert.compile.executable import Compiled
 from wengert.native.builder import Builder, program
 from wengert.native.cache import for_me_alone, object_cache
@@ -20,7 +20,7 @@ from wengert.native.functions import native
 from wengert.native.loader import machine_code
 from wengert.native.structs import I64
 from wengert.native.values import Value
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.machine import PLACE, Machine, is_likely
 from wengert.transforms.jit import jit
@@ -47,7 +47,7 @@ def calibrate() -> str:
     refusal = object_cache().refusal
     if refusal or PLACE is None:
         return f"nothing is kept: {refusal}"
-    values = {name: value for name, value in measured().items() if is_likely(name, value)}
+    values = {name: value for name, value in measured_fields().items() if is_likely(name, value)}
     begun = f"{PLACE}.{os.getpid()}"
     with open(begun, "x", encoding="utf-8", opener=for_me_alone) as file:
         json.dump(values, file)
@@ -55,11 +55,11 @@ def calibrate() -> str:
     return ", ".join([f"{name} {value}" for name, value in values.items()])
 
 
-def measured() -> dict[str, Any]:
+def measured_fields() -> dict[str, Any]:
     """Return the fields of the record that were measured."""
     x = np.ones(4)
-    one, many = chained(1), chained(EQUATIONS)
-    compiling = [least(partial(imaged, inlined(trace(function)(x))), 3) for function in (one, many)]
+    one, many = chain_operations(1), chain_operations(EQUATIONS)
+    compiling = [least(partial(compile_segments, flatten_calls(trace(function)(x))), 3) for function in (one, many)]
     evaluating = [least(partial(jit(function), x), 50) for function in (one, many)]  # few enough not to be compiled
     compiled = Compiled(trace(one)(x))
     large, into = np.ones(1 << 20), np.empty(1 << 20)
@@ -83,7 +83,7 @@ def chain() -> Callable[[], None]:
     return lambda: function(ROUNDS)
 
 
-def chained(equations: int) -> Callable[[Any], Any]:
+def chain_operations(equations: int) -> Callable[[Any], Any]:
     """Return a function of so many operations, one after the other."""
 
     def function(x: Any) -> Any:

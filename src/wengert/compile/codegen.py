@@ -20,21 +20,21 @@ DIGITS = 64
 """Hexadecimal digits of constants that are printed."""
 
 
-def imaged(graph: Graph, is_apart: bool = False) -> Segments[Any]:
+def compile_segments(graph: Graph, is_apart: bool = False) -> Segments[Any]:
     """Return a graph in segments, built by the back end where kernels can compute them.
 
     Args:
-        graph: without calls; see `wengert.passes.pipeline.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    return with_programs(segmented(graph, is_worthwhile, is_apart=is_apart), built)
+    return with_programs(segmented(graph, is_worthwhile, is_apart=is_apart), build_program)
 
 
-def built(program: Program) -> Any:
+def build_program(program: Program) -> Any:
     """Return a program as the back end builds it."""
     start = time.perf_counter()
     program = with_schedule(program)

@@ -26,7 +26,7 @@ class Keeper:
     """Know what is kept of a graph.
 
     Args:
-        graph: without calls; see `wengert.passes.pipeline.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
@@ -40,7 +40,7 @@ class Keeper:
     def found(self) -> Segments[Any] | None:
         """Return what was kept; None if there is nothing."""
         kept = None if self.key is None else object_cache().get(self.key)
-        return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept), self.backend))
+        return None if kept is None else Segments(self.graph, restore(self.graph, marshal.loads(kept), self.backend))
 
     def keep(self, segments: Segments[Any]) -> None:
         """Keep what the graph was compiled to."""
@@ -53,9 +53,11 @@ def images(keeper: Keeper) -> Segments[Any]:
     kept = keeper.found()
     if kept is None:
         with UNSTOPPED:
-            from wengert.compile.codegen import imaged  # lowering and emission, which take as long as all of Wengert
+            from wengert.compile.codegen import (
+                compile_segments,  # lowering and emission, which take as long as all of Wengert
+            )
 
-        kept = imaged(keeper.graph, keeper.is_apart)
+        kept = compile_segments(keeper.graph, keeper.is_apart)
         keeper.keep(kept)
     return kept
 
@@ -102,7 +104,7 @@ def index_of(value: Any, values: Sequence[Any]) -> int:
     return next(n for n, other in enumerate(values) if other is value)
 
 
-def restored(graph: Graph, described: Any, backend: Backend[Any, Any]) -> tuple[Segment[Any], ...]:
+def restore(graph: Graph, described: Any, backend: Backend[Any, Any]) -> tuple[Segment[Any], ...]:
     """Return the segments of a graph that plain data describe."""
     variables = variables_of(graph)
 

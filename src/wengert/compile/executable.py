@@ -26,9 +26,9 @@ from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
-from wengert.passes.equations import distinct_variables, entered, inside
+from wengert.passes.equations import distinct_variables, enter, inside
 from wengert.passes.output_aliasing import merged_results
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
@@ -49,7 +49,7 @@ class NativeGraph:
     """Run a graph natively as far as programs can.
 
     Args:
-        graph: without calls; see `wengert.passes.pipeline.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
@@ -106,7 +106,7 @@ def native_equation(equation: Equation) -> Equation:
         if native.segments.whole is not None:
             primitive = Natively(equation.primitive.name, lambda *operands: native.run(operands))
             return Equation(primitive, tuple(inputs), {}, equation.outputs, equation.origin)
-    return entered(equation, natively) if equation.primitive.structured else equation
+    return enter(equation, natively) if equation.primitive.structured else equation
 
 
 def holds_native(graph: Graph) -> bool:
@@ -126,7 +126,7 @@ class Compiled(NativeGraph):
     """
 
     def __init__(self, graph: Graph) -> None:
-        simple = inlined(graph)
+        simple = flatten_calls(graph)
         self.merged = merged_results(graph, simple)
         super().__init__(simple)
 

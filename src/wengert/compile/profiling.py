@@ -73,7 +73,7 @@ class Profile(NamedTuple):
         return (span.name, f"{1e6 * span.seconds:,.1f} us", f"{span.seconds / self.seconds:.0%}", *rates)
 
 
-def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> Profile:
+def profile_segments(segments: Segments[Program], values: Sequence[Any], calls: int) -> Profile:
     """Run a graph some times, with a look at the clock after each part, and return what the parts take.
 
     Args:

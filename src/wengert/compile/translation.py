@@ -21,7 +21,7 @@ from wengert.lowering.partition import segmented
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.engine import emit_assembly, host
 from wengert.passes.equations import distinct_variables
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.support.cached import cached
 from wengert.support.hints import hint_attributes
 
@@ -99,7 +99,7 @@ class Translation:
     """
 
     def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
-        self.graph = inlined(graph)
+        self.graph = flatten_calls(graph)
         self.values = tuple(values)
 
     def __repr__(self) -> str:
@@ -173,9 +173,9 @@ class Translation:
         """
         if calls < 1:
             raise RangeError("profile", f"calls={calls}", "a positive number is needed", "Pass 20, or more")
-        from wengert.compile.profiling import profiled
+        from wengert.compile.profiling import profile_segments
 
-        return profiled(self.segments, self.values, calls)
+        return profile_segments(self.segments, self.values, calls)
 
 
 def run_once(program: Program) -> Iterator[tuple[Program, ProgramStep]]:

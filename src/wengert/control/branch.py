@@ -41,8 +41,8 @@ from wengert.core.primitives.structured import Pullback, Structured, StructuredL
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
-from wengert.passes.dead_code import narrowed, needed_inputs
-from wengert.traces.linearity import Moves, NotLinear, joined
+from wengert.passes.dead_code import narrow_graph, needed_inputs
+from wengert.traces.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
@@ -102,24 +102,24 @@ class Alternatives(Structured):
         found = [dependent_outputs(graph, flags[self.ahead :], smooth=smooth) for graph in self.graphs(params)]
         return [any(column) for column in zip(*found, strict=True)]
 
-    def needed(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
+    def needs(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
         """Return which operands some graph needs for the used results."""
         columns = zip(*(needed_inputs(graph, used) for graph in self.graphs(params)), strict=True)
         needed = list(map(any, columns))
         return None if all(used) and all(needed) else ([*[True] * self.ahead, *needed], used)
 
-    def trimmed(self, operands: Flags, results: Flags, params: Params) -> Params:
+    def trim(self, operands: Flags, results: Flags, params: Params) -> Params:
         """Return the graphs of needed operands and results alone."""
         return self.with_graphs(
-            params, [narrowed(graph, operands[self.ahead :], results) for graph in self.graphs(params)]
+            params, [narrow_graph(graph, operands[self.ahead :], results) for graph in self.graphs(params)]
         )
 
     def following(self, moves: Sequence[Moves], params: Params, followed: Callable[..., list[Moves]]) -> list[Moves]:
         """Follow through every graph."""
         columns = zip(*(followed(graph, moves[self.ahead :]) for graph in self.graphs(params)), strict=True)
-        return [reduce(joined, column) for column in columns]
+        return [reduce(join_moves, column) for column in columns]
 
-    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
+    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Run graphs of values and what moves with them."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
@@ -138,7 +138,7 @@ class Alternatives(Structured):
         ]
         return apply(self, *values, **self.with_graphs(params, wide)), results
 
-    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
         """Run the forward half of a graph; the pullback runs its backward half."""
         results, graphs, ahead = self.reach(wanted, params, True), self.graphs(params), self.ahead
         inputs, outs = graphs[0].inputs, [aval_of(x) for x in graphs[0].outputs]

@@ -23,7 +23,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import aval_of
-from wengert.core.values.dispatch import apply, conformed
+from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
@@ -160,7 +160,7 @@ def unify_weakness(graphs: Sequence[Graph]) -> list[Graph]:
         return list(graphs)
     return [
         trace_closed(
-            lambda *xs, graph=graph: list(map(conformed, evaluate(graph, xs), wanted)),
+            lambda *xs, graph=graph: list(map(conform, evaluate(graph, xs), wanted)),
             graph.inputs,
             "",
         )

@@ -55,17 +55,17 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
-from wengert.passes.dead_code import narrowed, needed_inputs
+from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs
 from wengert.support.machine import MACHINE
-from wengert.traces.linearity import Moves, NotLinear, joined
+from wengert.traces.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
-def masked(
+def step_lanes(
     step: Callable[[Sequence[Any]], Sequence[Any]], active: Any, inner: Sequence[Any], carried: slice
 ) -> list[Any]:
     """Take a step in the active lanes alone: others keep what they carry."""
@@ -145,7 +145,7 @@ class LoopPrimitive(Structured):
         found = (
             evaluate(params["body"], inner)
             if is_concrete(active)
-            else masked(lambda xs: evaluate(params["body"], xs), active, inner, slice(own, own + len(carried)))
+            else step_lanes(lambda xs: evaluate(params["body"], xs), active, inner, slice(own, own + len(carried)))
         )
         for items, item in zip(left, found[len(carried) :], strict=True):
             items.append(item)
@@ -202,7 +202,7 @@ class LoopPrimitive(Structured):
         carried, left = self.dependents(parts(flags, params), params, smooth=smooth)
         return [*carried, *left]
 
-    def needed(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
+    def needs(self, used: Flags, params: Params) -> tuple[Flags, Flags] | None:
         """Return which operands and results the used results need.
 
         A carried value is needed if it is used afterwards, decides whether to go on, or enters another that is needed.
@@ -222,14 +222,14 @@ class LoopPrimitive(Structured):
         inner[own:ahead] = carried
         return None if all(results) and all(inner) else ([*[True] * int(is_counted(params)), *inner], results)
 
-    def trimmed(self, operands: Flags, results: Flags, params: Params) -> Params:
+    def trim(self, operands: Flags, results: Flags, params: Params) -> Params:
         """Return the graphs of needed operands and results alone."""
         spec, inner = params["spec"], operands[int(is_counted(params)) :]
         ahead = spec.constants + spec.carried
         return {
             **params,
-            "body": narrowed(params["body"], inner, results),
-            "cond": params["cond"] and narrowed(params["cond"], inner[:ahead], [True]),
+            "body": narrow_graph(params["body"], inner, results),
+            "cond": params["cond"] and narrow_graph(params["cond"], inner[:ahead], [True]),
             "spec": spec.holding(sum(inner[: spec.constants]), sum(results[: spec.carried])),
         }
 
@@ -239,7 +239,7 @@ class LoopPrimitive(Structured):
         carried = list(given.carried)
         while True:
             found = followed(params["body"], [*given.constants, *carried, *given.sequences])
-            grown = list(map(joined, carried, found[: len(carried)]))
+            grown = list(map(join_moves, carried, found[: len(carried)]))
             if grown == carried:
                 break
             carried = grown
@@ -250,7 +250,7 @@ class LoopPrimitive(Structured):
 
     # Forward mode
 
-    def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
+    def push(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Carry values and what moves with them."""
         given, moving = parts(values, params), parts(given_parts, params)
         flags = parts([part is not None for part in given_parts], params)
@@ -315,7 +315,7 @@ class LoopPrimitive(Structured):
             np.broadcast_to(x, (size, *aval_of(x).shape)) if flag and not was else x
             for x, flag, was in zip(given.carried, carried, flags.carried, strict=True)
         ]
-        inward = [exchanged(x) if flag else x for x, flag in zip(given.sequences, flags.sequences, strict=True)]
+        inward = [swap_lanes(x) if flag else x for x, flag in zip(given.sequences, flags.sequences, strict=True)]
         given = given._replace(carried=starts, sequences=inward)
         if not self.differs(flags, carried, params):
             results = self.same_lanes(size, given, wide, left, params)
@@ -343,7 +343,7 @@ class LoopPrimitive(Structured):
 
         def step(*xs: Any) -> Sequence[Any]:
             active = evaluate(params["cond"], xs[:ahead])[0]
-            return masked(lambda ys: evaluate(params["body"], ys), active, xs, slice(own, ahead))
+            return step_lanes(lambda ys: evaluate(params["body"], ys), active, xs, slice(own, ahead))
 
         def go_on(*xs: Any) -> Sequence[Any]:
             active = evaluate(params["cond"], xs)[0]
@@ -360,7 +360,7 @@ class LoopPrimitive(Structured):
 
         def step(limit: Any, *xs: Any) -> Sequence[Any]:
             position, inner = xs[own], [*xs[:own], *xs[own + 1 :]]
-            found = masked(
+            found = step_lanes(
                 lambda ys: evaluate(params["body"], ys),
                 position < limit,
                 inner,
@@ -391,7 +391,7 @@ class LoopPrimitive(Structured):
 
     # Reverse mode
 
-    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
         """Run the forward loop; the pullback runs the backward one."""
         given, flags = parts(values, params), parts(wanted, params)
         carried, left = self.dependents(flags, params, smooth=True)
@@ -423,7 +423,7 @@ class LoopPrimitive(Structured):
         masks = again or (bool(sums) and not params["spec"].length)
 
         def pull(cts: Any, masked: bool) -> list[Any]:
-            needed = self.needed([ct is not None for ct in cts], params)
+            needed = self.needs([ct is not None for ct in cts], params)
             if needed is not None and any(map(gt, carried, needed[1])):
                 return self.pull_trimmed(cts, masked, values, wanted, *needed, params)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
@@ -461,7 +461,7 @@ class LoopPrimitive(Structured):
         Zeros would go through all iterations for these, and be NaN where a partial is infinite.
         """
         kept = list(compress(values, used)), list(compress(wanted, used))
-        _, _, pullback = self.linearized(*kept, self.trimmed(used, results, params))
+        _, _, pullback = self.linearize(*kept, self.trim(used, results, params))
         return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
 
     def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
@@ -502,7 +502,7 @@ def stack_of(aval: Aval, one: Any) -> Variable:
     return Variable.of(aval, "", strides_of_stack(aval.shape, strides_of(one), aval.dtype.itemsize) if known else None)
 
 
-def exchanged(array: Any) -> Any:
+def swap_lanes(array: Any) -> Any:
     """Return the array of a sequence with its lanes in front of its elements, or the other way round."""
     return array if UNKNOWN in aval_of(array).shape else np.swapaxes(array, 0, 1)
 
@@ -512,7 +512,7 @@ def of_each_lane(array: Any) -> Any:
 
     What a program writes through `ravel` or `reshape` is seen there, so these must be the views that they are in NumPy.
     """
-    found = exchanged(array)
+    found = swap_lanes(array)
     return found.copy() if found is not array and found.ndim > 2 else found
 
 

@@ -27,15 +27,15 @@ from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.recording import next_level
-from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrapped
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrap_plain
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
-from wengert.passes.pipeline import simplified
+from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.conversion import stand_in
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
-from wengert.traces.staging import staged
+from wengert.traces.staging import stage_function
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
@@ -62,12 +62,12 @@ def trace_subgraph(
     orders = list(map(strides_of, examples))
     outside = reach.staged() if whole else ()
     with Watch() as watch, reach:
-        graph, captured = staged(
+        graph, captured = stage_function(
             lambda xs: call_user(function, xs, {}), list(map(aval_of, examples)), name, orders=orders, outside=outside
         )
     require_unwritten(watch, name)
     reach.require_unchanged()
-    return with_used_captures(simplified(graph), captured)
+    return with_used_captures(simplify_graph(graph), captured)
 
 
 def with_used_captures(graph: Graph, captured: Sequence[C]) -> tuple[Graph, list[C]]:
@@ -164,7 +164,7 @@ def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None
             if flag
             for part in (parts_of(x, trace, width) or [zeros(aval_of(x), args[0])] * width)
         ]
-        return [*(unwrapped(trace.value_below(x)) for x in found), *moved]
+        return [*(unwrap_plain(trace.value_below(x)) for x in found), *moved]
 
     moved = (a for v in select_flagged(graph.inputs, moving) for a in (v.aval,) * width)
     return trace_closed(both, [*graph.inputs, *moved], "jvp")

@@ -25,8 +25,8 @@ from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.primitives.signatures import called_with
-from wengert.core.values.aval import Aval, aval_of, is_number, united
-from wengert.core.values.dispatch import apply, as_index, conformed, is_weak
+from wengert.core.values.aval import Aval, aval_of, is_number, unite_scalars
+from wengert.core.values.dispatch import apply, as_index, conform, is_weak
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError
 
@@ -95,7 +95,7 @@ def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: An
         found = (
             body(*carried)
             if is_concrete(active)
-            else loop.masked(lambda xs: body(*start_leaves(xs)), active, carried, slice(0, len(carried)))
+            else loop.step_lanes(lambda xs: body(*start_leaves(xs)), active, carried, slice(0, len(carried)))
         )
         if first or body.structure != structure:
             check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=find_weak(leaves))
@@ -164,7 +164,7 @@ def loop_equation(
     results: Sequence[Any] = apply(
         loop.scan_loop if cond is None else loop.while_loop,
         *constants,
-        *(conformed(x, example.aval) for x, example in zip(starts, examples, strict=True)),
+        *(conform(x, example.aval) for x, example in zip(starts, examples, strict=True)),
         *sequences,
         body=graphs[0],
         cond=None if cond is None else graphs[1],
@@ -205,7 +205,7 @@ def carried_graphs(
     joint = [joint_variable(pair) if pair[0].shape else pair[0] for pair in zip(examples, ends, strict=True)]
     if found == avals and [x.strides for x in joint] == [x.strides for x in examples]:
         return examples, graphs, constants
-    grown = [united(a, b) if a.weak else a for a, b in zip(avals, found, strict=True)]
+    grown = [unite_scalars(a, b) if a.weak else a for a, b in zip(avals, found, strict=True)]
     next_body = ConformingBody(body, avals) if grown == avals != found else body
     examples = [Variable.of(a, "", x.strides) for a, x in zip(grown, joint, strict=True)]
     return carried_graphs(name, next_body, cond, examples, rows, structure, [a.weak for a in grown])
@@ -224,7 +224,7 @@ class ConformingBody:
         found = self.body(*leaves)
         self.structure = self.body.structure
         count = len(self.avals)
-        return [*map(conformed, found[:count], self.avals), *found[count:]]
+        return [*map(conform, found[:count], self.avals), *found[count:]]
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:

@@ -61,7 +61,7 @@ class ZeroSequence(Structured):
         """Be zero."""
         return [Moves.ZERO]
 
-    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
+    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
         """Have no tangent."""
         return apply(self, *values, **params), (None,)
 
@@ -69,7 +69,7 @@ class ZeroSequence(Structured):
         """Be the same in every lane."""
         return apply(self, *values, **params), (False,)
 
-    def linearized(self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Have no cotangent."""
         return apply(self, *values, **params), (False,), None
 

@@ -50,7 +50,7 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import Strides, is_scalar
 from wengert.core.memory.possible_aliases import SHARES, Share, SharedMemory, memories_of
 from wengert.core.memory.views import base_and_path
-from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, united
+from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_scalars
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 
@@ -471,11 +471,11 @@ def common_aval(a: Any, b: Any) -> Aval | None:
         return None
     one, other = aval_of(a), aval_of(b)
     if one.weak and other.weak:
-        return united(one, other)
+        return unite_scalars(one, other)
     if other.weak:
         a, one, other = b, other, one
     if one.weak:
         if differ_in_room(one, other):
             return one
-        return other if other.shape == () and united(one, other) == other and is_exact(a, other.dtype) else None
+        return other if other.shape == () and unite_scalars(one, other) == other and is_exact(a, other.dtype) else None
     return one if one == other else None

@@ -28,7 +28,7 @@ from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import is_elementwise
 from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import aval_of
-from wengert.core.values.dispatch import is_weak, weakened
+from wengert.core.values.dispatch import is_weak, weaken
 from wengert.core.values.tensor import is_staged
 from wengert.primitives.indexing.parts import rebind
 
@@ -149,7 +149,7 @@ def none_set(*flags: Any) -> Any:
 
 def not_(value: Any) -> Any:
     """Carry out `not`."""
-    return weakened(np.logical_not(as_truth(value))) if is_staged(value) else not value
+    return weaken(np.logical_not(as_truth(value))) if is_staged(value) else not value
 
 
 def and_(value: Any, *rest: Thunk) -> Any:
@@ -185,7 +185,7 @@ def combine_truths(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: A
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
         if is_weak(value) and is_weak(again):  # one of Python's truths
-            return weakened(value & again if name == "and" else value | again)
+            return weaken(value & again if name == "and" else value | again)
         return function(value, again)
     both_truths = is_truth(value) and (is_truth(other) or not is_array(other))
     last = function is np.logical_or if both_truths else value

@@ -45,8 +45,8 @@ from wengert.core.memory.memory_layout import Strides, strides_among, strides_of
 from wengert.core.memory.possible_aliases import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.memory.views import base_and_path, current
 from wengert.core.memory.write_watches import lost_text
-from wengert.core.values.aval import Aval, aval_of, is_number, shape_of, united
-from wengert.core.values.dispatch import conformed
+from wengert.core.values.aval import Aval, aval_of, is_number, shape_of, unite_scalars
+from wengert.core.values.dispatch import conform
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Staging
@@ -443,7 +443,7 @@ class CarriedPlace:
     def initial(self) -> list[Any]:
         """Return what is carried into the first iteration."""
         values = [operand_of(current(x)) if type(x) is Tensor else x for x in self.olds]
-        return [conformed(x, aval) for x, aval in zip(values, self.avals, strict=True)]
+        return [conform(x, aval) for x, aval in zip(values, self.avals, strict=True)]
 
     @property
     def olds(self) -> list[Any]:
@@ -481,9 +481,9 @@ def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
         return None
     new = aval_of(leaf)
     if aval is None:  # a Python number that an iteration changes
-        return united(aval_of(old), new) if new.shape == () else None
+        return unite_scalars(aval_of(old), new) if new.shape == () else None
     if new.weak and not aval.weak:
-        return aval if aval.shape == () and united(new, aval) == aval else None
+        return aval if aval.shape == () and unite_scalars(new, aval) == aval else None
     if (aval.weak or is_number(old)) and new.shape == ():
-        return united(aval, new)
+        return unite_scalars(aval, new)
     return aval if new == aval else None

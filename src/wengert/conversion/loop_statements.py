@@ -15,7 +15,7 @@ from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.values.dispatch import weakened
+from wengert.core.values.dispatch import weaken
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import UsageError
 
@@ -79,7 +79,7 @@ def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
 
     for_stmt(items, body, ["decided"], (0, (("decided", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
     found = decided if function is any else not_(decided)
-    return weakened(found)
+    return weaken(found)
 
 
 class ExitFlags:

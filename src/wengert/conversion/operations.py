@@ -38,7 +38,7 @@ from wengert.conversion.user_operators import (
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.dispatch import as_index, conformed, weakened
+from wengert.core.values.dispatch import as_index, conform, weaken
 from wengert.core.values.tensor import is_staged
 from wengert.errors import DtypeError, TracedTruthError
 
@@ -70,7 +70,7 @@ def require_scalar(name: str, value: Any) -> Any:
 def staged_bool(*args: Any) -> Any:
     """Return a truth, as Python has it."""
     found = ask_truth(args[0]) if len(args) == 1 else ()
-    return weakened(as_truth(found)) if is_staged(found) else bool(*args)
+    return weaken(as_truth(found)) if is_staged(found) else bool(*args)
 
 
 def staged_round(number: Any, ndigits: Any = None) -> Any:
@@ -154,13 +154,13 @@ def make_quantifier(function: Callable[..., Any], combined: Callable[..., Any]) 
     def decision(*args: Any) -> Any:
         items: Any = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
         if is_staged(items) and items.ndim == 1:
-            return weakened(np.any(items) if function is any else np.all(items))
+            return weaken(np.any(items) if function is any else np.all(items))
         if not any(map(is_staged, items)):
             return function(*args)
         if len(items) > MOST:
             return decide_items(function, items, lambda item: item)
         first, *rest = tuple(items)
-        return weakened(combined(truth_of(first), *[lambda x=x: truth_of(x) for x in rest]))
+        return weaken(combined(truth_of(first), *[lambda x=x: truth_of(x) for x in rest]))
 
     return decision
 
@@ -193,7 +193,7 @@ def staged_sorted(
     if key is None:
         found = row[places]
         aval = Aval((), row.dtype, all(x.weak for x in avals))
-        return [conformed(found[k], aval) for k in range(len(listed))]
+        return [conform(found[k], aval) for k in range(len(listed))]
     return [item_of(listed, as_index(places[k])) for k in range(len(listed))]
 
 

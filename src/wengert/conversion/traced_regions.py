@@ -23,7 +23,7 @@ from wengert.core.memory.possible_aliases import Plain, Share, SharedMemory, hol
 from wengert.core.memory.views import base_and_path, current, share
 from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.dispatch import apply, conformed
+from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import DtypeError, GraphError, WengertError, describe
@@ -240,7 +240,7 @@ class TracedRegion(Ending):
 
         def run(*args: Any) -> tuple[Any, ...]:
             found = evaluate(graph, [*args, *captured])
-            return tuple(conformed(x, aval) for x, aval in zip(found, avals, strict=True))
+            return tuple(conform(x, aval) for x, aval in zip(found, avals, strict=True))
 
         return run
 

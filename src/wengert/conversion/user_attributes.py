@@ -17,7 +17,7 @@ from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
-from wengert.core.values.dispatch import as_index, as_tensor, weakened
+from wengert.core.values.dispatch import as_index, as_tensor, weaken
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.support.attributes import class_attribute, own_attributes
 
@@ -74,7 +74,7 @@ def item_of(items: Sequence[Any], index: Any) -> Any:
     """Return an item of a list or tuple, of which a number of another or none would be an error when the graph runs."""
     kinds, count = set(map(type, items)), len(items)
     if len(kinds) == 1 and kinds <= NUMBERS.keys() and (numbers := np.array(items)).dtype.kind in "biufc":
-        return weakened(as_tensor(numbers)[index])
+        return weaken(as_tensor(numbers)[index])
     if not 0 < count <= MOST:
         return items[index]  # which Python refuses
     outside = np.logical_or(index < -count, index >= count)  # asked for at any rate: the items may be one object

@@ -27,7 +27,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor, Trace, make_tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.passes.pipeline import simplified
+from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.conversion import copy
 from wengert.transforms.recorded_call import Recording, ones_for
 
@@ -259,7 +259,7 @@ def gradients(output: Any, inputs: Any) -> Any:
     check_differentiable(target, chosen)
     variables = list(dict.fromkeys(x._value for x in chosen))
     graph, outside = graph_of([target], variables)
-    graph = simplified(graph)  # derivatives of derivatives would repeat what their outputs share
+    graph = simplify_graph(graph)  # derivatives of derivatives would repeat what their outputs share
     further = [expression(d.variable, d) if d.tensor is None else d.tensor for d in outside if d.variable is not None]
     primals = [next(x for x in chosen if x._value is v) for v in variables]
     run = Recording("gradients", lambda *xs: evaluate(graph, (*xs, *further)), primals, {}, range(len(primals)), False)
@@ -313,7 +313,7 @@ class Executor:
             raise UsageError("Executor", given, "expressions are needed", "Pass what is to be evaluated")
         roots = [require_expression("Executor", leaf) for leaf in leaves]
         graph, outside = graph_of(roots)
-        self.graph, self.tensors = with_used_captures(simplified(graph), [d.tensor for d in outside])
+        self.graph, self.tensors = with_used_captures(simplify_graph(graph), [d.tensor for d in outside])
         known = reachable([x._node for x in roots], mentioned=True)
         fed_ones = [d.variable for d in known if d.variable is not None and d.tensor is None]
         self.placeholders = list(dict.fromkeys(fed_ones))

@@ -15,9 +15,9 @@ from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
 from wengert.passes.equations import distinct_variables, loop_parameters
-from wengert.passes.inlining import spliced
+from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, reading_in_c_order, with_own_results
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 
 Params = Mapping[str, Any]
 
@@ -71,9 +71,9 @@ def iteration_of(params: Params) -> Iteration | None:
     equations += body.equations
     if cond is not None:
         given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])
-        outputs = (*outputs, *spliced(cond, given, equations))
+        outputs = (*outputs, *splice(cond, given, equations))
     rows = range(spec.carried, spec.carried if has_length else len(body.outputs))
-    graph = with_own_results(inlined(Graph(inputs, equations, outputs)), rows)
+    graph = with_own_results(flatten_calls(Graph(inputs, equations, outputs)), rows)
     outputs = graph.outputs
     rows_of_loop = [*graph.inputs[spec.constants + spec.carried :], *outputs[spec.carried : len(body.outputs)]]
     if any(type(x) is not Variable for x in rows_of_loop):

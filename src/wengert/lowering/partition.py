@@ -28,7 +28,7 @@ from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import distinct_variables
 from wengert.passes.output_aliasing import sharing_views
-from wengert.passes.pipeline import inlined
+from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
 
 INDEXING = frozenset((getitem, assign))
@@ -41,7 +41,7 @@ def segmented(
     """Return a graph in segments.
 
     Args:
-        graph: without calls; see `wengert.passes.pipeline.inlined`.
+        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
         least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default. If
             it is given, graphs of views alone are left to NumPy, too.
         is_apart: whether each loop, and each routine of small matrices, is a segment of its own, as they are where they
@@ -65,7 +65,7 @@ class StepLowering(StructuredLowering):
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
         iteration = iteration_of(params) if params["spec"].length != 0 else None
-        condition = None if params["cond"] is None else inlined(params["cond"])
+        condition = None if params["cond"] is None else flatten_calls(params["cond"])
         if iteration is None or (condition is not None and type(condition.outputs[0]) is not Variable):
             return None
         programs = [None if x is None else segmented(x, is_inner=True).whole for x in (iteration.graph, condition)]

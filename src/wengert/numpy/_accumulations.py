@@ -12,12 +12,24 @@ from wengert.core.diagnostics.argument_checks import as_dtype
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply, as_tensor, implements
-from wengert.core.values.plain_functions import computed
+from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._joining import stack
 from wengert.numpy._namespace import enter_as
-from wengert.numpy._reductions import NO_VALUE, axes, flag, given, max, min, params_of, prod, reduce_with, starting, sum
+from wengert.numpy._reductions import (
+    NO_VALUE,
+    axes,
+    flag,
+    given_or_none,
+    max,
+    min,
+    params_of,
+    prod,
+    reduce_with,
+    starting,
+    sum,
+)
 from wengert.numpy._results import dtype_within, lay_like, with_out
 from wengert.numpy._shapes import row_and_axis, slice_axis
 from wengert.numpy._ufuncs import OF_UFUNCS
@@ -120,7 +132,7 @@ def reduce_by_accumulation(
 ) -> Any:
     """Return the reduction of a ufunc by the accumulation that it is the end of."""
     name = f"{ufunc.__name__}.reduce"
-    initial, where = starting(ufunc, x, initial, dtype_within(x, dtype, out)), given(where, True)
+    initial, where = starting(ufunc, x, initial, dtype_within(x, dtype, out)), given_or_none(where, True)
     if PRIMITIVES[ufunc.__name__].kind == "constant":
         params = {"ufunc": ufunc, **params_of(x, axis, keepdims, dtype, of_ufunc=True)}
         result = reduce_with(reductions.constant_reduce, x, params, initial=initial, where=where)
@@ -238,7 +250,7 @@ steps_along, sum_of_panels = strict(evaluate_steps), strict(accumulations.sum_of
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Tensor:
     """Return the n-th differences along an axis; see `numpy.diff`."""
     plain = type(a) is Tensor and a._trace is None and type(n) is int and n == 1 and prepend is append is NO_VALUE
-    if plain and a.dtype.kind != "b" and (found := computed(steps_along, a, axis)) is not None:
+    if plain and a.dtype.kind != "b" and (found := call_plain(steps_along, a, axis)) is not None:
         return found
     x = as_tensor(a)
     if n == 0:
@@ -383,7 +395,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral along an axis by the trapezoidal rule; see `numpy.trapezoid`."""
     plain = type(y) is Tensor and y._trace is None and x is None and type(dx) is float and dx == 1.0 and axis == -1
-    if plain and (found := computed(sum_of_panels, y)) is not None:
+    if plain and (found := call_plain(sum_of_panels, y)) is not None:
         return found
     heights = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)

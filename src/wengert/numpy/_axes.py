@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.views import window_on
 from wengert.core.values.dispatch import apply, implements
-from wengert.core.values.plain_functions import computed
+from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import WATCHES, Tensor
 from wengert.errors import ShapeError
 from wengert.numpy._results import with_out
@@ -199,7 +199,7 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the sum of a diagonal; see `numpy.trace`."""
     plain = type(a) is Tensor and a._trace is None and dtype is None and out is None
-    if plain and (found := computed(np.ndarray.trace, a, offset, axis1, axis2)) is not None:
+    if plain and (found := call_plain(np.ndarray.trace, a, offset, axis1, axis2)) is not None:
         return found
     x = require_ndim("trace", array_operand("trace", a), 2)
     if dtype is None and out is None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.dispatch import apply, as_tensor, implements, weakened
+from wengert.core.values.dispatch import apply, as_tensor, implements, weaken
 from wengert.core.values.numpy_overrides import NOTHING
-from wengert.core.values.plain_functions import renewed
+from wengert.core.values.plain_functions import call_plain_method
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, innermost_trace, is_concrete, make_tensor, raw
 from wengert.errors import DtypeError, GraphError
 from wengert.numpy._namespace import enter_as
@@ -30,7 +30,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     """Return the elements converted to another dtype; see `numpy.astype`."""
     dtype = np.dtype(dtype)
     plain = type(x) is Tensor and x._trace is None and copy and dtype.kind in "biufc"
-    if plain and (found := renewed("astype", x, dtype)) is not None:
+    if plain and (found := call_plain_method("astype", x, dtype)) is not None:
         return found
     tensor = as_tensor(x)
     if dtype == tensor.dtype and not copy:
@@ -162,7 +162,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def as_truth(found: Any) -> Any:
     """Return a truth as Python's, or as what stands for one where its element is not there, or differs by lanes."""
-    return bool(found) if is_concrete(found) else weakened(found)
+    return bool(found) if is_concrete(found) else weaken(found)
 
 
 @implements(np.allclose, by="")

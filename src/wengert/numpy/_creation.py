@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_order, as_whole
 from wengert.core.memory.memory_layout import is_scalar
-from wengert.core.values.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
+from wengert.core.values.dispatch import apply, as_tensor, check_numeric, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.values.numpy_overrides import NOTHING
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
@@ -91,7 +91,7 @@ def array(
             return as_tensor(made)
         if made is data or not made.flags.owndata:
             return as_tensor(made)
-        return constant_tensor(checked("array", made))
+        return constant_tensor(check_numeric("array", made))
     if type(ndmax) is not int or ndmax != 0:
         np.array(0.0, ndmax=ndmax)  # NumPy's error, if it is none
     if dtype is not None and data.dtype != dtype:
@@ -121,7 +121,7 @@ def own_as_tensors(made: Any) -> Any:
         return type(made)(own_as_tensors(item) for item in made)
     if isinstance(made, np.ndarray) and made.base is not None:  # of memory that belongs to somebody else
         return as_tensor(made)
-    return constant_tensor(checked("creation", made))
+    return constant_tensor(check_numeric("creation", made))
 
 
 _MAKING: tuple[Callable[..., Any], ...] = (
@@ -162,7 +162,7 @@ def full(
     value = stacked_lists(fill_value)
     as_order(order, "C")
     if dtype is not None:
-        checked("full", np.empty(0, dtype))
+        check_numeric("full", np.empty(0, dtype))
     value = (
         as_tensor(value) if dtype is None else full_like(np.zeros(np.shape(value), dtype), value)
     )  # a graph keeps them

@@ -12,7 +12,7 @@ from wengert.core.memory.memory_layout import is_scalar, strides_of
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, as_tensor, implements, is_weak
 from wengert.core.values.numpy_overrides import RAISED, carry_out
-from wengert.core.values.plain_functions import computed
+from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import with_out
@@ -42,7 +42,7 @@ def as_indices(name: str, indices: Any) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     """Return the elements at indices along an axis; see `numpy.take`."""
     if type(a) is Tensor and a._trace is None and out is None and mode == "raise" and type(indices) is np.ndarray:
-        found = computed(np.ndarray.take, a, indices, axis)
+        found = call_plain(np.ndarray.take, a, indices, axis)
         if found is not None:
             return found
     x, axis = row_and_axis(a, axis)

@@ -12,8 +12,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.values.dispatch import apply, as_tensor, implements, with_dtype
-from wengert.core.values.interop import undispatched
-from wengert.core.values.plain_functions import computed, joined
+from wengert.core.values.interop import without_dispatch
+from wengert.core.values.plain_functions import call_plain, join_plain
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
@@ -25,7 +25,7 @@ from wengert.traces.operands import operand
 # Joining
 
 SEQUENCES = (tuple, list)
-CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
+CONCATENATE, TILE, VSTACK = without_dispatch(np.concatenate), without_dispatch(np.tile), without_dispatch(np.vstack)
 apply_concatenate = eager(shapes.concatenate, SEVERAL)
 apply_stack = eager(shapes.stack, SEVERAL)
 
@@ -42,7 +42,7 @@ def concatenate(
     """Return arrays joined along an axis; see `numpy.concatenate`."""
     first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
     plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(CONCATENATE, arrays, axis)) is not None:
+    if plain and (found := join_plain(CONCATENATE, arrays, axis)) is not None:
         return found
     xs = [x if type(x) is Tensor else array_operand("concatenate", x) for x in arrays]
     if axis is None:
@@ -59,7 +59,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     """Return arrays joined along a new axis; see `numpy.stack`."""
     first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
     plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(evaluate_stack, arrays, axis)) is not None:
+    if plain and (found := join_plain(evaluate_stack, arrays, axis)) is not None:
         return found
     xs = as_tensors("stack", arrays)
     shapes = {x.shape for x in xs}
@@ -88,7 +88,7 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
     first = tup[0] if type(tup) in SEQUENCES and tup else None
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(evaluate_hstack, tup)) is not None:
+    if plain and (found := join_plain(evaluate_hstack, tup)) is not None:
         return found
     xs = as_tensors("hstack", tup)
     ranks = [x.ndim for x in xs]
@@ -102,7 +102,7 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     """Return arrays joined as rows; see `numpy.vstack`."""
     first = tup[0] if type(tup) in SEQUENCES and tup else None
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(VSTACK, tup)) is not None:
+    if plain and (found := join_plain(VSTACK, tup)) is not None:
         return found
     return concatenate([np.atleast_2d(x) for x in as_tensors("vstack", tup)], 0, dtype=dtype, casting=casting)
 
@@ -173,7 +173,7 @@ apply_roll = eager(shapes.roll)
 def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     """Return an array repeated along each axis; see `numpy.tile`."""
     plain = type(A) is Tensor and A._trace is None and type(reps) in (int, tuple)
-    if plain and (found := computed(TILE, A, reps)) is not None:
+    if plain and (found := call_plain(TILE, A, reps)) is not None:
         return found
     x = array_operand("tile", A)
     counts = as_shape(reps)
@@ -187,7 +187,7 @@ def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return an array with each element repeated; see `numpy.repeat`."""
     plain = type(a) is Tensor and a._trace is None and type(repeats) is int
-    if plain and (found := computed(np.ndarray.repeat, a, repeats, axis)) is not None:
+    if plain and (found := call_plain(np.ndarray.repeat, a, repeats, axis)) is not None:
         return found
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements
 from wengert.core.values.members import Axis
-from wengert.core.values.plain_functions import computed
+from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.numpy._results import dtype_within, with_out
@@ -58,7 +58,7 @@ def flag(keepdims: Any) -> bool:
     return keepdims is True or (keepdims is not False and keepdims is not NO_VALUE and operator.index(keepdims) != 0)
 
 
-def given(value: Any, default: Any = None) -> Any:
+def given_or_none(value: Any, default: Any = None) -> Any:
     """Return an optional argument, or None where it is its default or NumPy's marker of a missing one."""
     return None if value is NO_VALUE or value is default else value
 
@@ -68,7 +68,7 @@ def chosen(where: Any) -> Any:
     if where is None:
         needed = "truth values are needed, which NumPy does not take None for"
         raise UsageError("where", "None", needed, "Leave where= out")
-    return given(where, True)
+    return given_or_none(where, True)
 
 
 def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufunc: bool = False) -> Params:
@@ -86,7 +86,7 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
 
 def starting(ufunc: np.ufunc, x: Any, initial: Any, dtype: Any = None) -> Any:
     """Return a starting value or None; a number in the dtype of the result, where NumPy refuses what has no room."""
-    initial = given(initial)
+    initial = given_or_none(initial)
     if isinstance(initial, int | float | complex):
         return ufunc.reduce(np.empty(0, x.dtype), dtype=dtype, initial=initial)
     return initial
@@ -127,7 +127,7 @@ def sum(
         ndim = value.ndim if type(value) is np.ndarray and (trace is None or trace.fast) else x.ndim
         along = ALL_AXES[ndim] if axis is None else axes(axis, ndim, of_ufunc=True)
         kept = keepdims if type(keepdims) is bool else flag(keepdims)
-        if trace is None and (found := computed(reductions.ADD, x, along, None, None, kept)) is not None:
+        if trace is None and (found := call_plain(reductions.ADD, x, along, None, None, kept)) is not None:
             return found
         return compact_sum(x, {"axis": along, "keepdims": kept})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
@@ -212,7 +212,7 @@ def min(
     return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)
 
 
-def screened(a: Any) -> Tensor:
+def screen_nans(a: Any) -> Tensor:
     """Return the same elements: a sweep that passes them sends nothing back to what is NaN, not even a NaN."""
     x = as_tensor(a)
     if x._trace is None or x.dtype.kind not in "fc":
@@ -227,7 +227,7 @@ def nanmax(
 ) -> Tensor:
     """Return the greatest element over axes that is not NaN; see `numpy.nanmax`."""
     primitive = reductions.max_
-    return extremum("nanmax", primitive, screened(a), axis, out, keepdims, initial, where, skipna=True)
+    return extremum("nanmax", primitive, screen_nans(a), axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.nanmin, by="a initial")
@@ -236,7 +236,7 @@ def nanmin(
 ) -> Tensor:
     """Return the least element over axes that is not NaN; see `numpy.nanmin`."""
     primitive = reductions.min_
-    return extremum("nanmin", primitive, screened(a), axis, out, keepdims, initial, where, skipna=True)
+    return extremum("nanmin", primitive, screen_nans(a), axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.ptp)
@@ -253,7 +253,7 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
     """Reduce truth values."""
     if type(a) is Tensor and a._trace is None and out is None and where is True and type(a._value) is np.ndarray:
         along = axes(axis, a._value.ndim, of_ufunc=True)
-        if (found := computed(ufunc.reduce, a, along, None, None, flag(keepdims))) is not None:
+        if (found := call_plain(ufunc.reduce, a, along, None, None, flag(keepdims))) is not None:
             return found
     x = as_tensor(a)
     params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}

@@ -22,7 +22,7 @@ from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import base_and_path, undecided_text
 from wengert.core.memory.write_watches import note_write, rebound
 from wengert.core.values.dispatch import apply, as_tensor, implements
-from wengert.core.values.plain_functions import renewed
+from wengert.core.values.plain_functions import call_plain_method
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives import conversion
@@ -157,7 +157,7 @@ def layout_examples(x: Tensor) -> list[Any]:
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     """Return a copy, as an array; see `numpy.copy`."""
-    if type(a) is Tensor and a._trace is None and (found := renewed("copy", a, order)) is not None:
+    if type(a) is Tensor and a._trace is None and (found := call_plain_method("copy", a, order)) is not None:
         return found
     x = as_tensor(a)
     return x[...] if is_scalar(x) else copy_method(x, order)
@@ -165,7 +165,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
 
 def copy_method(x: Tensor, order: str) -> Any:
     """Return a copy: of a scalar a scalar, of an array without axes an array."""
-    if x._trace is None and (found := renewed("copy", x, order)) is not None:
+    if x._trace is None and (found := call_plain_method("copy", x, order)) is not None:
         return found
     return as_0d_like(x, apply_copy(x, {"order": order}))
 

@@ -13,9 +13,18 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.masked_selection import MANY, either
 from wengert.core.values.aval import aval_of
-from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthened
-from wengert.core.values.interop import undispatched
-from wengert.core.values.tensor import WATCHES, Tensor, array_tensor, constant_tensor, is_concrete, is_staged, raw, seen
+from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthen
+from wengert.core.values.interop import without_dispatch
+from wengert.core.values.tensor import (
+    WATCHES,
+    Tensor,
+    array_tensor,
+    constant_tensor,
+    is_concrete,
+    is_staged,
+    raw,
+    visible_array,
+)
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._results import lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import flat_or_axis, flatten
@@ -28,7 +37,7 @@ from wengert.traces.operands import operand
 
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
-WHERE = undispatched(np.where)
+WHERE = without_dispatch(np.where)
 apply_where = eager(selection.where, SEVERAL)
 apply_clip = eager(selection.clip, SEVERAL)
 
@@ -92,7 +101,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     if dtype is not None:
         x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
     if low is None and high is None:
-        result = apply(arithmetic.positive, strengthened(x))
+        result = apply(arithmetic.positive, strengthen(x))
     elif low is None:
         result = apply(kinks.minimum, x, operand("clip", high))
     elif high is None:
@@ -255,7 +264,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if isinstance(x, list | tuple) and not x:
         x = np.zeros(0, np.intp)  # what is empty has no dtype of its own
     minlength = as_whole("bincount", "minlength", minlength, 0)
-    if minlength and seen(x) is None:
+    if minlength and visible_array(x) is None:
         return count_within(x, weights, minlength)
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)

@@ -19,7 +19,7 @@ from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import ALIAS, base_and_path, undecided_text, window_on
-from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthened
+from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthen
 from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
@@ -255,7 +255,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """Return all arrays broadcast to their common shape; see `numpy.broadcast_arrays`."""
-    xs = tuple(strengthened(array_operand("broadcast_arrays", a)) for a in args)
+    xs = tuple(strengthen(array_operand("broadcast_arrays", a)) for a in args)
     shape = np.broadcast_shapes(*(x.shape for x in xs))
     if all(x.shape == shape for x in xs):
         return xs

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.memory.memory_layout import with_axes_in_memory
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
-from wengert.core.values.plain_functions import computed
+from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
@@ -55,7 +55,7 @@ def sort(
             Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
         )
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
-    if plain and (found := computed(evaluate_sort, a, axis)) is not None:
+    if plain and (found := call_plain(evaluate_sort, a, axis)) is not None:
         return found
     refuse_fields("sort", order)
     x, axis = flat_or_axis(as_tensor(a), axis)
@@ -79,7 +79,7 @@ def argsort(
         negated: Any = np.invert(x) if x.dtype.kind in "biu" else np.negative(x)  # NaN stays last
         return apply_argsort(negated, {"axis": axis, "kind": "stable", "stable": None})
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
-    if plain and (found := computed(np.ndarray.argsort, a, axis)) is not None:
+    if plain and (found := call_plain(np.ndarray.argsort, a, axis)) is not None:
         return found
     refuse_fields("argsort", order)
     x, axis = row_and_axis(a, axis)

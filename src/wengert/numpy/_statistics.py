@@ -21,7 +21,17 @@ from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._axes import diagonal
 from wengert.numpy._contractions import dot
 from wengert.numpy._namespace import enter_as
-from wengert.numpy._reductions import NO_VALUE, Params, chosen, flag, given, mean, params_of, reduce_with, screened
+from wengert.numpy._reductions import (
+    NO_VALUE,
+    Params,
+    chosen,
+    flag,
+    given_or_none,
+    mean,
+    params_of,
+    reduce_with,
+    screen_nans,
+)
 from wengert.numpy._results import with_out
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
@@ -37,14 +47,14 @@ def dispersion(
     name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any, ddof: float, keepdims: Any, extras: Params
 ) -> Tensor:
     """Return a variance or standard deviation."""
-    x = screened(a) if name.startswith("nan") else as_tensor(a)
-    correction = given(extras["correction"])
+    x = screen_nans(a) if name.startswith("nan") else as_tensor(a)
+    correction = given_or_none(extras["correction"])
     if correction is not None and ddof != 0:
         raise UsageError(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
     ddof = ddof if correction is None else correction
     require_one_number(name, "ddof", ddof)
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
-    center = given(extras["mean"])
+    center = given_or_none(extras["mean"])
     center = None if center is None else as_tensor(center)
     return with_out(name, reduce_with(primitive, x, params, mean=center, where=chosen(extras["where"])), out)
 
@@ -83,7 +93,7 @@ nanstd = enter_dispersion(np.nanstd, statistics.nanstd, "standard deviation of t
 
 def replace_nan(a: Any, value: float) -> Tensor:
     """Return an array with NaN replaced."""
-    x = screened(a)
+    x = screen_nans(a)
     return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
 
 
@@ -111,7 +121,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Tensor:
     """Return the mean over axes of the elements that are not NaN; see `numpy.nanmean`."""
-    x = screened(a)
+    x = screen_nans(a)
     where = chosen(where)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
@@ -129,7 +139,7 @@ def order_params(x: Tensor, axis: Any, keepdims: Any) -> Params:
 
 def compute_median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
-    x = screened(a) if skipna else as_tensor(a)
+    x = screen_nans(a) if skipna else as_tensor(a)
     result = apply(statistics.median, x, skipna=skipna, **order_params(x, axis, keepdims))
     return with_out(name, result, out)
 
@@ -165,7 +175,7 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
         *,
         weights: Any = None,
     ) -> Tensor:
-        x = screened(a) if skipna else as_tensor(a)
+        x = screen_nans(a) if skipna else as_tensor(a)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
         result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **order_params(x, axis, keepdims))

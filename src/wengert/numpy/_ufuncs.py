@@ -15,8 +15,8 @@ from wengert.core.memory.possible_aliases import after
 from wengert.core.primitives.kinds import Constant, Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
-from wengert.core.values.dispatch import apply, implements, is_weak, strengthened, with_dtype
-from wengert.core.values.interop import any_decides, deferred, foreign
+from wengert.core.values.dispatch import apply, implements, is_weak, strengthen, with_dtype
+from wengert.core.values.interop import any_decides, defer, foreign
 from wengert.core.values.numpy_overrides import AT_ONCE, RAISED, carry_out
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, describe
@@ -68,7 +68,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         if where is not True:
             operands = harmless(where, operands)
         if primitive.operator is not None and all(map(is_weak, operands)):
-            operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
+            operands[0] = strengthen(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
         if out is None and where is True:
             return result
@@ -151,7 +151,7 @@ def through_function(
         kind = type(other)
         if kind is not Tensor and kind is not np.ndarray:
             if foreign(kind):
-                return deferred(function, kind, other, self) if reflected else deferred(function, kind, self, other)
+                return defer(function, kind, other, self) if reflected else defer(function, kind, self, other)
             if not reflected and steps_back(function.__name__, self, other):
                 return NotImplemented
             other = operand_beside(function.__name__, self, other)

@@ -11,7 +11,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import identity, identity_of_params
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_full
-from wengert.passes.equations import Known, everywhere, renamed
+from wengert.passes.equations import Known, everywhere, rename_known
 
 MOST_COMPARED = 1 << 16
 """Bytes of a literal array up to which its elements are compared."""
@@ -28,7 +28,7 @@ def merge_common(graph: Graph) -> Graph:
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:
-        inputs = renamed(known, equation.inputs)
+        inputs = rename_known(known, equation.inputs)
         key = (
             equation.primitive,
             identity_of_params(equation.params),
@@ -41,7 +41,7 @@ def merge_common(graph: Graph) -> Graph:
             kept.append(equation if inputs is equation.inputs else equation.using(inputs))
     if not known:
         return graph
-    return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def literal_key(value: Any) -> Any:

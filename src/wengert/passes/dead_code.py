@@ -25,7 +25,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     kept: list[Equation] = []
     for equation in reversed(graph.equations):
         if not live.isdisjoint(equation.outputs) or must_run(equation):
-            equation = trimmed(equation, [v in live for v in equation.outputs])
+            equation = trim_equation(equation, [v in live for v in equation.outputs])
             live.update([x for x in equation.inputs if type(x) is Variable])
             kept.append(equation)
     return Graph(graph.inputs, kept[::-1], graph.outputs)
@@ -38,19 +38,19 @@ def must_run(equation: Equation) -> bool:
     )
 
 
-def trimmed(equation: Equation, used: Sequence[bool]) -> Equation:
+def trim_equation(equation: Equation, used: Sequence[bool]) -> Equation:
     """Return the equation of a structured operation without the results and operands that nothing needs."""
     needed = needed_by(equation, used)
     if needed is None:
         return equation
-    params = equation.primitive.trimmed(*needed, equation.params)  # type: ignore[attr-defined]  # which is structured
+    params = equation.primitive.trim(*needed, equation.params)  # type: ignore[attr-defined]  # which is structured
     inputs, outputs = map(tuple, map(compress, (equation.inputs, equation.outputs), needed))
     return Equation(equation.primitive, inputs, params, outputs, equation.origin)
 
 
 def needed_by(equation: Equation, used: Sequence[bool]) -> tuple[Sequence[bool], Sequence[bool]] | None:
     """Return which operands and results the used results of an equation need; None if all are needed."""
-    return equation.primitive.needed(used, equation.params) if isinstance(equation.primitive, Structured) else None
+    return equation.primitive.needs(used, equation.params) if isinstance(equation.primitive, Structured) else None
 
 
 def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
@@ -65,7 +65,7 @@ def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
     return [variable in live for variable in graph.inputs]
 
 
-def narrowed(graph: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:
+def narrow_graph(graph: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:
     """Return a graph of the flagged inputs and outputs, which need no others."""
     kept = Graph(tuple(compress(graph.inputs, inputs)), graph.equations, tuple(compress(graph.outputs, outputs)))
     return eliminate_dead(kept)

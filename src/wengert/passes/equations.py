@@ -17,7 +17,7 @@ Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
 
 
-def renamed(known: Known, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def rename_known(known: Known, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return operands with what is known of the variables among them in their place; the same tuple if nothing is."""
     for x in values:
         if type(x) is Variable and x in known:
@@ -52,7 +52,7 @@ def inside(graph: Graph, step: Pass) -> Graph:
     """Return a graph with a pass applied to the sub-graphs of its structured operations."""
     if not holds_graphs(graph):
         return graph
-    equations = [entered(equation, step) if equation.primitive.structured else equation for equation in graph.equations]
+    equations = [enter(equation, step) if equation.primitive.structured else equation for equation in graph.equations]
     return Graph(graph.inputs, equations, graph.outputs)
 
 
@@ -61,13 +61,13 @@ def holds_graphs(graph: Graph) -> bool:
     return any(equation.primitive.structured for equation in graph.equations)
 
 
-def entered(equation: Equation, step: Pass) -> Equation:
+def enter(equation: Equation, step: Pass) -> Equation:
     """Return an equation with a pass applied to the graphs among its parameters."""
-    params = {name: applied(value, step) for name, value in equation.params.items()}
+    params = {name: apply_pass(value, step) for name, value in equation.params.items()}
     return Equation(equation.primitive, equation.inputs, params, equation.outputs, equation.origin)
 
 
-def applied(value: Any, step: Pass) -> Any:
+def apply_pass(value: Any, step: Pass) -> Any:
     """Apply a pass to a graph, or to those in a tuple; return other values as they are."""
     if isinstance(value, Graph):
         return step(value)

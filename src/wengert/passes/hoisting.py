@@ -14,7 +14,7 @@ from wengert.passes.equations import (
     distinct_variables,
     everywhere,
     loop_parameters,
-    renamed,
+    rename_known,
     variables,
     with_extra_inputs,
 )
@@ -30,10 +30,10 @@ def hoist_invariants(graph: Graph) -> Graph:
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:
-        inputs = renamed(known, equation.inputs)
+        inputs = rename_known(known, equation.inputs)
         if inputs is not equation.inputs:
             equation = equation.using(inputs)
-        found = hoisted(equation) if loop_parameters(equation) is equation.params else None
+        found = hoist(equation) if loop_parameters(equation) is equation.params else None
         if found is None:
             kept.append(equation)
         else:
@@ -42,10 +42,10 @@ def hoist_invariants(graph: Graph) -> Graph:
             known.update(results)
     if len(kept) == len(graph.equations) and not known:
         return graph
-    return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
-def hoisted(equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
+def hoist(equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
     """Return the equations in place of a loop, and values in place of some of its results.
 
     None if everything in the loop changes.

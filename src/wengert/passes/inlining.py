@@ -11,7 +11,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import is_number
-from wengert.passes.equations import Known, holds_graphs, renamed, throughout
+from wengert.passes.equations import Known, holds_graphs, rename_known, throughout
 
 
 class Calls(StructuredLowering):
@@ -33,15 +33,15 @@ def inline_calls(graph: Graph) -> Graph:
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:
-        inputs = renamed(known, equation.inputs)
+        inputs = rename_known(known, equation.inputs)
         body = body_of(equation)
         if body is None:
             kept.append(equation if inputs is equation.inputs else equation.using(inputs))
         else:
-            known.update(zip(equation.outputs, spliced(body, inputs, kept), strict=True))
+            known.update(zip(equation.outputs, splice(body, inputs, kept), strict=True))
     if not known:
         return graph
-    return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def body_of(equation: Equation) -> Graph | None:
@@ -53,15 +53,15 @@ def body_of(equation: Equation) -> Graph | None:
     return body
 
 
-def spliced(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple[Any, ...]:
+def splice(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple[Any, ...]:
     """Append a graph's equations for some operands, in variables of their own; return its outputs there."""
     known: Known = {v: of_dtype(x, v) for v, x in zip(body.inputs, inputs, strict=True)}
     for equation in body.equations:
-        operands = renamed(known, equation.inputs)
+        operands = rename_known(known, equation.inputs)
         outputs = tuple([Variable.of(v.aval, v.name, v.strides) for v in equation.outputs])
         known.update(zip(equation.outputs, outputs, strict=True))
         kept.append(Equation(equation.primitive, operands, equation.params, outputs, equation.origin))
-    return renamed(known, body.outputs)
+    return rename_known(known, body.outputs)
 
 
 def of_dtype(value: Any, variable: Variable) -> Any:

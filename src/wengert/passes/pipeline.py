@@ -23,7 +23,7 @@ BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)
 """What a graph goes through before it becomes code, which has no calls."""
 
 
-def simplified(graph: Graph) -> Graph:
+def simplify_graph(graph: Graph) -> Graph:
     """Return a graph of the same values by fewer equations."""
     graph = after_passes(graph, PIPELINE)
     settle(graph)
@@ -39,7 +39,7 @@ def settle(graph: Graph) -> None:
                 settle(inner)
 
 
-def inlined(graph: Graph) -> Graph:
+def flatten_calls(graph: Graph) -> Graph:
     """Return a graph of the same values by fewer equations and without calls."""
     return after_passes(graph, BEFORE_LOWERING)
 

@@ -14,8 +14,8 @@ from wengert.core.graph.graph import Graph, literal
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_uniform, lie_alike
 from wengert.core.values.aval import aval_of
-from wengert.core.values.evaluation import evaluated
-from wengert.passes.equations import Known, everywhere, renamed
+from wengert.core.values.evaluation import evaluate_primitive
+from wengert.passes.equations import Known, everywhere, rename_known
 from wengert.primitives.conversion import astype, raised
 from wengert.primitives.rewrites import Definitions, Rewrite, is_number_of, is_repeated
 from wengert.primitives.shapes import broadcast_to
@@ -31,7 +31,7 @@ def simplify(graph: Graph) -> Graph:
     definitions: dict[Variable, Equation] = {}
     kept: list[Equation] = []
     for equation in graph.equations:
-        inputs = renamed(known, equation.inputs)
+        inputs = rename_known(known, equation.inputs)
         found = rewritten(equation if inputs is equation.inputs else equation.using(inputs), definitions)
         if type(found) is Equation:
             kept.append(found)
@@ -40,7 +40,7 @@ def simplify(graph: Graph) -> Graph:
                     definitions[variable] = found
         else:
             known[equation.outputs[0]] = found
-    return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def rewritten(equation: Equation, definitions: Definitions) -> Any:
@@ -97,7 +97,7 @@ def fold(equation: Equation, _definitions: Definitions) -> Any:
         return None
     try:
         with np.errstate(all="ignore"):
-            found = evaluated(equation.primitive, equation.inputs, equation.params)
+            found = evaluate_primitive(equation.primitive, equation.inputs, equation.params)
     except (ValueError, ArithmeticError, LookupError, TypeError):
         return None
     return literal(found) if aval_of(found) == variable.aval else None

@@ -13,12 +13,12 @@ from wengert.primitives import complex_parts, rewrites
 AT_JUMPS = "At a jump the derivative is that beside it."
 
 
-def passed(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
+def relay(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     """Pass on what comes: the rule of a term in a sum."""
     return t
 
 
-def negated(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
+def negate(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     """Be the rule of an operand that is subtracted."""
     return -t
 
@@ -26,7 +26,7 @@ def negated(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
 add = elementwise(
     "add",
     np.add,
-    d=(passed, passed),
+    d=(relay, relay),
     passes=True,
     parts="each",
     linear_in=((0, 1),),
@@ -40,7 +40,7 @@ add = elementwise(
 subtract = elementwise(
     "subtract",
     np.subtract,
-    d=(passed, negated),
+    d=(relay, negate),
     passes=True,
     parts="each",
     linear_in=((0, 1),),
@@ -56,7 +56,7 @@ multiply = elementwise(
     d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x),
     overwrite=np.multiply,
     scales=(0, 1),
-    parts=complex_parts.multiplied,
+    parts=complex_parts.multiply_pairs,
     linear_in=((0,), (1,)),
     not_negative=(0, 1),
     operator=operator.mul,
@@ -73,7 +73,7 @@ complex_product = elementwise(
     "complex_product",
     operator.mul,
     d=multiply.rules,
-    parts=complex_parts.multiplied,
+    parts=complex_parts.multiply_pairs,
     linear_in=((0,), (1,)),
     operator=operator.mul,
     counts=True,
@@ -84,7 +84,7 @@ divide = elementwise(
     d=(lambda t, _out, _x, y: t / y, lambda t, out, _x, y: -(t * out) / y),
     singular=True,
     scales=(0,),
-    parts=complex_parts.divided,
+    parts=complex_parts.divide_pairs,
     linear_in=((0,),),
     not_negative=(0, 1),
     operator=operator.truediv,
@@ -135,7 +135,7 @@ square = elementwise(
     d=lambda t, _out, x: t * (2 * x),
     raises=True,
     scalar=lambda x: x * x,
-    parts=lambda x: complex_parts.multiplied(x, x),
+    parts=lambda x: complex_parts.multiply_pairs(x, x),
     not_negative=(),
     cheap=True,
 )

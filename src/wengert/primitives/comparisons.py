@@ -68,12 +68,12 @@ bitwise_xor = constant("bitwise_xor", np.bitwise_xor, operator=operator.xor)
 bitwise_count = constant("bitwise_count", np.bitwise_count)
 
 
-def inverted(x: Any) -> Any:
+def invert_number(x: Any) -> Any:
     """Return ~x of Python's numbers, of a bool, too, as long as Python only warns of that."""
     return ~(int(x) if type(x) is bool else x)
 
 
-invert = constant("invert", np.invert, operator=inverted, counts=True, cheap=True, rewrites=(rewrites.drop_pair,))
+invert = constant("invert", np.invert, operator=invert_number, counts=True, cheap=True, rewrites=(rewrites.drop_pair,))
 
 
 def shifted_at(shift: np.ufunc) -> Callable[..., Any]:

@@ -20,12 +20,12 @@ MOST_PRODUCTS = 100
 """Powers up to which NumPy multiplies."""
 
 
-def multiplied(x: Parts, y: Parts) -> Parts:
+def multiply_pairs(x: Parts, y: Parts) -> Parts:
     """Return a product as NumPy computes it."""
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
 
-def divided(x: Parts, y: Parts) -> Parts:
+def divide_pairs(x: Parts, y: Parts) -> Parts:
     """Return a quotient as NumPy computes it: Smith, Algorithm 116: Complex division, CACM 5 (1962) 435."""
     (a, b), (c, d) = x, y
     wide = np.absolute(c) >= np.absolute(d)
@@ -158,7 +158,7 @@ def tangent(x: Parts) -> Parts:
     return real, np.where(b == 0, b, np.where(far, slope, imaginary))
 
 
-def turned(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
+def turn_argument(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
     """Return f(i z) / i for a function f: sin of sinh, arctan of arctanh."""
 
     def expression(x: Parts) -> Parts:
@@ -170,7 +170,7 @@ def turned(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
 
 def sine(x: Parts) -> Parts:
     """Return sin z = sinh(i z) / i; C leaves a sign to the library where neither part tells it."""
-    real, imaginary = turned(hyperbolic(even=False))(x)
+    real, imaginary = turn_argument(hyperbolic(even=False))(x)
     return real, np.where(is_infinite(x[1]) & ~is_finite(x[0]), math.inf, imaginary)
 
 
@@ -241,10 +241,10 @@ def reciprocal(x: Parts) -> Parts:
     return np.where(wide, one, ratio) / scale, -(np.where(wide, ratio, one) / scale)
 
 
-def inverted(x: Parts) -> Parts:
+def invert_pair(x: Parts) -> Parts:
     """Return 1 / z."""
     one = np.full_like(x[0], 1)
-    return divided((one, np.full_like(x[0], 0)), x)
+    return divide_pairs((one, np.full_like(x[0], 0)), x)
 
 
 def direction(x: Parts) -> Parts:
@@ -259,7 +259,7 @@ def direction(x: Parts) -> Parts:
     return found[0], found[1]
 
 
-def guarded(x: Parts, r: Parts, t: Parts, *, masked: bool = False) -> Parts:
+def guard_pair(x: Parts, r: Parts, t: Parts, *, masked: bool = False) -> Parts:
     """Return x, and 0 where r is NaN although t is 0; at `masked` only sweeps look."""
     none = (has_nan(r)) & ((t[0] == 0) & (t[1] == 0))
     return np.where(none, 0, x[0]), np.where(none, 0, x[1])
@@ -267,22 +267,22 @@ def guarded(x: Parts, r: Parts, t: Parts, *, masked: bool = False) -> Parts:
 
 def sine_slope(x: Parts) -> Parts:
     """Return (1 - z^2)^(-1/2)."""
-    return inverted(multiplied(root((-(x[0] - 1), -x[1])), root((x[0] + 1, x[1]))))
+    return invert_pair(multiply_pairs(root((-(x[0] - 1), -x[1])), root((x[0] + 1, x[1]))))
 
 
 def tangent_slope(x: Parts) -> Parts:
     """Return 1 / (1 + z^2)."""
-    return divided(inverted((x[0], x[1] - 1)), (x[0], x[1] + 1))
+    return divide_pairs(invert_pair((x[0], x[1] - 1)), (x[0], x[1] + 1))
 
 
 def cosh_slope(x: Parts) -> Parts:
     """Return (z^2 - 1)^(-1/2)."""
-    return divided(inverted(root((x[0] - 1, x[1]))), root((x[0] + 1, x[1])))
+    return divide_pairs(invert_pair(root((x[0] - 1, x[1]))), root((x[0] + 1, x[1])))
 
 
 def tanh_slope(x: Parts) -> Parts:
     """Return 1 / (1 - z^2)."""
-    return inverted(multiplied((1 - x[0], -x[1]), (1 + x[0], x[1])))
+    return invert_pair(multiply_pairs((1 - x[0], -x[1]), (1 + x[0], x[1])))
 
 
 def power(x: Parts, y: Parts) -> Parts | None:
@@ -295,18 +295,18 @@ def power(x: Parts, y: Parts) -> Parts | None:
     found, square, left = None, x, int(abs(exponent))
     while left:
         if left & 1:
-            found = square if found is None else multiplied(found, square)
-        square, left = multiplied(square, square), left >> 1
+            found = square if found is None else multiply_pairs(found, square)
+        square, left = multiply_pairs(square, square), left >> 1
     assert found is not None
-    return found if exponent > 0 else inverted(found)
+    return found if exponent > 0 else invert_pair(found)
 
 
 def slope_of_tanh(y: Parts, x: Parts) -> Parts:
     """Return 1 / cosh(x)^2, 1 - y^2 for a hyperbolic tangent y; if that cancels 4 p / (1 + p)^2, p = exp(-2|x|)."""
-    slope = multiplied((1 - y[0], -y[1]), (1 + y[0], y[1]))
+    slope = multiply_pairs((1 - y[0], -y[1]), (1 + y[0], y[1]))
     left = x[0] < 0
     p = exponential((np.where(left, x[0], -x[0]) * 2, np.where(left, x[1], -x[1]) * 2))
-    q = inverted((1 + p[0], p[1]))
-    a, b = multiplied(multiplied(p, q), q)
+    q = invert_pair((1 + p[0], p[1]))
+    a, b = multiply_pairs(multiply_pairs(p, q), q)
     tail = length(slope) < LEAST[x[0].dtype.char]
     return np.where(tail, a * 4, slope[0]), np.where(tail, b * 4, slope[1])

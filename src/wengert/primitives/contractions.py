@@ -22,7 +22,7 @@ from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.core.values.dispatch import apply
-from wengert.core.values.interop import undispatched
+from wengert.core.values.interop import without_dispatch
 from wengert.errors import ShapeError
 
 Axes = tuple[int, ...]
@@ -299,7 +299,7 @@ Names = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
 
 
-EINSUM = undispatched(np.einsum)
+EINSUM = without_dispatch(np.einsum)
 """Of arrays."""
 
 

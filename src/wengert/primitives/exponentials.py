@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives import complex_parts
 from wengert.primitives import polynomial_coefficients as coefficients
 from wengert.primitives.floating_point import in_double, one_less, polynomial
@@ -83,19 +83,19 @@ def logistic_derivative_at(_y: Any, x: Any, *, base: int) -> Any:
     return power / (1 + power) / (1 + power)
 
 
-def scaled(t: Any, base: int, sign: int) -> Any:
+def scale_by_logarithm(t: Any, base: int, sign: int) -> Any:
     """Return t times the logarithm of the base, with a sign."""
     return t * (sign * LN2) if base == 2 else t if sign == 1 else -t
 
 
 def logistic_rule(t: Any, out: Any, x: Any, *, base: int, sign: int) -> Any:
     """Differentiate the logistic function: out (1 - out)."""
-    return scaled(t * at_once(logistic_derivative, out, x, base=base), base, sign)
+    return scale_by_logarithm(t * at_once(logistic_derivative, out, x, base=base), base, sign)
 
 
 def logistic_curvature(t: Any, out: Any, _y: Any, x: Any, *, base: int) -> Any:
     """Differentiate y (1 - y) by x, of whose sign it does not depend: by y it is 1 - 2 y, which is -tanh(x / 2)."""
-    return scaled(t * (out * np.tanh(scaled(0.5 * x, base, 1))), base, -1)
+    return scale_by_logarithm(t * (out * np.tanh(scale_by_logarithm(0.5 * x, base, 1))), base, -1)
 
 
 logistic_derivative: Elementwise = elementwise(
@@ -118,7 +118,7 @@ def largest(x: Any) -> Any:
 
 def portion(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
     """Return the part of t that x (sign 1) or y (sign -1) has in b**x + b**y; equal ones where both are infinite."""
-    known = seen(x)
+    known = visible_array(x)
     if type(known) is np.ndarray and known.dtype.kind == "f" and largest(known) < np.inf:
         return t * at_once(logistic, x - y, base=base, sign=sign)
     tied = (x == y) & np.isinf(x)

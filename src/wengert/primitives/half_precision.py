@@ -18,19 +18,19 @@ HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
 
 
-def widened(x: Any) -> Any:
+def widen(x: Any) -> Any:
     """Return an array of half precision in single precision, and any other value as it is."""
     return x.astype(SINGLE) if getattr(x, "dtype", None) == HALF else x
 
 
-def narrowed(x: Any) -> Any:
+def narrow(x: Any) -> Any:
     """Return an array of single precision in half precision, and any other value as it is."""
     return x.astype(HALF) if getattr(x, "dtype", None) == SINGLE else x
 
 
-def divided(x: Any, count: Any) -> Any:
+def divide_by_count(x: Any, count: Any) -> Any:
     """Return numbers divided by a count, for which half precision may have no room."""
-    return x / count if x.dtype is not HALF else narrowed(widened(x) / count)
+    return x / count if x.dtype is not HALF else narrow(widen(x) / count)
 
 
 def in_single_precision(evaluate: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +40,7 @@ def in_single_precision(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate_wide(x: Any, *rest: Any, **params: Any) -> Any:
         if x.dtype is not HALF:
             return evaluate(x, *rest, **params)
-        return narrowed(evaluate(widened(x), *map(widened, rest), **params))
+        return narrow(evaluate(widen(x), *map(widen, rest), **params))
 
     return evaluate_wide
 
@@ -60,7 +60,7 @@ def vjp_of_single(name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype is not HALF:
             return vjp(ct, out, x, *rest, **params)
         out, operands, params = in_single(name, (x, *rest), params)
-        found = vjp(widened(ct), out, *operands, **params)
+        found = vjp(widen(ct), out, *operands, **params)
         cts = found if isinstance(found, tuple) else (found,)
         pairs = zip(cts, (x, *rest), strict=False)
         return tuple([c if c is None else c.astype(own.dtype) for c, own in pairs])
@@ -77,14 +77,14 @@ def jvp_of_single(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
             return jvp(tangents, out, x, *rest, **params)
         dtype = out.dtype
         out, operands, params = in_single(name, (x, *rest), params)
-        return jvp([widened(t) for t in tangents], out, *operands, **params).astype(dtype)
+        return jvp([widen(t) for t in tangents], out, *operands, **params).astype(dtype)
 
     return wide_jvp
 
 
 def in_single(name: str, operands: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
     """Return the result, the operands and the parameters of a reduction in single precision."""
-    wide = [widened(x) for x in operands]
+    wide = [widen(x) for x in operands]
     if "dtype" in params:
         params = {**params, "dtype": None}
     return apply(PRIMITIVES[name], *wide, **params), wide, params

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.memory.masked_selection import chosen as select
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
-from wengert.core.values.tensor import unwrapped
+from wengert.core.values.tensor import unwrap_plain
 from wengert.primitives import complex_parts
 from wengert.primitives.angles import length
 from wengert.primitives.floating_point import is_nan
@@ -79,7 +79,7 @@ def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
     """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
     if type(tied) is np.bool_ and type(t) is np.float64:
         return 0.5 * t if tied else t if chosen else np.float64(0)
-    found, known = select(chosen, t), unwrapped(tied)  # large arrays come as Tensors
+    found, known = select(chosen, t), unwrap_plain(tied)  # large arrays come as Tensors
     if type(known) is np.ndarray and not np.count_nonzero(known):
         return found
     return np.where(tied, 0.5 * t, found)

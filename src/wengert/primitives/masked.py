@@ -93,9 +93,9 @@ class Masked(Trace):
         first: Chosen = chosen[0]
         form = form_of(primitive)
         if isinstance(form, Reduction) and len(chosen) == 1 and operands[0]._value is first:
-            return reduced(first, primitive, form, operands[1:], params)
+            return reduce_selection(first, primitive, form, operands[1:], params)
         if isinstance(form, Contraction) and len(chosen) == 2 == len(operands):
-            return multiplied(primitive, form, chosen, params)
+            return multiply_chosen(primitive, form, chosen, params)
         fits = all(one.is_of(first.mask, first.whole.ndim, first.before) for one in chosen[1:])
         acts_alone = primitive.kind == "elementwise" or isinstance(form, Pointwise)
         if not fits or not (acts_alone or (isinstance(form, Routine) and looks_up(form, operands))):
@@ -189,7 +189,7 @@ def takes_extras(evaluate: Callable[..., Any]) -> bool:
     return "extras" in inspect.signature(evaluate).parameters
 
 
-def reduced(
+def reduce_selection(
     chosen: Chosen, primitive: Primitive, form: Reduction, others: Sequence[Any], params: Mapping[str, Any]
 ) -> Tensor:
     """Carry out a reduction of a selection; along the axis of the mask over the elements that this leaves.
@@ -236,7 +236,9 @@ def reduced(
     return found
 
 
-def multiplied(primitive: Primitive, form: Contraction, chosen: Sequence[Chosen], params: Mapping[str, Any]) -> Tensor:
+def multiply_chosen(
+    primitive: Primitive, form: Contraction, chosen: Sequence[Chosen], params: Mapping[str, Any]
+) -> Tensor:
     """Carry out a product that sums over the axis of a mask by which both operands are selected."""
     one, other = chosen
     flat = one.mask.ndim == other.mask.ndim == 1
@@ -300,7 +302,7 @@ def differs_between_lanes(mask: Tensor) -> bool:
     return mask._trace is not None and not mask._trace.staged
 
 
-def selected(x: Tensor, mask: Tensor, before: int = 0) -> Tensor:
+def select_elements(x: Tensor, mask: Tensor, before: int = 0) -> Tensor:
     """Return the elements that such a mask chooses.
 
     Args:

@@ -22,7 +22,7 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
-from wengert.primitives.half_precision import divided, jvp_of_single, vjp_of_single
+from wengert.primitives.half_precision import divide_by_count, jvp_of_single, vjp_of_single
 from wengert.primitives.shares import shares_of_sum
 from wengert.support.machine import MACHINE
 
@@ -140,7 +140,7 @@ def evaluate_mean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = N
 def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
     """Spread the cotangent, divided by the number of elements."""
     if not mask:
-        return repeat_along(divided(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
+        return repeat_along(divide_by_count(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
     count = count_along(aval.shape, axis, mask[0])
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 

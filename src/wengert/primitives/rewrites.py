@@ -107,7 +107,7 @@ def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
             if holds(factor, 1):
                 return kept
             if holds(factor, -1):
-                return negated(equation, kept)
+                return negate_equation(equation, kept)
     return None
 
 
@@ -123,10 +123,10 @@ def neutral_divisor(equation: Equation, _definitions: Definitions) -> Any:
         return None
     if holds(y, 1):
         return x
-    return negated(equation, x) if holds(y, -1) else None
+    return negate_equation(equation, x) if holds(y, -1) else None
 
 
-def negated(equation: Equation, x: Any) -> Equation:
+def negate_equation(equation: Equation, x: Any) -> Equation:
     """Return the equation that binds -x in place of another."""
     return Equation(PRIMITIVES["negative"], (x,), {}, equation.outputs, equation.origin)
 

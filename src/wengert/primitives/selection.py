@@ -17,7 +17,7 @@ from wengert.core.primitives.declare import constant, elementwise, linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
-from wengert.core.values.tensor import Tensor, seen
+from wengert.core.values.tensor import Tensor, visible_array
 from wengert.primitives import complex_parts, rewrites
 from wengert.primitives.floating_point import is_infinite, is_nan
 from wengert.primitives.kinks import split_at_ties
@@ -77,7 +77,7 @@ guarded = linear(
     fresh=True,
     jvp=move_guarded,
     scalar=guarded_at,
-    parts=complex_parts.guarded,
+    parts=complex_parts.guard_pair,
     loop=range(1, 3),
     rewrites=(rewrites.drop_guard,),
 )
@@ -177,7 +177,7 @@ class Counting(Selection):
     ) -> Lanes | None:
         """Count all lanes at once; lane by lane where they have several lengths, or NumPy refuses a number."""
         given = operands[-1]
-        known = seen(given)  # of all lanes, also of those that it has further out
+        known = visible_array(given)  # of all lanes, also of those that it has further out
         if known is None or known.size == 0 or known.min() < 0:
             return None
         lengths = np.maximum(known.max(axis=-1) + 1, params["minlength"])

@@ -18,13 +18,13 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply, at_once
-from wengert.core.values.interop import undispatched
+from wengert.core.values.interop import without_dispatch
 from wengert.core.values.tensor import Tensor
 from wengert.primitives import rewrites
 from wengert.support.machine import MACHINE
 
 Axes = tuple[int, ...]
-BROADCAST = undispatched(np.broadcast_to)
+BROADCAST = without_dispatch(np.broadcast_to)
 
 
 def broadcast(x: Any, *, shape: Shape) -> Any:
@@ -54,7 +54,7 @@ class Reshape(View):
             (transpose, {"axes": (0, *range(len(target), 0, -1))}),
         ]
 
-    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def compose(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Leave a reshape in C order before another out: where both are views, so is the other alone."""
         other, step = before
         plain = other is primitive and params["order"] == "C" == dict(step)["order"]
@@ -64,7 +64,7 @@ class Reshape(View):
 class Permutation(View):
     """Permutations of axes: one after another is one."""
 
-    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def compose(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Join a permutation to a permutation."""
         other, step = before
         if other is not primitive:

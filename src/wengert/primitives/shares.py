@@ -20,7 +20,7 @@ from wengert.core.forms.form import Like, Pointwise
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import LEAST
 from wengert.primitives.half_precision import in_single_precision
 
@@ -67,7 +67,7 @@ def mend_products(found: Any, v: Any, shares: Any, largest: float | None, axis: 
 
 def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
     """Return an array that is linear in the rows of v, with 0 in place of NaN where a row of v is 0."""
-    known = seen(found)
+    known = visible_array(found)
     if known is not None and not np.isnan(known).any():
         return found
     idle = np.all(v == 0, axis=axis, keepdims=True)
@@ -221,7 +221,7 @@ def shares_of_sum_value(out: Any, x: Any, *, axis: Axes) -> Any:
 
 def shares_of_finite(out: Any, found: Any) -> Any:
     """Return shares, 0 where the sum is infinite and they do not change."""
-    known = seen(out)
+    known = visible_array(out)
     return found if known is not None and np.isfinite(known).all() else np.where(np.isinf(out), 0.0, found)
 
 

@@ -13,7 +13,7 @@ from wengert.core.forms.form import Selection
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import is_nan
 from wengert.support.machine import MACHINE
 
@@ -26,7 +26,7 @@ def order_of(x: Any, axis: int) -> Any:
     Of 100,000 without equal ones NumPy's quick sort takes 1.3 ms, the stable one 8, and a look at whether they all
     differ 0.1 to 0.9.
     """
-    known = seen(x)
+    known = visible_array(x)
     if type(known) is np.ndarray and known.shape == x.shape:  # the order has no derivative
         x = known
     if type(x) is np.ndarray and x.dtype.kind == "f" and x.size >= MACHINE.call_elements:
@@ -54,7 +54,7 @@ ranked = constant("ranks", evaluate_ranks, form=ALONG, scalar=ranked_at, loop=ra
 
 def ranks(x: Any, axis: int) -> Any:
     """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
-    known = seen(x)
+    known = visible_array(x)
     if type(known) is np.ndarray and known.shape == x.shape:  # ranks have no derivative
         return evaluate_ranks(known, axis=axis)
     return apply(ranked, x, axis=axis)

@@ -23,7 +23,7 @@ FOUR, MINUS_TWO = np.array(4.0), np.array(-2.0)
 sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x), parts=complex_parts.sine, own=True)
 cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x), parts=complex_parts.cosine, own=True)
 tan = elementwise(
-    "tan", np.tan, d=lambda t, out, _x: t * (1 + out * out), parts=complex_parts.turned(complex_parts.tangent)
+    "tan", np.tan, d=lambda t, out, _x: t * (1 + out * out), parts=complex_parts.turn_argument(complex_parts.tangent)
 )
 sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x), parts=complex_parts.hyperbolic(even=False))
 cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x), parts=complex_parts.hyperbolic(even=True))
@@ -113,11 +113,11 @@ def arctan_derivative_value(x: Any) -> Any:
         return 1 / (x - 1j) / (x + 1j)
     if has_finite_square(x):
         return 1 / (1 + x * x)
-    square = squared(x)
+    square = square_or_infinity(x)
     return but(1 / (1 + square), np.isinf(square), lambda: 1 / x / x)
 
 
-def squared(x: Any) -> Any:
+def square_or_infinity(x: Any) -> Any:
     """Return x^2, or infinity."""
     with np.errstate(over="ignore"):
         return x * x
@@ -145,7 +145,7 @@ def arcsinh_derivative_value(x: Any) -> Any:
     if x.dtype.kind != "c":
         if has_finite_square(x):
             return 1 / np.sqrt(1 + x * x)
-        square = squared(x)
+        square = square_or_infinity(x)
         return but(1 / np.sqrt(1 + square), np.isinf(square), lambda: 1 / np.abs(x))
     turned = np.empty_like(x)
     turned.real, turned.imag = -x.imag, x.real
@@ -224,7 +224,7 @@ arctan = elementwise(
     np.arctan,
     d=lambda t, _out, x: t * at_once(arctan_derivative, x),
     singular=True,
-    parts=complex_parts.turned(complex_parts.inverse_tangent),
+    parts=complex_parts.turn_argument(complex_parts.inverse_tangent),
     own=True,
 )
 arcsinh = elementwise(
@@ -232,7 +232,7 @@ arcsinh = elementwise(
     np.arcsinh,
     d=lambda t, _out, x: t * at_once(arcsinh_derivative, x),
     singular=True,
-    parts=complex_parts.turned(complex_parts.inverse_sine),
+    parts=complex_parts.turn_argument(complex_parts.inverse_sine),
 )
 arccosh = elementwise(
     "arccosh",

@@ -17,7 +17,7 @@ import scipy.special as sp
 
 from wengert import random
 from wengert.core.diagnostics.argument_checks import require_real
-from wengert.core.values.dispatch import as_tensor, strengthened
+from wengert.core.values.dispatch import as_tensor, strengthen
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError
 from wengert.support.hints import hint_parameters, hints
@@ -36,7 +36,7 @@ LEAST = 2.0**-54
 def numbers(name: str, *values: Any) -> list[Any]:
     """Return arguments as arrays or Tensors of float64, as SciPy has them: none stands for a Python number."""
     found = [operand(name, x) for x in values]
-    return [strengthened(x) if getattr(x, "dtype", None) == np.float64 else as_double(name, x) for x in found]
+    return [strengthen(x) if getattr(x, "dtype", None) == np.float64 else as_double(name, x) for x in found]
 
 
 def as_double(name: str, x: Any) -> Any:

@@ -126,7 +126,7 @@ CALIBRATED = ("clock", "second_cache", "compiling", "evaluating", "calling", "pa
 """The fields that are measured where somebody wants it."""
 
 
-def told(path: str) -> Machine:
+def read_record(path: str) -> Machine:
     """Return the record with what a file says, one of the user's own; say so if it is damaged, and ignore it."""
     if not os.path.exists(path):
         return Machine()
@@ -167,6 +167,6 @@ def machine_file() -> str | None:
 
 
 PLACE = machine_file()
-MACHINE = Machine() if PLACE is None else told(PLACE)
+MACHINE = Machine() if PLACE is None else read_record(PLACE)
 MEASURED = "" if Machine() == MACHINE else digest_of(repr(MACHINE).encode()).hex()[:16]
 """What tells code that was made for this record from that for the usual one."""

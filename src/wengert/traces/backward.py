@@ -14,7 +14,7 @@ from wengert.core.memory.buffers import BORROWED, may_overwrite, own, own_memory
 from wengert.core.memory.views import base_and_path, current, lasting
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.recording import next_level, recording_from
-from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrapped
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrap_plain
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
 from wengert.traces.nodes import Leaf, Node
@@ -132,7 +132,7 @@ def grad(
             given = f"input {position}, of shape {x.shape}, on which no output depends"
             action = "Pass allow_unused=True for None, or materialize_grads=True for zeros"
             raise GraphError("grad", given, "inputs that the outputs were computed from are needed", action)
-        results.append(None if ct is None else constant_tensor(conjugated(ct)))
+        results.append(None if ct is None else constant_tensor(conjugate(ct)))
     return tuple(results)
 
 
@@ -229,8 +229,8 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
     if create_graph:  # what is recorded may be windows on it
         tensor = lasting(holder)
         own_memory(tensor)
-        return conjugated(tensor)
-    tensor = conjugated(tensor)
+        return conjugate(tensor)
+    tensor = conjugate(tensor)
     value = tensor._value if tensor._trace is None else tensor.detach()._value
     if value.dtype != dtype:
         return value.astype(dtype)
@@ -245,11 +245,11 @@ def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence
     for node, ct in received:
         holder = grad_holder(node)
         total = holder.grad
-        if total is None or create_graph or total._trace is not None or type(unwrapped(ct)) is Tensor:
-            ct = conjugated(run.hand_over(node, ct, given))
+        if total is None or create_graph or total._trace is not None or type(unwrap_plain(ct)) is Tensor:
+            ct = conjugate(run.hand_over(node, ct, given))
             holder.grad = constant_tensor(ct) if total is None else total + ct
         else:
-            contributions.append((total, unwrapped(conjugated(ct))))
+            contributions.append((total, unwrap_plain(conjugate(ct))))
             alone = alone and node in run.owned and run.cts.get(node) is ct
     if not alone and len(contributions) > 1:  # one may be a gradient that was given and is now written to
         written = {id(memory_of(total._value)) for total, _ in contributions}
@@ -286,7 +286,7 @@ def grad_holder(node: Node) -> Any:
     return node.hooks
 
 
-def conjugated(ct: Any) -> Any:
+def conjugate(ct: Any) -> Any:
     """Return the conjugate of a complex cotangent.
 
     Inside the engine cotangents are transposed without conjugation; the tape API shows the descent direction.

@@ -31,8 +31,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, strong
-from wengert.core.values.dispatch import apply, counted, is_weak
-from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.values.dispatch import apply, is_weak, truth_as_integer
+from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant
 from wengert.errors import GraphError, ShapeError
 from wengert.primitives.indexing.index_forms import PartUpdate
 from wengert.primitives.indexing.index_layout import WHOLE, are_together, static_index
@@ -111,7 +111,7 @@ class Batch(Transient):
         Such values are not in C order, so that no short way takes them for others.
         """
         if type(strides) is not Joined:
-            return make_batched(rearranged(value, strides), self)
+            return make_batched(rearrange_lanes(value, strides), self)
         value = np.asfortranarray(value) if type(value) is ndarray else value
         return make_tensor(value, self, caller(2, False) + mark_of(strides))
 
@@ -247,7 +247,7 @@ class Batch(Transient):
             return None
         lanes = value[(WHOLE, *index)]
         if lanes.ndim > 2:
-            lanes = rearranged(lanes, strides_of(value[0][index]))
+            lanes = rearrange_lanes(lanes, strides_of(value[0][index]))
         elif not lanes.flags.c_contiguous:
             lanes = lanes.copy()
         return make_tensor(lanes, self, caller(6, False))
@@ -372,7 +372,7 @@ class Batch(Transient):
         """Compute an elementwise operation on operands of other traces too."""
         numbers = primitive.operator is not None and all(map(is_weak, operands))
         if numbers and primitive.counts:
-            operands = list(map(counted, operands))
+            operands = list(map(truth_as_integer, operands))
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]
         out = array_below(apply(primitive, *aligned(values, batched), **params))
@@ -397,8 +397,8 @@ class Batch(Transient):
             warn_of_loop(primitive.name, primitive)
         lanes = each_lane(primitive, self.size, values, batched, params)
         if primitive.outputs == 1:
-            return stacked(self.owner_name, primitive.name, lanes)
-        return tuple(stacked(self.owner_name, primitive.name, parts) for parts in zip(*lanes, strict=True))
+            return stack_lanes(self.owner_name, primitive.name, lanes)
+        return tuple(stack_lanes(self.owner_name, primitive.name, parts) for parts in zip(*lanes, strict=True))
 
     def spread(self, value: Any) -> Any:
         """Return a value that is the same in every lane as one that may differ, in new memory that lies as it does."""
@@ -479,7 +479,7 @@ def warn_of_loop(name: str, operation: Any) -> None:
     )
 
 
-def stacked(owner: str, name: str, lanes: Sequence[Any]) -> Any:
+def stack_lanes(owner: str, name: str, lanes: Sequence[Any]) -> Any:
     """Return the lanes' results along a new axis; they must have one shape."""
     shapes = sorted({shape_of(lane) for lane in lanes})
     if len(shapes) > 1:
@@ -504,7 +504,7 @@ def lane_strides(value: Any) -> Strides:
     return row_strides(value.shape, strides, value.dtype.itemsize)
 
 
-def rearranged(out: Any, strides: Strides) -> Any:
+def rearrange_lanes(out: Any, strides: Strides) -> Any:
     """Return an array whose lanes lie as these strides say, or the array itself if they do."""
     if len(out.shape) == 1:
         return out
@@ -517,5 +517,5 @@ def rearranged(out: Any, strides: Strides) -> Any:
 
 def array_below(out: Any) -> Any:
     """Return a computed value as an array or Tensor."""
-    found = unwrapped(out)
+    found = unwrap_plain(out)
     return found if type(found) is Tensor else np.asarray(found)

@@ -32,12 +32,12 @@ from wengert.core.values.tensor import (
     innermost_trace,
     make_tensor,
     raw,
-    unwrapped,
+    unwrap_plain,
     wrapped_constant,
 )
 from wengert.errors import DtypeError, GraphError, WengertError
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
+from wengert.traces.batch import Batch, make_batched, stack_lanes, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 
 Values = Sequence[Any]
@@ -117,7 +117,7 @@ class UserCall(Primitive):
     def evaluate(self, *values: Any) -> Any:
         """Make the call; results have memory that neither its arguments nor the user may write to."""
         taken = [readable(value) for value in values]
-        found = tuple(unshared(x, taken) for x in self.compute(taken))
+        found = tuple(unshare(x, taken) for x in self.compute(taken))
         self.outputs = len(found)
         return found if self.outputs > 1 else found[0]
 
@@ -128,7 +128,7 @@ class UserCall(Primitive):
         cts, outs = self.parted(ct), [] if out is None else self.parted(out)
 
         def rule(values: Values) -> Values:
-            c, o, x = divided(values, len(cts), len(outs))
+            c, o, x = divide_values(values, len(cts), len(outs))
             return self.pull(self.joined(c), self.joined(o) if outs else None, x, avals)
 
         return self.seen(rule, [*cts, *outs, *operands])
@@ -138,7 +138,7 @@ class UserCall(Primitive):
         outs = self.parted(out)
 
         def rule(values: Values) -> Values:
-            t, o, x = divided(values, len(tangents), len(outs))
+            t, o, x = divide_values(values, len(tangents), len(outs))
             return self.parted(self.push(t, self.joined(o), x))
 
         if self.has_jvp:
@@ -174,7 +174,7 @@ class UserCall(Primitive):
         forgive(before)
         lanes = [None if x is None else lead(trace.value_below(x), trace.is_batched(x), trace.size) for x in values]
         found = self.one_by_one(lambda xs: self.seen(rule, xs), lanes, [True] * len(lanes), trace.size)
-        return [None if x is None else make_batched(unwrapped(x), trace) for x in found]
+        return [None if x is None else make_batched(unwrap_plain(x), trace) for x in found]
 
     def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
         """Return what a rule of one lane gives for all, in front, where the flagged values have lanes in front."""
@@ -187,7 +187,7 @@ class UserCall(Primitive):
         example = next((x for x in lanes if x is not None), None)
         if example is None:
             return None
-        return stacked("vmap", self.name, [np.zeros_like(example) if x is None else x for x in lanes])
+        return stack_lanes("vmap", self.name, [np.zeros_like(example) if x is None else x for x in lanes])
 
     def parted(self, value: Any) -> list[Any]:
         """Return what belongs to each result."""
@@ -304,7 +304,7 @@ class InLanes(UserCall):
         ]
 
         def rule(values: Values) -> Values:
-            c, o, x = divided(values, len(cts), len(outs))
+            c, o, x = divide_values(values, len(cts), len(outs))
             return self.one.pull(self.joined(c), self.joined(o) if outs else None, x, lane_avals)
 
         flags = [True] * (len(cts) + len(outs)) + list(self.flags)
@@ -316,7 +316,7 @@ class InLanes(UserCall):
         outs = self.parted(out)
 
         def rule(values: Values) -> Values:
-            t, o, x = divided(values, len(tangents), len(outs))
+            t, o, x = divide_values(values, len(tangents), len(outs))
             return self.parted(self.one.push(t, self.joined(o), x))
 
         flags = [*self.flags, *[True] * len(outs), *self.flags]
@@ -425,7 +425,7 @@ def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any],
             )
 
 
-def unshared(tensor: Tensor, taken: Sequence[Tensor]) -> Any:
+def unshare(tensor: Tensor, taken: Sequence[Tensor]) -> Any:
     """Return the array of a Tensor; a copy unless its memory is its own, and not that of the Tensors in `taken`."""
     value = raw(tensor)
     if not isinstance(value, np.ndarray):
@@ -448,7 +448,7 @@ def traces_of(value: Any) -> set[Trace]:
     return found
 
 
-def divided(values: Values, first: int, second: int) -> tuple[Values, Values, Values]:
+def divide_values(values: Values, first: int, second: int) -> tuple[Values, Values, Values]:
     """Return the first values, the second ones, and the others."""
     return values[:first], values[first : first + second], values[first + second :]
 
@@ -460,7 +460,7 @@ def in_lanes(value: Any, trace: Batch) -> Any:
     """Return a value with lanes in front as one lane sees it."""
     if value is None:
         return None
-    below = unwrapped(current(value)) if type(value) is Tensor else value
+    below = unwrap_plain(current(value)) if type(value) is Tensor else value
     return readable(make_batched(below, trace))
 
 
@@ -468,7 +468,7 @@ def lane(value: Any, i: int) -> Any:
     """Return one lane of a value, in memory that is not written to."""
     if value is None:
         return None
-    found = (unwrapped(current(value)) if type(value) is Tensor else value)[i]
+    found = (unwrap_plain(current(value)) if type(value) is Tensor else value)[i]
     return readable(current(found)) if type(found) is Tensor else found
 
 
@@ -480,7 +480,7 @@ def in_front(value: Any, trace: Batch) -> Tensor:
         result: Tensor = wrapped_constant(found._value)
         result._kept = result._kept or found._kept or found is not tensor
         return result
-    return wrapped_constant(trace.spread(unwrapped(found)))
+    return wrapped_constant(trace.spread(unwrap_plain(found)))
 
 
 def is_refusal(error: Exception) -> bool:

@@ -25,13 +25,13 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import Rule
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
-from wengert.core.values.dispatch import apply, at_once, weakened
-from wengert.core.values.evaluation import evaluated
+from wengert.core.values.dispatch import apply, at_once, weaken
+from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.recording import SPECIAL, next_level
-from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
-from wengert.traces.grad_modes import stopped
+from wengert.traces.grad_modes import is_stopped
 from wengert.traces.linearity import require_linear
 from wengert.traces.powers_of_roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
 from wengert.traces.steepness import may_be_steep
@@ -104,7 +104,7 @@ class Dual(Transient):
         """Evaluate one level below, and propagate the tangents there."""
         if self.ended:
             self.require_alive(operands)
-        if SPECIAL and stopped(self):
+        if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         values, tangents, numbers = [], [], False
         rooted: Any = False
@@ -129,7 +129,7 @@ class Dual(Transient):
             tangents.append(tangent)
         if isinstance(primitive, Structured):
             found, moved = primitive.tangent(values, tangents, params)
-            return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
+            return tuple(self.paired(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         pointwise = isinstance(primitive, Elementwise)
@@ -152,9 +152,9 @@ class Dual(Transient):
             return wrapped_constants(out)
         with silence():
             if primitive.outputs == 1:
-                out = unwrapped(out)
+                out = unwrap_plain(out)
                 return self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
-            outs = tuple(map(unwrapped, out))
+            outs = tuple(map(unwrap_plain, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
 
@@ -203,7 +203,7 @@ class Dual(Transient):
         params: Mapping[str, Any],
     ) -> Any:
         """Compute an operation that is a root, or has one among its operands, whose square has a tangent, too."""
-        out = unwrapped(apply(primitive, *values, **params))
+        out = unwrap_plain(apply(primitive, *values, **params))
         if primitive.kind == "constant":
             return wrapped_constants(out)
         nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
@@ -269,16 +269,18 @@ class Dual(Transient):
         if not exponent or not callable(origin) or (len(nodes) == 2 and nodes[1] is not None and not same):
             return None
         t = origin()
-        return t if t is None else power_slope(match_dtype(strong(unwrapped(t)), values[0].dtype), exponent, values[0])
+        return (
+            t if t is None else power_slope(match_dtype(strong(unwrap_plain(t)), values[0].dtype), exponent, values[0])
+        )
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> Tensor:
         """Compute an elementwise operation; only rules of singular ones can divide by zero without meaning it."""
         if Tensor in map(type, values):
-            out = unwrapped(apply(primitive, *values, **params))
+            out = unwrap_plain(apply(primitive, *values, **params))
         else:
-            out = evaluated(primitive, values, params)
+            out = evaluate_primitive(primitive, values, params)
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
@@ -317,12 +319,12 @@ class Dual(Transient):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
             return wrapped_constant(out)
-        tangent = strong(unwrapped(tangent))
+        tangent = strong(unwrap_plain(tangent))
         if tangent.shape != out.shape:
             tangent = np.broadcast_to(tangent, out.shape)
         if tangent.dtype != out.dtype:
             tangent = match_dtype(tangent, out.dtype)
-        return make_dual(out, unwrapped(tangent), self, caller(3, False))
+        return make_dual(out, unwrap_plain(tangent), self, caller(3, False))
 
     def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
         """Return a Python number with its tangent, which is one too."""
@@ -332,7 +334,7 @@ class Dual(Transient):
         if tangent is None or not is_differentiable(dtype):
             return wrapped_constant(out)
         return make_dual(
-            out, unwrapped(weakened(match_dtype(strong(unwrapped(tangent)), dtype))), self, caller(3, False)
+            out, unwrap_plain(weaken(match_dtype(strong(unwrap_plain(tangent)), dtype))), self, caller(3, False)
         )
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
@@ -345,7 +347,7 @@ class Dual(Transient):
         values = [self.value_below(x) for x in operands]
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
-        if SPECIAL and stopped(self):
+        if SPECIAL and is_stopped(self):
             pass  # as on a tape, what is written has the derivative of what was
         elif tangent is not None or tangents[0] is not None:
             if tangent is None:
@@ -362,7 +364,7 @@ class Dual(Transient):
 
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the tangent of what was."""
-        if stopped(self):
+        if is_stopped(self):
             handle._value = self.value_below(result)
             handle._kept = result._kept = True
             return

@@ -33,7 +33,7 @@ from wengert.core.memory.views import (
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.dispatch import apply, innermost
-from wengert.core.values.interop import undispatched
+from wengert.core.values.interop import without_dispatch
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import (
     WATCHES,
@@ -41,7 +41,7 @@ from wengert.core.values.tensor import (
     constant_tensor,
     new_tensor,
     plain_tensor,
-    unwrapped,
+    unwrap_plain,
     wrapped_constant,
 )
 from wengert.native.elementwise import LARGE
@@ -105,7 +105,7 @@ def eager(
 
 def of_one(primitive: Primitive, compute: Function | None, otherwise: Function | None) -> Function:
     """Return the function of a Tensor, and of parameters, if there are any."""
-    evaluate = undispatched(compute or primitive.strict)
+    evaluate = without_dispatch(compute or primitive.strict)
     compute_large = strict(primitive.evaluate_large or evaluate)
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
@@ -130,7 +130,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
             if type(x) is ndarray:
                 out = evaluate(x, **params) if params else evaluate(x) if x.size < least else compute_large(x)
             elif type(x) is Tensor and not constant:
-                out = unwrapped(operate(x, params))
+                out = unwrap_plain(operate(x, params))
             elif type(x) is Tensor or (type(x) in NUMBERS and not takes_numbers):
                 return general(a, params)
             else:
@@ -253,7 +253,7 @@ def view_of_scalar(a: Tensor, primitive: Primitive, params: Params, out: Any, so
 
 def of_many(primitive: Primitive, compute: Function | None) -> Function:
     """Return the function of the operands and parameters of a primitive with one result in memory of its own."""
-    evaluate = strict(undispatched(compute or primitive.evaluate))
+    evaluate = strict(without_dispatch(compute or primitive.evaluate))
     takes_numbers = not primitive.firm
     savings = primitive.savings
     residuals = GeneralResiduals if primitive.kind == "elementwise" else tuple
@@ -288,7 +288,7 @@ def of_many(primitive: Primitive, compute: Function | None) -> Function:
             return apply(primitive, *operands, **params)
         try:
             if nested:
-                out = unwrapped(operate(values, params))
+                out = unwrap_plain(operate(values, params))
             else:
                 out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:  # of which more is said there
@@ -336,7 +336,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
 
     What it shares with `of_one` is written out: Tensor by Tensor is what programs do most.
     """
-    compute = undispatched(compute or primitive.evaluate)
+    compute = without_dispatch(compute or primitive.evaluate)
     compute_large = strict(primitive.evaluate_large or compute)
     assert otherwise is not None
     general = otherwise

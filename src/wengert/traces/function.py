@@ -20,7 +20,7 @@ from wengert.core.primitives.signatures import NONE, called_with
 from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrap_plain
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing.parts import rebind
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
@@ -504,7 +504,7 @@ class FunctionCall(UserCall):
             action = "Return None for results without one"
             raise GraphError(f"{self.name}.jvp", f"{len(results)} tangents", needed, action)
         moved = [
-            None if r is None else unwrapped(self.fitting("jvp", f"result {i}", r, aval.shape))
+            None if r is None else unwrap_plain(self.fitting("jvp", f"result {i}", r, aval.shape))
             for i, (r, aval) in enumerate(zip(results, self.out_avals, strict=True))
         ]
         return (*moved, *[None] * (self.outputs - self.shown)) if self.outputs > 1 else moved[0]

@@ -25,7 +25,7 @@ def recording(trace: Trace) -> bool:
     return trace.level >= settings().floor
 
 
-def stopped(trace: Trace) -> bool:
+def is_stopped(trace: Trace) -> bool:
     """Tell whether `no_grad` stops a trace that is no tape; `forward` of a Function refuses its values instead."""
     return settings().forward[0] <= trace.level < settings().floor
 

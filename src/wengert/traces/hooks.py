@@ -86,14 +86,16 @@ class Hooks:
         """Pass the cotangents of an operation's results through the hooks that run before it."""
         cts: Sequence[Any] = ct if type(ct) is list else [ct]
         for hook in list(self.before.values()):
-            cts = replaced("register_prehook", hook(tuple(map(visible, cts))), cts)
+            cts = hook_result("register_prehook", hook(tuple(map(visible, cts))), cts)
         return cts if type(ct) is list else cts[0]
 
     def replace_after(self, cts: Sequence[Any], ct: Any) -> Sequence[Any]:
         """Pass the cotangents of an operation's operands through the hooks that run after it."""
         outputs = ct if type(ct) is list else [ct]
         for hook in list(self.after.values()):
-            cts = replaced("grad_fn.register_hook", hook(tuple(map(visible, cts)), tuple(map(visible, outputs))), cts)
+            cts = hook_result(
+                "grad_fn.register_hook", hook(tuple(map(visible, cts)), tuple(map(visible, outputs))), cts
+            )
         return cts
 
 
@@ -110,7 +112,7 @@ def hand_on(earlier: Hooked, later: Hooked) -> None:
     before.retains, before.grad = False, None
 
 
-def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
+def hook_result(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
     """Return the cotangents that go on after a hook on an operation; None stops one."""
     if result is None:
         return olds

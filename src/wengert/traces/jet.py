@@ -28,20 +28,20 @@ from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
-from wengert.core.values.dispatch import apply, as_tensor, weakened
+from wengert.core.values.dispatch import apply, as_tensor, weaken
 from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import (
     Tensor,
     is_staged,
     make_tensor,
     raw,
-    unwrapped,
+    unwrap_plain,
     wrapped_constant,
     wrapped_constants,
 )
 from wengert.primitives.arithmetic import divide
 from wengert.traces.dual import propagate
-from wengert.traces.grad_modes import stopped
+from wengert.traces.grad_modes import is_stopped
 from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
 from wengert.traces.transient import Transient
 
@@ -72,7 +72,7 @@ class Series:
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
-            self.known.append(unwrapped(self.compute(len(self.known))))
+            self.known.append(unwrap_plain(self.compute(len(self.known))))
         return self.known[k]
 
 
@@ -137,14 +137,14 @@ class Jet(Transient):
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
         if self.ended:
             self.require_alive(operands)
-        if SPECIAL and stopped(self):
+        if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         if isinstance(primitive, Structured):
             return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constants(out)
-        out = tuple(map(unwrapped, out)) if isinstance(out, tuple) else unwrapped(out)
+        out = tuple(map(unwrap_plain, out)) if isinstance(out, tuple) else unwrap_plain(out)
         self.depth += 1
         try:
             result = self.build(primitive, operands, params, out)
@@ -212,13 +212,13 @@ class Jet(Transient):
         """Let an operation that runs graphs carry the coefficients along."""
         series = [self.series_of(x) for x in operands]
         parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
-        found, moved = primitive.moved([self.value_below(x) for x in operands], parts, params, self.order)
+        found, moved = primitive.push([self.value_below(x) for x in operands], parts, params, self.order)
         results = []
-        for out, coefficients in zip(map(unwrapped, found), moved, strict=True):
+        for out, coefficients in zip(map(unwrap_plain, found), moved, strict=True):
             if coefficients is None or not is_differentiable(aval_of(out).dtype):
                 results.append(wrapped_constant(out))
             else:
-                rest = map(unwrapped, coefficients)
+                rest = map(unwrap_plain, coefficients)
                 results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out), place=caller(1, False))))
         return tuple(results)
 
@@ -257,7 +257,7 @@ class Jet(Transient):
             if found.dtype != dtype:
                 found = match_dtype(found, dtype)
             if weak:
-                return unwrapped(weakened(found))
+                return unwrap_plain(weaken(found))
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
         place = caller(4, False) if self.depth == 1 else (None, 0)
@@ -292,7 +292,7 @@ class Jet(Transient):
             for degrees in shares(k, tuple([0 if s is None else s.degree for s in series])):
                 found = zip(series, constants, degrees, strict=True)
                 terms.append(apply(primitive, *[x if s is None else s[j] for s, x, j in found], **params))
-            return added(terms) if terms else zero_of(out)
+            return add_terms(terms) if terms else zero_of(out)
 
         return self.result(out, compute)
 
@@ -307,7 +307,7 @@ class Jet(Transient):
             top = a[k] if a is not None else 0.0
             if b is None:
                 return top / divisor
-            return (top - added([b[j] * known[k - j] for j in range(1, k + 1)])) / divisor
+            return (top - add_terms([b[j] * known[k - j] for j in range(1, k + 1)])) / divisor
 
         result = self.result(out, compute)
         known: Series = result._node
@@ -331,7 +331,7 @@ class Jet(Transient):
 
         def compute(k: int) -> Any:
             terms = [(r * j - (k - j)) * base[j] * known[k - j] for j in range(1, k + 1)]
-            found = added(terms) / (k * divisor)
+            found = add_terms(terms) / (k * divisor)
             return found if at_zero is None else np.where(base[0] == 0, at_zero(k), found)
 
         result = self.result(out, compute)
@@ -467,7 +467,7 @@ class Jet(Transient):
 
         def compute(k: int) -> Any:
             terms = [rule(s[k], None, *constants, **params) for rule, s in ruled]
-            return added(terms) if terms else zero_of(out)
+            return add_terms(terms) if terms else zero_of(out)
 
         return self.result(out, compute)
 
@@ -482,7 +482,7 @@ class Jet(Transient):
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the coefficients of what was."""
         series = self.series_of(handle)
-        if series is not None and stopped(self):
+        if series is not None and is_stopped(self):
             out = self.value_below(result)
             result = self.tensor(aval_of(out), Series([out], lambda k: series[k], series.degree))
         super().rebind(handle, result)
@@ -506,6 +506,6 @@ def zeros_like(like: Any) -> Callable[[int], Any]:
     return lambda _: zero_of(like)
 
 
-def added(terms: Sequence[Any]) -> Any:
+def add_terms(terms: Sequence[Any]) -> Any:
     """Return the sum of some terms."""
     return functools.reduce(operator.add, terms)

@@ -26,7 +26,7 @@ from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.conversion import stand_in
 from wengert.primitives.selection import guarded
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.staging import staged
+from wengert.traces.staging import stage_function
 
 Rule = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -53,19 +53,19 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
     tangents of the operands to those of the results.
     """
     try:
-        graph, captured = traced(primitive, kind, rule, avals)
+        graph, captured = trace_rule(primitive, kind, rule, avals)
     except TracedTruthError:
-        linear = tried(rule, avals)
+        linear = try_numbers(rule, avals)
     else:
         known = linear_by_kinds(graph, len(avals))
         if known is None and any(UNKNOWN in aval_of(x).shape for x in captured):
             known = False  # numbers in the place of sequences would have to fit each other
-        linear = tried(with_numbers(graph, captured), avals) if known is None else known
+        linear = try_numbers(with_numbers(graph, captured), avals) if known is None else known
     if not linear:
         raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
 
 
-def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> tuple[Graph, Sequence[Tensor]]:
+def trace_rule(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> tuple[Graph, Sequence[Tensor]]:
     """Return the graph of a rule, and the Tensors that its last inputs stand for.
 
     Raises:
@@ -74,7 +74,7 @@ def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -
     label = f"the {kind} rule of {primitive.name}"
     before = refusal_count()
     try:
-        return staged(lambda xs: [x for x in call_user(rule, (xs,), {}) if x is not None], avals, label)
+        return stage_function(lambda xs: [x for x in call_user(rule, (xs,), {}) if x is not None], avals, label)
     except TracedTruthError:
         forgive(before)
         raise
@@ -106,13 +106,13 @@ class NotLinear(Exception):
         self.known = known
 
 
-def joined(one: Moves, other: Moves) -> Moves:
+def join_moves(one: Moves, other: Moves) -> Moves:
     """Return how a value follows that is either of two.
 
     Raises:
         NotLinear: it is linear, or a constant.
 
-    >>> joined(Moves.ZERO, Moves.LINEAR)
+    >>> join_moves(Moves.ZERO, Moves.LINEAR)
     <Moves.LINEAR: 3>
     """
     if one is other or other is Moves.ZERO:
@@ -126,12 +126,12 @@ def linear_by_kinds(graph: Graph, count: int) -> bool | None:
     """Return whether the kinds of what a graph does make it linear in its first inputs; None if they do not tell."""
     given = [Moves.LINEAR if i < count else Moves.CONSTANT for i in range(len(graph.inputs))]
     try:
-        return all(moves in (Moves.LINEAR, Moves.ZERO) for moves in followed(graph, given))
+        return all(moves in (Moves.LINEAR, Moves.ZERO) for moves in follow(graph, given))
     except NotLinear as error:
         return False if error.known else None
 
 
-def followed(graph: Graph, given: Sequence[Moves]) -> list[Moves]:
+def follow(graph: Graph, given: Sequence[Moves]) -> list[Moves]:
     """Return how the outputs of a graph follow, from how its inputs do.
 
     Raises:
@@ -156,7 +156,7 @@ def results_of(equation: Equation, moves: Sequence[Moves]) -> Sequence[Moves]:
     if Moves.STEP in moves:
         raise NotLinear
     if isinstance(primitive, Structured) and {Moves.LINEAR, Moves.ZERO}.intersection(moves):
-        found: Sequence[Moves] | None = primitive.following(moves, equation.params, followed)
+        found: Sequence[Moves] | None = primitive.following(moves, equation.params, follow)
         if found is None:
             raise NotLinear(known=False)
         return found
@@ -191,7 +191,7 @@ def linear_operands(primitive: Primitive, count: int) -> Sequence[Sequence[int]]
     return primitive.linear_in if primitive.registered else ()
 
 
-def tried(rule: Rule, avals: Sequence[Aval]) -> bool:
+def try_numbers(rule: Rule, avals: Sequence[Aval]) -> bool:
     """Return whether a rule is linear for a few numbers; not where it gives none, or an error."""
     generator = np.random.default_rng(len(avals))
 

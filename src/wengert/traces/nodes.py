@@ -23,7 +23,7 @@ from wengert.core.memory.views import share
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import strong
 from wengert.core.values.recording import change, settings
-from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, unwrap_plain, wrapped_constant
 from wengert.errors import UsageError
 
 if TYPE_CHECKING:
@@ -343,4 +343,4 @@ def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:
         given = f"unpack returned {given} for a Tensor of shape {shape}"
         needed = "a Tensor or ndarray of the same shape is needed"
         raise UsageError("saved_tensors_hooks", given, needed, "Return what pack was given")
-    return unwrapped(found)
+    return unwrap_plain(found)

@@ -22,14 +22,14 @@ from wengert.core.values.aval import NUMBERS, check_broadcast
 from wengert.core.values.dispatch import (
     apply,
     as_tensor,
-    checked,
+    check_numeric,
     dispatch,
     is_weak,
     plain_array,
-    strengthened,
-    weakened,
+    strengthen,
+    weaken,
 )
-from wengert.core.values.interop import deferred, foreign, reflects
+from wengert.core.values.interop import defer, foreign, reflects
 from wengert.core.values.object_arrays import holds_objects, read_objects
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError
@@ -67,7 +67,7 @@ def of_operand(
             a = operand(primitive.name, a)
         elif of_complex is not None and are_complex(a):
             return apply(of_complex, a)
-        return apply(primitive, strengthened(a) if firm else a)
+        return apply(primitive, strengthen(a) if firm else a)
 
     door = eager(primitive, 1, compute, general)
     vars(door)["__signature__"] = OF_ONE
@@ -115,7 +115,7 @@ def of_operands(
         if reflected:
             return apply_reflected(primitive, ufunc, of_complex, a, b)
         if function and is_weak(b):
-            a = strengthened(a)
+            a = strengthen(a)
         if of_complex is not None and are_complex(a, b):
             return apply(of_complex, a, b)
         if kind is Tensor or kind is float or kind is int:
@@ -123,7 +123,7 @@ def of_operands(
         if kind is ndarray and b.dtype.kind in NUMERIC:
             return apply(primitive, a, b)
         if foreign(kind):
-            return deferred(ufunc, kind, a, b)
+            return defer(ufunc, kind, a, b)
         if repeats(primitive, a, b):
             return b * operator.index(a)
         if not function and steps_back(primitive.name, a, b):
@@ -140,11 +140,11 @@ def apply_reflected(primitive: Primitive, ufunc: np.ufunc, of_complex: Primitive
     if kind is ndarray and b.dtype.kind in NUMERIC and (b.ndim or a.ndim):
         return apply(primitive, b, a)
     if foreign(kind):
-        return deferred(ufunc, kind, b, a)
+        return defer(ufunc, kind, b, a)
     if repeats(primitive, a, b):
         return b * operator.index(a)
     if kind is complex and a.dtype == DOUBLE and is_scalar(a):
-        a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
+        a = weaken(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
     x = operand_beside(primitive.name, a, b)
     if x is NotImplemented:
         return x
@@ -239,7 +239,7 @@ def operand(name: str, value: Any) -> Any:
     if kind is Tensor or (kind is ndarray and value.dtype.kind in NUMERIC):
         return value
     known = operator_operand(name, value)
-    return checked(name, value) if known is NotImplemented else known
+    return check_numeric(name, value) if known is NotImplemented else known
 
 
 def operator_operand(name: str, value: Any) -> Any:
@@ -254,7 +254,7 @@ def operator_operand(name: str, value: Any) -> Any:
     if holds_objects(value):
         return read_objects(name, value)
     array = plain_array(name, value)
-    return NotImplemented if array.dtype.kind == "O" else checked(name, array)
+    return NotImplemented if array.dtype.kind == "O" else check_numeric(name, array)
 
 
 def operand_beside(name: str, tensor: Tensor, value: Any) -> Any:

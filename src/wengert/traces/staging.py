@@ -28,13 +28,13 @@ from wengert.core.memory.write_watches import rebound, snapshot
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
-from wengert.core.values.dispatch import counted
+from wengert.core.values.dispatch import truth_as_integer
 from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.conversion import barrier, overwritten
 from wengert.support.attributes import attribute
-from wengert.traces.grad_modes import stopped
+from wengert.traces.grad_modes import is_stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
 
@@ -152,12 +152,12 @@ class Staging(Transient):
         if SETTINGS is not None and SETTINGS.get() is not self.settings:
             self.require_no_more_raised(primitive)
         if primitive.kind == "elementwise":
-            operands = shortened(operands)
+            operands = shorten(operands)
         inputs = tuple([self.reference(x) for x in operands])
         avals, order = avals_and_strides(primitive, inputs, params)
         if primitive.operator is not None and avals[0].weak and counts_truths(primitive, inputs):
             # in the lanes of a batch truths are NumPy's
-            return self.process(primitive, list(map(counted, operands)), params)
+            return self.process(primitive, list(map(truth_as_integer, operands)), params)
         outputs = tuple([Variable(shape, dtype, "", None, weak) for shape, dtype, weak in avals])
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
@@ -165,10 +165,10 @@ class Staging(Transient):
         lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
         if called := primitive.called():
             self.steady.append(variables_stay(primitive.name, called))
-        origin = numbered(caller())
+        origin = number_origin(caller())
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
         found = tuple([self.tensor(variable) for variable in outputs])
-        if SPECIAL and stopped(self) and primitive not in (barrier, overwritten):
+        if SPECIAL and is_stopped(self) and primitive not in (barrier, overwritten):
             found = tuple([self.process(barrier, (x,), NO_PARAMS) if is_differentiable(x.dtype) else x for x in found])
         return found[0] if primitive.outputs == 1 else found
 
@@ -195,7 +195,7 @@ class Staging(Transient):
 
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the derivatives of what was."""
-        if SPECIAL and stopped(self) and is_differentiable(result.dtype):
+        if SPECIAL and is_stopped(self) and is_differentiable(result.dtype):
             base = make_tensor(handle._value, handle._trace, handle._node)
             result = self.process(overwritten, (base, result), NO_PARAMS)
         super().rebind(handle, result)
@@ -298,7 +298,7 @@ class Staging(Transient):
         )
 
 
-def staged(
+def stage_function(
     function: Callable[[list[Tensor]], Sequence[Any]],
     avals: Sequence[Aval],
     label: str,
@@ -370,7 +370,7 @@ def output_of(value: Any) -> Any:
     return lasting(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
 
 
-def shortened(operands: Sequence[Any]) -> Sequence[Any]:
+def shorten(operands: Sequence[Any]) -> Sequence[Any]:
     """Return operands with one element in memory for each long array of one number, such as a sweep makes of ones.
 
     What is computed of them, element by element, has the same bits, and lies alike if all are in C order.
@@ -388,7 +388,7 @@ def shortened(operands: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def numbered(place: tuple[CodeType, int]) -> Origin:
+def number_origin(place: tuple[CodeType, int]) -> Origin:
     """Return the origin of a new equation, whose number is less than that of the node that a tape makes for it."""
     origin = Origin(place)
     origin.number = next(CREATED)

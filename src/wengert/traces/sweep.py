@@ -23,10 +23,10 @@ from wengert.core.primitives.cotangent import add_shared, guard, has_finite_squa
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import strong
 from wengert.core.values.recording import settings
-from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrap_plain
 from wengert.errors import GraphError, NumericalError
 from wengert.native.elementwise import LARGE
-from wengert.primitives.arithmetic import passed
+from wengert.primitives.arithmetic import relay
 from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
@@ -258,7 +258,7 @@ class Sweep(Cotangents):
             primitive = self.protected(node)
         left_rule, right_rule = primitive.rules
         if parent is not None and right_rule is not None:
-            c = ct if right_rule is passed else right_rule(ct, out, x, y)
+            c = ct if right_rule is relay else right_rule(ct, out, x, y)
             if c.shape != parent.shape:
                 self.add_summed(node, parent, c)
             elif self.add(parent, c, lifting is None and c is not ct) and c is ct:
@@ -274,7 +274,7 @@ class Sweep(Cotangents):
         ):
             c = primitive.overwrite(ct, y, ct)
         else:
-            c = ct if left_rule is passed else left_rule(ct, out, x, y)
+            c = ct if left_rule is relay else left_rule(ct, out, x, y)
             if c.shape != left.shape:
                 self.add_summed(node, left, c)
                 return
@@ -347,7 +347,7 @@ class Sweep(Cotangents):
         steep, params = primitive.steep and primitive.is_steep(operands), node.given
         for rule, parent in zip(primitive.rules, inputs, strict=True):
             if parent is not None and rule is not None:
-                c = ct if rule is passed else rule(ct, out, *operands, **params) if params else rule(ct, out, *operands)
+                c = ct if rule is relay else rule(ct, out, *operands, **params) if params else rule(ct, out, *operands)
                 if steep:
                     self.notice(c, ct, out)
                 if c.shape == parent.shape:
@@ -378,7 +378,7 @@ class Sweep(Cotangents):
             if position == 0 and owns and overwritable(node, primitive, ct, operands):
                 c = primitive.overwrite_large(ct, operands[1], ct)
             else:
-                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                c = unwrap_plain(rule(*map(wrapped, (ct, out, *operands))))
                 if primitive.steep and primitive.is_steep(operands):
                     self.notice(c, ct, out)
                 if c.shape != parent.shape:

@@ -17,10 +17,10 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
-from wengert.core.values.dispatch import ARRAYS, apply, checked
-from wengert.core.values.evaluation import evaluated
+from wengert.core.values.dispatch import ARRAYS, apply, check_numeric
+from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.recording import SPECIAL, settings
-from wengert.core.values.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
+from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
@@ -117,7 +117,7 @@ class Tape(Transient):
                     plain = False
             inputs.append(node)
             values.append(x)
-        out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
+        out = evaluate_primitive(primitive, values, params) if plain else apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constants(out)
         if SPECIAL and not recording(self):
@@ -126,9 +126,9 @@ class Tape(Transient):
         if primitive.outputs == 1:
             if type(out) is not ndarray:
                 if not plain:
-                    out = unwrapped(out)
+                    out = unwrap_plain(out)
                 elif not isinstance(out, ARRAYS):
-                    out = checked(primitive.name, out)
+                    out = check_numeric(primitive.name, out)
             shape, dtype = ((), NUMBERS[type(out)]) if type(out) in NUMBERS else (out.shape, out.dtype)
             if not is_differentiable(dtype):
                 return wrapped_constant(out)
@@ -137,7 +137,7 @@ class Tape(Transient):
             result = make_tensor(out, self, node)
             result._kept = kept
             return result
-        outs = tuple(map(unwrapped, out))
+        outs = tuple(map(unwrap_plain, out))
         node, kept = self.record(primitive, operands, tuple(inputs), outs, params)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
 
@@ -159,10 +159,10 @@ class Tape(Transient):
         inputs = tuple(map(self.node_of, operands))
         wanted = [node is not None for node in inputs]
         values = [self.residual(x) for x in operands]  # the pullback reads them when they may have been written to
-        outs, active, pullback = primitive.linearized(values, wanted, params)
+        outs, active, pullback = primitive.linearize(values, wanted, params)
         node = new_node(pullback, inputs, {}, no_residuals(inputs), caller(2))
         return tuple(
-            self.output(node, i, unwrapped(out), True) if flag else wrapped_constant(out)
+            self.output(node, i, unwrap_plain(out), True) if flag else wrapped_constant(out)
             for i, (out, flag) in enumerate(zip(outs, active, strict=True))
         )
 

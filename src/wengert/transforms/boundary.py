@@ -21,7 +21,7 @@ from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import current, lasting, share
 from wengert.core.primitives.signatures import NONE
 from wengert.core.values.aval import aval_of, is_number
-from wengert.core.values.dispatch import is_weak, plain_array, weakened
+from wengert.core.values.dispatch import is_weak, plain_array, weaken
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor, Trace, check_dtype, constant_tensor, make_tensor
 from wengert.errors import DtypeError, UsageError, WengertError, placed
@@ -290,7 +290,7 @@ def as_given(value: Any, example: Any) -> Any:
     if is_number(value) and type(example) is not Tensor:
         return value
     if is_weak(example):
-        value = weakened(value)
+        value = weaken(value)
     if type(value) is Tensor and value._trace is not None:
         return share(value)
     if type(example) is Tensor:

@@ -17,7 +17,7 @@ from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
-from wengert.core.values.tensor import Tensor, constant_tensor, unwrapped
+from wengert.core.values.tensor import Tensor, constant_tensor, unwrap_plain
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.support.attributes import function_name, resemble, signature
 from wengert.support.function_protocol import LikeFunction, global_name
@@ -300,7 +300,7 @@ class CustomCall(UserCall):
             self.require_linear_pushforward(args, operands)
         results: list[Any] = [None] * len(operands)
         for i, value in zip(varying, found, strict=True):
-            results[i] = unwrapped(current(as_tensor(value)))
+            results[i] = unwrap_plain(current(as_tensor(value)))
         return results
 
     def complete(self, ct: Any, output: Any) -> Any:
@@ -350,7 +350,7 @@ class CustomCall(UserCall):
                     "the same shape is needed",
                     "Broadcast it as the function does",
                 )
-            moved.append(unwrapped(tensor))
+            moved.append(unwrap_plain(tensor))
         return tuple(moved) if self.outputs > 1 else moved[0]
 
     def push_tangents(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -391,7 +391,7 @@ class CustomCall(UserCall):
                 given = f"a cotangent of shape {tensor.shape} for leaf {place} of the arguments"
                 needed = f"its shape {aval.shape} is needed"
                 raise ShapeError(f"{self.name} (vjp rule)", given, needed, "Sum over what the function broadcast")
-            results.append(unwrapped(tensor))
+            results.append(unwrap_plain(tensor))
         return results
 
     def match_leaves(self, argument: Any, ct: Any) -> list[Any]:

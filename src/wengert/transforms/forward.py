@@ -14,10 +14,10 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.memory.views import current
 from wengert.core.values.aval import Aval, aval_of
-from wengert.core.values.dispatch import strengthened, weakened
+from wengert.core.values.dispatch import strengthen, weaken
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.recording import next_level
-from wengert.core.values.tensor import Tensor, unwrapped
+from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
@@ -159,13 +159,13 @@ def dual_leaf(name: str, trace: Dual, leaf: Any, direction: Any) -> Tensor:
         raise DtypeError(name, given, needed, "Pass its .real, or convert the primal with .astype(complex)")
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
-    return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
+    return make_dual(value, unwrap_plain(weaken(tangent)) if aval.weak else tangent, trace, trace.place)
 
 
 def match_tangent(name: str, aval: Aval, direction: Any) -> Any:
     """Return a given tangent as an array or Tensor of the level below; raise unless it has the shape of its primal."""
     require_number(name, "a tangent", direction)
-    tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    tangent = inner_value(strengthen(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     if tangent.shape != aval.shape:
         given = f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}"
         raise mismatch_error(name, given, "the same shape is needed")
@@ -247,7 +247,7 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
         step = step.astype(aval.dtype)
     zero = np.zeros(aval.shape, aval.dtype)[()]
     if aval.weak:
-        step, zero = unwrapped(weakened(step)), weakened(zero)
+        step, zero = unwrap_plain(weaken(step)), weaken(zero)
     return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero, 1))
 
 

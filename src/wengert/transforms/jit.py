@@ -28,19 +28,19 @@ from wengert.core.values.frozen import freeze
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
-from wengert.core.values.tensor import Tensor, unwrapped
+from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.passes.output_aliasing import merged_results
-from wengert.passes.pipeline import simplified
+from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.function_protocol import global_name, is_method_of, named_alike
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import without_hooks
-from wengert.traces.staging import Staging, staged
+from wengert.traces.staging import Staging, stage_function
 from wengert.transforms.boundary import (
     A_TENSOR,
     as_given,
@@ -241,7 +241,7 @@ class Jitted(Entry, Generic[P, R]):
 
         form, _, leaves = self.form_for(args, kwargs)
         return Translation(
-            form.graph, [unwrapped(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
+            form.graph, [unwrap_plain(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
         )
 
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
@@ -331,12 +331,12 @@ class Jitted(Entry, Generic[P, R]):
         with raise_in_order(stages, leaves), reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             constants = reach.constants()
-            graph, captured = staged(
+            graph, captured = stage_function(
                 flat, avals, reach.name, orders=orders, outside=reach.parameters(), frozen=constants
             )
         freeze(constants, self)
         name = str(attribute(self.fun, "__name__", "jit"))
-        simple = simplified(graph)
+        simple = simplify_graph(graph)
         form = TracedForm(name, simple, out_structure, captured, donated)
         form.written = written
         form.merged = merged_results(graph, simple)

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
-from wengert.core.values.dispatch import apply, strengthened
+from wengert.core.values.dispatch import apply, strengthen
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.conversion import barrier
@@ -317,7 +317,7 @@ def own_copy(leaf: Any) -> Any:
 def match_cotangent(output: Any, ct: Any) -> Any:
     """Return a given cotangent as the sweep needs it, checking its shape."""
     require_number("vjp", "a cotangent", ct)
-    value = inner_value(strengthened(ct)) if type(ct) is Tensor else np.asarray(ct)[()]
+    value = inner_value(strengthen(ct)) if type(ct) is Tensor else np.asarray(ct)[()]
     shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
     if value.shape != shape:
         given = f"a cotangent of shape {value.shape} for an output of shape {shape}"

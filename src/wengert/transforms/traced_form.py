@@ -21,7 +21,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.recording import has_ended, settings
-from wengert.core.values.tensor import Tensor, make_tensor, unwrapped
+from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain
 from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
 from wengert.passes.dead_code import eliminate_dead, must_run
@@ -253,7 +253,7 @@ class GraphCall(Primitive):
             found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
         results: list[Any] = [None] * len(operands)
         for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
-            results[i] = unwrapped(current(value)) if type(value) is Tensor else np.asarray(value)[()]
+            results[i] = unwrap_plain(current(value)) if type(value) is Tensor else np.asarray(value)[()]
         return results
 
     def hides(self, cts: Sequence[Any]) -> bool:

@@ -18,10 +18,10 @@ from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
-from wengert.passes.pipeline import simplified
+from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.staging import staged
+from wengert.traces.staging import stage_function
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
@@ -61,8 +61,8 @@ def trace_function(
 
     label = name_of(name, function)
     with reach or Reach(label, function):
-        graph, captured = staged(flat, list(map(aval_of, leaves)), label, names)
-    return Traced(simplified(graph), structure, tuple(captured))
+        graph, captured = stage_function(flat, list(map(aval_of, leaves)), label, names)
+    return Traced(simplify_graph(graph), structure, tuple(captured))
 
 
 def trace_converting(

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Params, Shape
 from wengert.core.forms.labels import Labels, labelled
-from wengert.core.forms.shape_probes import Results, resized, unfilled
+from wengert.core.forms.shape_probes import Results, resize_results, unfilled_like
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
@@ -67,9 +67,9 @@ class Contraction(Form):
         if self.labels is None:
             return (Aval(labels.shape, np.result_type(*[aval.dtype for aval in avals])),), None
         if primitive.view and labels.rearranges:  # it takes no time to ask for all of it
-            return super().results(primitive, list(map(unfilled, inputs)), params)
+            return super().results(primitive, list(map(unfilled_like, inputs)), params)
         small = [Aval((1,) * len(aval.shape), aval.dtype) for aval in avals] if not labels.shape else inputs
-        return resized(primitive.strict, small, params, labels.shape)
+        return resize_results(primitive.strict, small, params, labels.shape)
 
     def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
         """Take the lengths of the result's labels."""

@@ -20,19 +20,19 @@ from wengert.core.forms.shape_probes import (
     Results,
     dummy,
     grown_order,
-    resized,
+    probe_strictly,
+    resize_results,
     small_example,
     strong_aval,
-    tried,
-    unfilled,
+    unfilled_like,
 )
 from wengert.core.memory.memory_layout import order_of, strides_of
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import misdeclared
+from wengert.core.primitives.rule import rule_error
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number, misfit
 from wengert.core.values.dispatch import at_once
-from wengert.core.values.python_numbers import calculated
+from wengert.core.values.python_numbers import calculate
 from wengert.errors import GraphError
 from wengert.support.records import FieldRecord
 
@@ -97,7 +97,7 @@ class Form(FieldRecord):
         """
         return None
 
-    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def compose(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Return the views that are, one after the other, `before` and this one, in fewer steps or in the usual order.
 
         Args:
@@ -114,7 +114,7 @@ class Form(FieldRecord):
 
 def told_by(evaluate: Callable[..., Any], inputs: Inputs, params: Params) -> Results:
     """Return avals and memory order of what a function gives for examples of full length."""
-    found = tried(evaluate, inputs, params)
+    found = probe_strictly(evaluate, inputs, params)
     return tuple(map(strong_aval, found)), order_of(found)
 
 
@@ -126,7 +126,7 @@ def is_of_numbers(primitive: Primitive, inputs: Inputs) -> bool:
 def number_result(primitive: Primitive, inputs: Inputs) -> Results:
     """Return the type of the Python number that an operator gives."""
     assert primitive.operator is not None
-    number = calculated(primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs)))
+    number = calculate(primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs)))
     return (aval_of(number),), None
 
 
@@ -152,7 +152,7 @@ class Pointwise(Form):
             samples = list(map(small_example, inputs))
         else:
             samples = [x if is_number(x) else one_of(aval_of(x)) for x in inputs]
-        found = tried(primitive.strict, samples, params)
+        found = probe_strictly(primitive.strict, samples, params)
         avals = tuple([Aval(shape, strong_aval(x).dtype) for x in found])
         if primitive.gives_number:
             avals = tuple([aval._replace(weak=True) for aval in avals])
@@ -214,7 +214,7 @@ class Reduction(Form):
         found = self.shapes([shape], params)
         if 0 in shape or found is None or params.get("ddof", 0) >= 2:  # of nothing, or of two elements, NumPy complains
             return super().results(primitive, inputs, params)
-        return resized(primitive.strict, inputs, params, *found)
+        return resize_results(primitive.strict, inputs, params, *found)
 
     def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
         """Leave the axes out."""
@@ -254,7 +254,7 @@ class Scan(Form):
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Keep the shape."""
-        return resized(primitive.strict, inputs, params, aval_of(inputs[0]).shape)
+        return resize_results(primitive.strict, inputs, params, aval_of(inputs[0]).shape)
 
     def shapes(self, shapes: Sequence[Shape], _params: Params) -> Sequence[Shape] | None:
         """Keep the shape."""
@@ -296,7 +296,7 @@ class View(Form):
         """Ask for all of it: a view takes no time."""
         if is_of_numbers(primitive, inputs):
             return number_result(primitive, inputs)
-        return super().results(primitive, list(map(unfilled, inputs)), params)
+        return super().results(primitive, list(map(unfilled_like, inputs)), params)
 
     def batch(
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
@@ -402,7 +402,7 @@ class Like(Form):
         """Require a function."""
         if not callable(self.function):
             needed = "a function of the operands that gives what its result is like is needed: Like(lambda x: x)"
-            raise misdeclared(name, f"{self.function!r:.40} in its form, Like", needed)
+            raise rule_error(name, f"{self.function!r:.40} in its form, Like", needed)
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Ask the function."""

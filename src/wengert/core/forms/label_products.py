@@ -101,7 +101,7 @@ def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Matr
     return MatrixProduct(swapped, (one, other), tuple([lengths[n] for n in names]), given)
 
 
-def multiplied(x: Any, y: Any, plan: MatrixProduct) -> Any:
+def multiply_labelled(x: Any, y: Any, plan: MatrixProduct) -> Any:
     """Return a product of two arrays, in new memory."""
     swapped, (left, right), shape, order = plan
     x, y = (
@@ -227,7 +227,7 @@ class Frame(NamedTuple):
     steps: tuple[int, ...]
 
 
-def framed(length: int, start: int, moves: Sequence[tuple[int, int]]) -> Frame:
+def frame_axes(length: int, start: int, moves: Sequence[tuple[int, int]]) -> Frame:
     """Return how axes, each a step and a length, move along one of some length, from a start."""
     reach = [step * (n - 1) for step, n in moves]
     low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
@@ -239,7 +239,7 @@ def framed(length: int, start: int, moves: Sequence[tuple[int, int]]) -> Frame:
 def windows(x: Any, axis: int, frame: Frame) -> Any:
     """Return an array with an axis replaced by two that move along it; it is zero outside.
 
-    >>> windows(np.array([1, 2, 3]), 0, framed(3, -1, [(1, 3), (1, 2)]))
+    >>> windows(np.array([1, 2, 3]), 0, frame_axes(3, -1, [(1, 3), (1, 2)]))
     array([[0, 1],
            [1, 2],
            [2, 3]])

@@ -19,9 +19,9 @@ from wengert.core.forms.label_products import (
     Sequences,
     convolution,
     diagonal,
-    framed,
+    frame_axes,
     kept_labels,
-    multiplied,
+    multiply_labelled,
     product_of,
     sum_of_two,
     windows,
@@ -88,7 +88,7 @@ class Labels(FieldRecord, Composite):
     merged: Shape | None = None
 
     def __repr__(self) -> str:
-        return f"{','.join(map(spelled, self.operands))}->{spelled(self.result)}"
+        return f"{','.join(map(spell_labels, self.operands))}->{spell_labels(self.result)}"
 
     def check(self) -> None:
         """Raise an error if the fields do not fit together: they may come from a file."""
@@ -179,7 +179,7 @@ class Labels(FieldRecord, Composite):
         if True in self.conjugated:
             arrays = tuple([x.conj() if flag else x for x, flag in zip(arrays, self.conjugated, strict=True)])
         if self.product is not None:
-            found = multiplied(arrays[0], arrays[1], self.product)
+            found = multiply_labelled(arrays[0], arrays[1], self.product)
         else:
             xs = [x.reshape(own) for x, own in zip(arrays, self.shapes, strict=True)]
             found = self.summed(xs, self.operands) if self.relation is None else self.convolved(*xs)
@@ -233,7 +233,7 @@ class Labels(FieldRecord, Composite):
         """Return the result where labels are repeated, alone, or in more than two operands."""
         if len(xs) == 2:
             first, second, kept, plan = sum_of_two(names[0], names[1], self.result, self.lengths)
-            found = multiplied(first.applied(xs[0]), second.applied(xs[1]), plan)
+            found = multiply_labelled(first.applied(xs[0]), second.applied(xs[1]), plan)
             if kept == self.result:
                 return found
         else:
@@ -273,11 +273,11 @@ class Labels(FieldRecord, Composite):
         start, steps = self.relation.solved(label)
         axis = left.index(label)
         moves = [(step, self.lengths[name]) for name, step in steps.items()]
-        frame = framed(self.lengths[label], start, moves)
+        frame = frame_axes(self.lengths[label], start, moves)
         return axis, frame, ((*left[:axis], *steps, *left[axis + 1 :]), right)
 
 
-def spelled(labels: Names) -> str:
+def spell_labels(labels: Names) -> str:
     """Return labels as letters, the 27th and further ones as numbers."""
     return "".join([chr(ord("a") + n) if n < 26 else f"({n})" for n in labels])
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from wengert.core.forms.batching import aligned, all_lead, shift
 from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Names, Params, Shape
-from wengert.core.forms.shape_probes import Results, dummy, grown_order, strong_aval, tried
+from wengert.core.forms.shape_probes import Results, dummy, grown_order, probe_strictly, strong_aval
 from wengert.core.memory.memory_layout import strides_of, strides_of_copy
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import misdeclared
+from wengert.core.primitives.rule import rule_error
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.native.lapack import on_one_thread
 
@@ -56,7 +56,7 @@ class Routine(Form):
         """Require that the signature is one."""
         if not SIGNATURE.fullmatch(str(self.signature).replace(" ", "")):
             needed = 'core axes of operands and results are needed, as NumPy writes them: "(n,n),(n)->(n)"'
-            raise misdeclared(name, f"the signature {self.signature!r} of its form", needed)
+            raise rule_error(name, f"the signature {self.signature!r} of its form", needed)
 
     def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """Let libraries use one thread for matrices that are no larger than `ALONE` says."""
@@ -86,9 +86,9 @@ class Routine(Form):
         small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
         given = dummy(Aval(tuple(small), dtype))
         try:
-            found = tried(primitive.strict, [given], params)
+            found = probe_strictly(primitive.strict, [given], params)
         except np.linalg.LinAlgError:
-            found = tried(primitive.strict, [with_identities(given)], params)
+            found = probe_strictly(primitive.strict, [with_identities(given)], params)
         stack = [n for i, n in enumerate(shape) if i not in axis]
         avals = []
         for aval in map(strong_aval, found):

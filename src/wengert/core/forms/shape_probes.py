@@ -16,7 +16,7 @@ Results = tuple[Avals, Order]
 """Shapes and dtypes of results, and how they lie in memory."""
 
 
-def tried(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+def probe_strictly(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what an evaluation that is strict gives: literals stand for themselves, the others for examples."""
     examples = list(map(example_of, inputs))
     with np.errstate(all="ignore"):
@@ -24,11 +24,11 @@ def tried(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[s
     return out if isinstance(out, tuple) else (out,)
 
 
-def resized(
+def resize_results(
     evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any], *shapes: tuple[int, ...]
 ) -> Results:
     """Return results of these shapes in new memory: dtypes and order do not depend on lengths."""
-    found = tried(evaluate, list(map(small_example, inputs)), params)
+    found = probe_strictly(evaluate, list(map(small_example, inputs)), params)
     avals = tuple([Aval(shape, strong_aval(x).dtype) for shape, x in zip(shapes, found, strict=True)])
     return avals, grown_order(found, avals)
 
@@ -57,7 +57,7 @@ def dummy(aval: Aval, strides: Strides = None) -> Any:
     return made
 
 
-def unfilled(value: Any) -> Any:
+def unfilled_like(value: Any) -> Any:
     """Return an array that lies as a value does; integers, which may be indices, are zeros. Literals are themselves."""
     if isinstance(value, np.ndarray | np.generic):
         return value

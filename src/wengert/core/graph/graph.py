@@ -19,8 +19,8 @@ from wengert.core.graph.graph_executor import GraphSteps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import as_fixed
-from wengert.core.values.aval import aval_of, aval_text, united
-from wengert.core.values.dispatch import apply, conformed
+from wengert.core.values.aval import aval_of, aval_text, unite_scalars
+from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_attributes
@@ -239,8 +239,8 @@ def fitting(variable: Variable, value: Any) -> Any:
     if aval.shape != wanted.shape:
         given = f"shape {aval.shape} for input {variable!r}"
         raise ShapeError("graph", given, f"shape {wanted.shape} is needed", "Trace the function anew for other shapes")
-    if aval.dtype == wanted.dtype or (aval.weak and united(aval, wanted).dtype == wanted.dtype):
-        return conformed(value, wanted)
+    if aval.dtype == wanted.dtype or (aval.weak and unite_scalars(aval, wanted).dtype == wanted.dtype):
+        return conform(value, wanted)
     given = f"{aval_text(value)} for input {variable!r}"
     action = "Convert the argument with .astype, or trace the function anew for other dtypes"
     raise DtypeError("graph", given, f"the dtype {wanted.dtype} is needed", action)

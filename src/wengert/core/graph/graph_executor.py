@@ -18,7 +18,7 @@ from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import NUMBERS, strong
-from wengert.core.values.evaluation import evaluated
+from wengert.core.values.evaluation import evaluate_primitive
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning
 
@@ -142,7 +142,7 @@ def size_of(operand: Any) -> int:
 
 def of_values(primitive: Any, params: dict[str, Any], *values: Any) -> Any:
     """Evaluate a primitive on values some of which are Python numbers."""
-    return evaluated(primitive, values, params)
+    return evaluate_primitive(primitive, values, params)
 
 
 def unary(function: Callable[..., Any], operands: Sequence[int], result: int) -> Step:

@@ -48,7 +48,7 @@ def extend_path(shape: tuple[int, ...], path: Path, primitive: Primitive, params
     if not path or primitive.form is None or UNKNOWN in shape:
         return (*path, step)
     *earlier, last = path
-    composed = primitive.form.composed(primitive, params, shape_after(shape, earlier), last)
+    composed = primitive.form.compose(primitive, params, shape_after(shape, earlier), last)
     if composed is None:
         return (*path, step)
     found = tuple(earlier)

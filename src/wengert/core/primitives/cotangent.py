@@ -104,7 +104,7 @@ def sum_along(x: Any, axis: int) -> Any:
     while length > FEW:
         half = length // 2
         left, right = rows[*before, :half], rows[*before, half : 2 * half]
-        halved = added(left, right, None if rows is x else left)
+        halved = add_arrays(left, right, None if rows is x else left)
         if length % 2:
             halved[*before, 0] += rows[*before, -1]
         rows, length = halved, half
@@ -145,7 +145,7 @@ def sum_by_products(stack: Any, block: int) -> Any:
     return np.matmul(ones[:length], stack)
 
 
-def added(x: Any, y: Any, out: Any) -> Any:
+def add_arrays(x: Any, y: Any, out: Any) -> Any:
     """Add arrays, on several threads where they are large."""
     return add_shared(x, y, out) if x.size >= LARGE else np.add(x, y, out=out)
 

@@ -19,7 +19,7 @@ from wengert.core.forms.form import Form, Like, Pointwise, Shape, told_by
 from wengert.core.primitives.rule import Rule
 from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
-from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrapped
+from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrap_plain
 from wengert.errors import RegistrationError
 
 
@@ -82,7 +82,7 @@ class Claim:
         def compared(ct: Any, avals: Sequence[Any], **params: Any) -> Any:
             found = call(ct, avals, **params)
             if not isinstance(found, tuple | list) or len(found) != len(avals):
-                given = f"{len(found)} cotangents" if isinstance(found, tuple | list) else named(found)
+                given = f"{len(found)} cotangents" if isinstance(found, tuple | list) else name_value(found)
                 raise self.broken(f"its transpose gave {given}", f"{len(avals)} are needed, one for each operand")
             self.require_cotangents("its transpose", found, avals, (ct,))
             return found
@@ -99,7 +99,7 @@ class Claim:
             outs = out if isinstance(out, tuple) else (out,)
             moved = found if isinstance(out, tuple) else (found,)
             if not isinstance(moved, tuple | list) or len(moved) != len(outs):
-                given = f"{len(moved)} tangents" if isinstance(moved, tuple | list) else named(moved)
+                given = f"{len(moved)} tangents" if isinstance(moved, tuple | list) else name_value(moved)
                 raise self.broken(f"its jvp gave {given}", f"{len(outs)} are needed, one for each result")
             for t, y in zip(moved, outs, strict=True):
                 if t is not None and y is not None and shape_of(self.array("its jvp", t)) != shape_of(y):
@@ -151,7 +151,7 @@ class Claim:
                 return value
         elif kind in NUMBERS:
             return strong(value)
-        raise self.broken(f"{what} gave {named(value)}", "an array of numbers is needed")
+        raise self.broken(f"{what} gave {name_value(value)}", "an array of numbers is needed")
 
 
 class Evaluation:
@@ -188,7 +188,7 @@ class Evaluation:
         """Raise a RegistrationError unless results are as many and of the shapes that were declared."""
         claim, what = self.claim, "its evaluation"
         if isinstance(found, tuple) != (self.outputs != 1) or (self.outputs != 1 and len(found) != self.outputs):
-            given = f"a tuple of {len(found)}" if isinstance(found, tuple) else named(found)
+            given = f"a tuple of {len(found)}" if isinstance(found, tuple) else name_value(found)
             raise claim.broken(f"{what} gave {given}", f"outputs={self.outputs} was declared")
         outs = [claim.array(what, x) for x in (found if isinstance(found, tuple) else (found,))]
         if isinstance(self.form, Like):
@@ -247,7 +247,7 @@ def alike(rule: Rule) -> Rule:
             return rule(*values, **params)
         parts = [part for x in values for part in (x if type(x) in (tuple, list) else (x,))]
         found = in_form(parts, rule, lambda form: form(*map(as_read, values), **params))
-        return type(found)(map(settled, found)) if type(found) in (tuple, list) else settled(found)
+        return type(found)(map(unwrap_result, found)) if type(found) in (tuple, list) else unwrap_result(found)
 
     return calling
 
@@ -264,9 +264,9 @@ def as_read(value: Any) -> Any:
     return tensor
 
 
-def settled(value: Any) -> Any:
+def unwrap_result(value: Any) -> Any:
     """Return a result without the Tensor around it if it is a plain one."""
-    return unwrapped(current(value)) if type(value) is Tensor else value
+    return unwrap_plain(current(value)) if type(value) is Tensor else value
 
 
 def lies_between(shape: Shape, least: Shape, shapes: Sequence[Shape]) -> bool:
@@ -287,7 +287,7 @@ def is_complex(value: Any) -> bool:
     return value is not None and aval_of(value).dtype.kind == "c"
 
 
-def named(value: Any) -> str:
+def name_value(value: Any) -> str:
     """Return what an error calls a value that is no array."""
     if value is None:
         return "None"

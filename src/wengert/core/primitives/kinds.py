@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
-from wengert.core.primitives.rule import Rule, RuleSignature, misdeclared
+from wengert.core.primitives.rule import Rule, RuleSignature, rule_error
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
@@ -89,12 +89,12 @@ class Elementwise(Primitive):
         self.originates = square is not None or raises or len(scales) == 2
         rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
         if not any(rule is not None for rule in rules):
-            raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
+            raise rule_error(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
         if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
-            raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+            raise rule_error(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
         if isinstance(evaluate, np.ufunc) and evaluate.signature is not None:
             given = f"the evaluation is a ufunc of signature {evaluate.signature}"
-            raise misdeclared(name, given, "an elementwise one acts on each element by itself")
+            raise rule_error(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
         self.sweeps_as = "unary" if len(rules) == 1 else "binary"
         if steep or raises:
@@ -232,7 +232,7 @@ class Linear(Primitive):
             transpose = self.transpose_by_form if hasattr(self.form, "transpose") else ()
         self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
         if not self.transposes:
-            raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
+            raise rule_error(name, "no transpose was given", "one for each linear operand is needed")
         for rule in self.transposes:
             RuleSignature(name, rule, 2, None)
         self.variadic = variadic
@@ -260,7 +260,7 @@ class Linear(Primitive):
 
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
-        raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+        raise rule_error(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
 
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return the transposes."""
@@ -323,7 +323,7 @@ class Multilinear(Primitive):
             return
         if not isinstance(transposes, tuple | list) or len(transposes) < 2:
             given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
-            raise misdeclared(name, f"{given} were given", "two or more are needed, one per operand")
+            raise rule_error(name, f"{given} were given", "two or more are needed, one per operand")
         for rule in transposes:
             RuleSignature(name, rule, 1 + len(transposes), 0)
         self.transposes = transposes
@@ -419,7 +419,7 @@ class Multilinear(Primitive):
             return guard(product, product, multiple_of, steep=True)
         if is_staged(product):  # three products would tell
             return product
-        finite, infinite = zip(*map(parted, factors), strict=True)
+        finite, infinite = zip(*map(split_infinite, factors), strict=True)
         found = product_of(*finite)
         large: Any = 0.0
         for k, part in enumerate(infinite):
@@ -437,7 +437,7 @@ class Multilinear(Primitive):
         return all(label in labels.result or labels.lengths[label] == 1 for label in labels.operands[0])
 
 
-def parted(x: Any) -> tuple[Any, Any]:
+def split_infinite(x: Any) -> tuple[Any, Any]:
     """Return what is finite of an operand, and the signs of what is infinite."""
     infinite = np.isinf(x)
     return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
@@ -488,9 +488,9 @@ class Opaque(Primitive):
         super().__init__(name, evaluate, **shapes)
         self.square = square
         if vjp is None or (isinstance(vjp, Sequence) and all(rule is None for rule in vjp)):
-            raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
+            raise rule_error(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:
-            raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
+            raise rule_error(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
         self.rules = tuple(vjp) if isinstance(vjp, Sequence) else None
         self.rule = None if isinstance(vjp, Sequence) else vjp
         self.leading = 2 if self.rules is None else 3

@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import is_own
-from wengert.core.primitives.rule import Rule, misdeclared
+from wengert.core.primitives.rule import Rule, rule_error
 from wengert.core.values.aval import Aval
 from wengert.core.values.bounded_cache import Cache
 from wengert.errors import DtypeError, UsageError
@@ -40,8 +40,8 @@ class DeclaredForm(Protocol):
     def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """Return what the primitive is to be evaluated by."""
 
-    def composed(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
-        """Return the steps that are one view after another, in the usual order, or None; see `Form.composed`."""
+    def compose(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
+        """Return the steps that are one view after another, in the usual order, or None; see `Form.compose`."""
 
 
 class RoutineCall(NamedTuple):
@@ -204,11 +204,11 @@ class Primitive:
         **points: Unpack[PointRules],
     ) -> None:
         if not isinstance(name, str):
-            raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
+            raise rule_error(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
         if not callable(evaluate):
-            raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
+            raise rule_error(name, f"the evaluation is {evaluate!r}", "a callable is needed")
         if form is not None and (isinstance(form, type) or not hasattr(form, "results")):
-            raise misdeclared(name, f"the form is {form!r:.80}", "a form of wengert.extend is needed")
+            raise rule_error(name, f"the form is {form!r:.80}", "a form of wengert.extend is needed")
         self.name = name
         self.evaluate = evaluate
         self.form = form
@@ -325,7 +325,7 @@ def register(primitive: Primitive) -> None:
     if primitive.name in PRIMITIVES:
         occasion = PRIMITIVES[primitive.name].occasion
         given = "the name is already registered" + (f" by {occasion.module}" if occasion else "")
-        raise misdeclared(primitive.name, given, "each primitive is declared once, outside of functions")
+        raise rule_error(primitive.name, given, "each primitive is declared once, outside of functions")
     PRIMITIVES[primitive.name] = primitive
     primitive.registered = True
     if primitive.form is not None:

@@ -17,7 +17,7 @@ from wengert.errors import RegistrationError
 Rule = Callable[..., Any]
 
 
-def misdeclared(name: str, given: str, needed: str) -> RegistrationError:
+def rule_error(name: str, given: str, needed: str) -> RegistrationError:
     """Return the error about the declaration of a primitive."""
     return RegistrationError(f"primitive {name}", given, needed, "Correct its declaration")
 
@@ -44,16 +44,16 @@ class RuleSignature:
 
     def __init__(self, name: str, rule: Rule, leading: int, operands: int | None) -> None:
         if not callable(rule):
-            raise misdeclared(name, f"a rule is {rule!r}", "a function is needed")
+            raise rule_error(name, f"a rule is {rule!r}", "a function is needed")
         try:
             positional, rest = positional_arguments(rule)
         except ValueError:
-            raise misdeclared(name, f"a rule is {rule!r}, which tells no signature", "a function is needed") from None
+            raise rule_error(name, f"a rule is {rule!r}, which tells no signature", "a function is needed") from None
         enough = len(positional) >= leading
         exact = operands is None or rest is not None or len(positional) == leading + operands
         if not (enough and exact):
             wanted = f"{leading} + {operands}" if operands is not None else f"at least {leading}"
-            raise misdeclared(name, f"a rule takes {len(positional)} positional arguments", f"{wanted} are needed")
+            raise rule_error(name, f"a rule takes {len(positional)} positional arguments", f"{wanted} are needed")
         self.needed = tuple(not argument.startswith("_") for argument in positional)
         self.rest = rest is None or not rest.startswith("_")
 

@@ -44,11 +44,11 @@ class Structured(Primitive):
     def check(self, _inputs: Sequence[Any], _params: Mapping[str, Any]) -> None:
         """Raise an error unless graphs among the parameters fit the operands: they may come from a file."""
 
-    def needed(self, _used: Sequence[bool], _params: Mapping[str, Any]) -> tuple[Sequence[bool], Sequence[bool]] | None:
+    def needs(self, _used: Sequence[bool], _params: Mapping[str, Any]) -> tuple[Sequence[bool], Sequence[bool]] | None:
         """Return which operands and results are needed for those that are used; None if all are."""
         return None
 
-    def trimmed(
+    def trim(
         self, _operands: Sequence[bool], _results: Sequence[bool], _params: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Return the parameters for the operands and results alone that are needed."""
@@ -87,10 +87,10 @@ class Structured(Primitive):
         self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the results and their tangents, None for structural zeros, from those of the operands."""
-        found, moved = self.moved(values, [None if t is None else (t,) for t in tangents], params, None)
+        found, moved = self.push(values, [None if t is None else (t,) for t in tangents], params, None)
         return found, [None if t is None else t[0] for t in moved]
 
-    def moved(
+    def push(
         self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
@@ -105,7 +105,7 @@ class Structured(Primitive):
         """Return the results for all lanes of a batch, and which of them differ between lanes."""
         raise NotImplementedError
 
-    def linearized(
+    def linearize(
         self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
         """Return the results, which of them depend on the wanted operands, and the pullback of the call."""

@@ -22,7 +22,7 @@ from wengert.core.values.tensor import Tensor
 Params = Mapping[str, Any]
 
 
-def done(primitive: Primitive, operands: Sequence[Any], params: Params) -> Any:
+def perform(primitive: Primitive, operands: Sequence[Any], params: Params) -> Any:
     """Do an operation on arrays, or on Tensors."""
     if Tensor in map(type, operands):
         return apply(primitive, *operands, **params)
@@ -38,10 +38,10 @@ def cotangent(
     return primitive.vjp(ct, out, operands, avals, params)[i]
 
 
-def inserted(items: Sequence[Any], place: int, item: Any) -> tuple[Any, ...]:
+def insert_item(items: Sequence[Any], place: int, item: Any) -> tuple[Any, ...]:
     """Return items with another one at a place.
 
-    >>> inserted("ac", 1, "b")
+    >>> insert_item("ac", 1, "b")
     ('a', 'b', 'c')
     """
     return (*items[:place], item, *items[place:])
@@ -68,7 +68,7 @@ class Transposed(Linear):
 
     def back(self, ct: Any, _aval: Aval, *, aval: Aval, params: Params, constants: Sequence[Any]) -> Any:
         """Do the operation itself."""
-        return done(self.original, (ct, *constants), params)
+        return perform(self.original, (ct, *constants), params)
 
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return those of the operation."""
@@ -145,7 +145,7 @@ class Factor(Multilinear):
 
     def pull(self, ct: Any, *others: Any, aval: Aval, params: Params) -> Any:
         """Return the cotangent of the operand."""
-        return cotangent(self.original, self.position, ct, aval, None, inserted(others, self.position, None), params)
+        return cotangent(self.original, self.position, ct, aval, None, insert_item(others, self.position, None), params)
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
@@ -153,13 +153,13 @@ class Factor(Multilinear):
         """Do the operation itself for what was the cotangent, and give other operands theirs with `ct` as this one."""
         given, *others = operands
         inner = params["params"]
-        found = [None if avals[0] is None else done(self.original, inserted(others, self.position, ct), inner)]
+        found = [None if avals[0] is None else perform(self.original, insert_item(others, self.position, ct), inner)]
         for i, aval in enumerate(avals[1:]):
             j = i + (i >= self.position)
             if aval is None:
                 found.append(None)
             else:
-                factors = inserted(others, self.position, ct)
+                factors = insert_item(others, self.position, ct)
                 found.append(cotangent(self.original, j, given, aval, None, factors, inner))
         return found
 

@@ -50,10 +50,10 @@ class Aval(NamedTuple):
         return type(self.dtype.type(0).item())
 
 
-def united(a: Aval, b: Aval) -> Aval:
+def unite_scalars(a: Aval, b: Aval) -> Aval:
     """Return what can hold scalars of either aval: a Python number takes the dtype of an array.
 
-    >>> united(aval_of(1.0), aval_of(np.float32(1.0))).dtype, united(aval_of(1), aval_of(1.0)).weak
+    >>> unite_scalars(aval_of(1.0), aval_of(np.float32(1.0))).dtype, unite_scalars(aval_of(1), aval_of(1.0)).weak
     (dtype('float32'), True)
     """
     if a.weak == b.weak:

@@ -15,7 +15,7 @@ from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
-from wengert.core.values.evaluation import evaluated
+from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
@@ -89,17 +89,17 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     if trace is not None:
         return trace.process(primitive, operands, params)
     if not any_tensor:
-        return evaluated(primitive, operands, params)
-    out = evaluated(primitive, [x._value if type(x) is Tensor else x for x in operands], params)
+        return evaluate_primitive(primitive, operands, params)
+    out = evaluate_primitive(primitive, [x._value if type(x) is Tensor else x for x in operands], params)
     if primitive.outputs == 1:
-        return make_tensor(checked(primitive.name, out), None, None)
-    return tuple(make_tensor(checked(primitive.name, item), None, None) for item in out)
+        return make_tensor(check_numeric(primitive.name, out), None, None)
+    return tuple(make_tensor(check_numeric(primitive.name, item), None, None) for item in out)
 
 
 Derivation.dispatch = staticmethod(dispatch)
 
 
-def checked(name: str, value: Any) -> Any:
+def check_numeric(name: str, value: Any) -> Any:
     """Return an evaluated value as ndarray, NumPy scalar or Python number; what is not numeric is refused."""
     if type(value) in NUMBERS:
         return value
@@ -192,24 +192,24 @@ def is_weak(value: Any) -> bool:
     return value.weak if type(value) is Tensor else type(value) in NUMBERS
 
 
-def strengthened(value: Any) -> Any:
+def strengthen(value: Any) -> Any:
     """Return a value that is, or stands for, a Python number as a NumPy scalar or Tensor with a dtype of its own."""
     if type(value) is Tensor:
         return apply(PRIMITIVES["astype"], value, dtype=value.dtype) if value.weak else value
     return strong(value)
 
 
-def weakened(value: Any) -> Any:
+def weaken(value: Any) -> Any:
     """Return a value without axes as what stands for a Python number; others as they are."""
     if type(value) is Tensor:
         return value if value.weak or value.shape != () else apply(PRIMITIVES["number"], value)
     return value.item() if isinstance(value, ARRAYS) and not value.ndim else value
 
 
-def counted(value: Any) -> Any:
+def truth_as_integer(value: Any) -> Any:
     """Return what stands for one of Python's truths as what stands for an integer; others as they are."""
     if type(value) is Tensor and value.dtype == np.bool_:
-        return weakened(apply(PRIMITIVES["whole"], value))
+        return weaken(apply(PRIMITIVES["whole"], value))
     return int(value) if type(value) is bool else value
 
 
@@ -217,10 +217,10 @@ def as_index(value: Any) -> Any:
     """Return an integer without axes as what stands for one of Python's, as its `__index__` does."""
     if type(value) is not Tensor:
         return operator.index(value)
-    return value if value.weak and value.dtype.kind == "i" else weakened(apply(PRIMITIVES["whole"], value))
+    return value if value.weak and value.dtype.kind == "i" else weaken(apply(PRIMITIVES["whole"], value))
 
 
-def conformed(value: Any, aval: Aval) -> Any:
+def conform(value: Any, aval: Aval) -> Any:
     """Return a scalar, or an array of the same dtype, as an aval says: as a Python number, or with its dtype."""
     if type(value) in NUMBERS:
         return aval.number(value) if aval.weak else np.asarray(value, aval.dtype)[()]
@@ -230,13 +230,13 @@ def conformed(value: Any, aval: Aval) -> Any:
         converted = apply(PRIMITIVES["whole"], value)
     else:
         converted = value.astype(aval.dtype)
-    return weakened(converted) if aval.weak else strengthened(converted)
+    return weaken(converted) if aval.weak else strengthen(converted)
 
 
 def as_tensor(value: Any) -> Tensor:
     """Return a value as a Tensor: itself, or a constant around its array. Python numbers become arrays without axes."""
     if type(value) is Tensor:
-        return value if type(value._value) is ndarray else strengthened(value)
+        return value if type(value._value) is ndarray else strengthen(value)
     if type(value) is ndarray and value.dtype.kind in "biufc":
         tensor = constant_tensor(value)
         tensor._kept = BORROWED if may_change(value) else True
@@ -247,7 +247,7 @@ def as_tensor(value: Any) -> Tensor:
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))
     is_object = array.dtype.kind == "O"  # which comes out of its array as what it was
-    return constant_tensor(checked("asarray", array if is_object else array[()]))
+    return constant_tensor(check_numeric("asarray", array if is_object else array[()]))
 
 
 def tensor_of_lists(data: Any) -> Tensor:
@@ -256,7 +256,7 @@ def tensor_of_lists(data: Any) -> Tensor:
     if type(found) is Tensor:
         return found
     made = np.array(data)
-    return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(checked("array", made))
+    return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(check_numeric("array", made))
 
 
 def stacked_lists(data: Any, dtype: Any = None, axes: int = MOST_AXES) -> Any:

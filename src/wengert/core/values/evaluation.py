@@ -11,14 +11,14 @@ from numpy import ndarray
 from wengert.core.diagnostics.numpy_warnings import at_users_line, call_with_warnings
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, check_broadcast, strong
-from wengert.core.values.python_numbers import calculated
+from wengert.core.values.python_numbers import calculate
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 
 unregister(globals())
 
 
-def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def evaluate_primitive(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """Evaluate a primitive on ndarrays and numbers; only operators between Python numbers give one."""
     evaluate = primitive.strict
     if primitive.evaluate_large is not None:
@@ -32,7 +32,7 @@ def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, 
                 values = list(map(strong, values))
                 break
     elif primitive.operator is not None and type(values[0]) in NUMBERS and type(values[-1]) in NUMBERS:
-        return calculated(primitive.name, primitive.operator, partial(at_users_line, evaluate), values)
+        return calculate(primitive.name, primitive.operator, partial(at_users_line, evaluate), values)
     try:
         out = evaluate(*values, **params)
     except ValueError:

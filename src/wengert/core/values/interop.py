@@ -47,13 +47,13 @@ def ours(kind: type) -> None:
     ORDINARY.add(kind)
 
 
-def cached(question: Callable[[type], bool]) -> Callable[[type], bool]:
+def cache_by_type(question: Callable[[type], bool]) -> Callable[[type], bool]:
     """Answer a question about types once for each."""
     answers: Any = lru_cache(maxsize=1024)(question)
     return answers  # type: ignore[no-any-return]  # mypy takes types for unhashable
 
 
-@cached
+@cache_by_type
 def decides(kind: type) -> bool:
     """Tell whether values of a type have a say in ufuncs: `__array_ufunc__` of their own, or None, which means no.
 
@@ -63,7 +63,7 @@ def decides(kind: type) -> bool:
     return kind not in ORDINARY and class_attribute(kind, "__array_ufunc__", PLAIN_UFUNC) is not PLAIN_UFUNC
 
 
-@cached
+@cache_by_type
 def decides_functions(kind: type) -> bool:
     """Tell whether values of a type have a say in NumPy's other functions."""
     return kind not in ORDINARY and class_attribute(kind, "__array_function__", PLAIN_FUNCTION) is not PLAIN_FUNCTION
@@ -74,7 +74,7 @@ def any_decides(operands: Iterable[Any]) -> bool:
     return any(type(x) not in ORDINARY and decides(type(x)) for x in operands)
 
 
-@cached
+@cache_by_type
 def foreign(kind: type) -> bool:
     """Tell whether an operator should leave the decision to values of a type, or has nothing to do with them."""
     return issubclass(kind, type(None) | str | bytes | dict | set) or decides(kind)
@@ -98,7 +98,7 @@ def reflects(kind: type, name: str) -> bool:
     return any(method in vars(x) for x in kind.__mro__ if x.__module__ not in PYTHONS)
 
 
-def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: Any) -> Any:
+def defer(function: Callable[[Any, Any], Any], kind: type, left: Any, right: Any) -> Any:
     """Return what an operator gives for an operand of a foreign type, as it would for an ndarray.
 
     A type with an `__array_ufunc__` receives the ufunc; any other its reflected method, if Python finds one. Strings
@@ -112,12 +112,12 @@ def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: 
     return NotImplemented if class_attribute(kind, "__array_ufunc__") is None else function(left, right)
 
 
-def undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+def without_dispatch(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's without the look for those who have a say, which takes 0.1 to 0.4 microseconds.
 
     It is for operands that are known to be ndarrays and numbers. What is no such function comes back as it is.
 
-    >>> undispatched(np.concatenate)((np.ones(1), np.zeros(1)))
+    >>> without_dispatch(np.concatenate)((np.ones(1), np.zeros(1)))
     array([1., 0.])
     """
     found: Callable[..., Any] = getattr(function, "_implementation", function)  # private: else it is as it was

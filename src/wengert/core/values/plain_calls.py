@@ -24,20 +24,20 @@ def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any
     traced = next((x for x in tensors if innermost_trace(x) is not None), None)
     if traced is not None:
         if is_staged(traced):
-            raise unsupported(name, "a Tensor that is being traced, whose elements are not there yet", "")
+            raise unsupported_error(name, "a Tensor that is being traced, whose elements are not there yet", "")
         if not is_concrete(traced):
-            raise unsupported(name, "a Tensor that differs from lane to lane of a batch", "")
-        raise unsupported(name, "a Tensor that is being differentiated", ", or pass .detach()")
+            raise unsupported_error(name, "a Tensor that differs from lane to lane of a batch", "")
+        raise unsupported_error(name, "a Tensor that is being differentiated", ", or pass .detach()")
     if not tensors:
-        raise unsupported(name, "Tensors in a container that Wengert does not know", "")
+        raise unsupported_error(name, "Tensors in a container that Wengert does not know", "")
     if any(type(x) is Tensor for x in flatten(kwargs.get("out"))[0]):
-        raise unsupported(name, "a Tensor to write to, given as out=", ", or leave out= away")
+        raise unsupported_error(name, "a Tensor to write to, given as out=", ", or leave out= away")
     plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
     results, form = flatten(function(*plain_args, **plain_kwargs))
     return unflatten(form, [result_of_numpy(x) for x in results])
 
 
-def unsupported(name: str, given: str, otherwise: str) -> DtypeError:
+def unsupported_error(name: str, given: str, otherwise: str) -> DtypeError:
     """Return the error about a function of NumPy that has no derivative here."""
     action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
     needed = "a function that Wengert knows how to differentiate is needed"

@@ -17,7 +17,7 @@ from numpy import generic, ndarray
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, raising
 from wengert.core.memory.views import ALIAS
 from wengert.core.values.aval import MOST_AXES
-from wengert.core.values.interop import undispatched
+from wengert.core.values.interop import without_dispatch
 from wengert.core.values.numpy_overrides import DIRECT
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, plain_tensor, wrapped_constants
 from wengert.support.deferred_warnings import unregister
@@ -79,7 +79,7 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
     """
     least, most, composed, _ = BY_NUMPY[function]
     settings = SETTINGS if composed else None
-    bare = undispatched(function)
+    bare = without_dispatch(function)
     longest = max(most, FAMILIAR)
 
     takes_one, takes_two = least <= 1, least <= 2 <= most
@@ -156,7 +156,7 @@ def values_of(args: Sequence[Any], kwargs: Mapping[str, Any], most: int) -> Sequ
     return values if any_tensor and (not kwargs or are_options(kwargs)) else None
 
 
-def computed(function: Function, x: Any, *args: Any) -> Tensor | None:
+def call_plain(function: Function, x: Any, *args: Any) -> Tensor | None:
     """Return what a function of arrays gives for a plain Tensor; None for others, and where NumPy raises or warns.
 
     Args:
@@ -183,11 +183,11 @@ ORDERS = frozenset("CFAK")
 """In which a scalar, which does not change, is its own copy."""
 
 
-def renewed(name: str, x: Tensor, argument: Any) -> Tensor | None:
-    """Return what a method gives for a plain array, also for one that is held as a scalar; None as `computed` does."""
+def call_plain_method(name: str, x: Tensor, argument: Any) -> Tensor | None:
+    """Return what a method gives for a plain array, one that is held as a scalar, too; None as `call_plain` does."""
     value = x._value
     if type(value) is ndarray or not hasattr(x, "_array") or not isinstance(value, generic) or WATCHES:
-        return computed(METHODS[name], x, argument)
+        return call_plain(METHODS[name], x, argument)
     try:
         found = make_tensor(
             value if name == "copy" and argument in ORDERS else getattr(value, name)(argument), None, None
@@ -198,8 +198,8 @@ def renewed(name: str, x: Tensor, argument: Any) -> Tensor | None:
     return found
 
 
-def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
-    """Return what a function gives for a list of arrays and numbers, Tensors among them; None as `computed` does."""
+def join_plain(function: Function, operands: Any, *args: Any) -> Tensor | None:
+    """Return what a function gives for a list of arrays and numbers, Tensors among them; None as `call_plain` does."""
     if WATCHES or (type(operands) is not tuple and type(operands) is not list):
         return None
     values = []

@@ -18,7 +18,7 @@ LARGEST = 2**63
 """The least integer that has no room in 64 bits."""
 
 
-def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., Any], values: Sequence[Any]) -> Any:
+def calculate(name: str, compute: Callable[..., Any], evaluate: Callable[..., Any], values: Sequence[Any]) -> Any:
     """Return what an operator gives for Python numbers.
 
     Floats calculate as NumPy's do where Python would raise or turn complex: 1.0 / 0.0 is infinite, in every mode.
@@ -34,7 +34,7 @@ def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., A
         ZeroDivisionError: an integer is divided by zero.
 
     >>> import numpy as np
-    >>> calculated("divide", operator.truediv, np.divide, (1, 4)), calculated("add", operator.add, np.add, (2, True))
+    >>> calculate("divide", operator.truediv, np.divide, (1, 4)), calculate("add", operator.add, np.add, (2, True))
     (0.25, 3)
     """
     whole = all(type(x) is int or type(x) is bool for x in values)

@@ -664,11 +664,11 @@ def is_staged(value: Any) -> bool:
     return False
 
 
-def seen(value: Any) -> Any:
+def visible_array(value: Any) -> Any:
     """Return the array at the bottom of a value, of all lanes, for rules that choose by it; None if there is none yet.
 
     >>> import wengert as wg
-    >>> seen(wg.tensor([1.0], requires_grad=True))
+    >>> visible_array(wg.tensor([1.0], requires_grad=True))
     array([1.])
     """
     return value if type(value) is not Tensor else None if is_staged(value) else raw(value)
@@ -686,7 +686,7 @@ def check_dtype(name: str, dtype: np.dtype[Any], action: str = "Convert it with 
         raise DtypeError(name, f"dtype {dtype}", "a float or complex dtype is needed to differentiate", action)
 
 
-def unwrapped(out: Any) -> Any:
+def unwrap_plain(out: Any) -> Any:
     """Return a value from below without the Tensor around it if it is a plain one."""
     return out._value if type(out) is Tensor and out._trace is None else out
 

@@ -11,7 +11,7 @@ from wengert.lowering.costs import time_of
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Pair, Value
 from wengert.lowering.rules.scalars import Scalar, select
-from wengert.passes.equations import renamed
+from wengert.passes.equations import rename_known
 from wengert.passes.simplify import simplify
 from wengert.support.machine import MACHINE
 
@@ -26,8 +26,8 @@ def specialised(graph: Graph, operands: Sequence[Any]) -> Graph:
     known = {v: x for v, x in zip(graph.inputs, operands, strict=True) if type(x) is not Variable}
     if not known:
         return graph
-    equations = [equation.using(renamed(known, equation.inputs)) for equation in graph.equations]
-    return simplify(Graph([v for v in graph.inputs if v not in known], equations, renamed(known, graph.outputs)))
+    equations = [equation.using(rename_known(known, equation.inputs)) for equation in graph.equations]
+    return simplify(Graph([v for v in graph.inputs if v not in known], equations, rename_known(known, graph.outputs)))
 
 
 def taken(nodes: Nodes, index: Value, count: int) -> list[Scalar]:

@@ -12,7 +12,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.primitives.half_precision import HALF, SINGLE, widened
+from wengert.primitives.half_precision import HALF, SINGLE, widen
 from wengert.support.hints import hint_parameters
 
 
@@ -120,7 +120,7 @@ def in_single(function: F) -> F:
         dtypes = [getattr(x, "dtype", None) for x in (*args, *kwargs.values())]
         if HALF not in dtypes:
             return function(*args, **kwargs)
-        found = function(*map(widened, args), **{name: widened(x) for name, x in kwargs.items()})
+        found = function(*map(widen, args), **{name: widen(x) for name, x in kwargs.items()})
         return found.astype(HALF) if found.dtype == SINGLE and SINGLE not in dtypes else found
 
     return call  # type: ignore[return-value]  # it has the type of the function

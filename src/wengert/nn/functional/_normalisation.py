@@ -13,7 +13,7 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn.functional._arguments import as_parameter, hinted, in_single, layer, require_setting
-from wengert.primitives.half_precision import HALF, widened
+from wengert.primitives.half_precision import HALF, widen
 from wengert.transforms.reverse import stop_gradient
 
 
@@ -188,7 +188,7 @@ def batch_norm(
     axes = tuple(i for i in range(x.ndim) if i != 1)
     for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
         as_parameter("batch_norm", what, value, x.shape[1:2])
-    dtype, x = x.dtype, widened(x)
+    dtype, x = x.dtype, widen(x)
     own_mean = np.mean(x, axis=axes) if training or mean is None else mean
     own_var = np.var(x, axis=axes) if training or var is None else var
     if training:

@@ -9,12 +9,12 @@ import numpy as np
 
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Flags, Form, Lanes, Params, form_of
-from wengert.core.forms.shape_probes import Results, example_of, unfilled
+from wengert.core.forms.shape_probes import Results, example_of, unfilled_like
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import misdeclared
+from wengert.core.primitives.rule import rule_error
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.indexing.index_layout import (
@@ -48,9 +48,9 @@ class Index(Form):
         """Ask for the part, which an unknown mask does not tell."""
         for array in filter(unknown_mask, inputs[1:]):
             raise unknown_mask_error(array)
-        return super().results(primitive, list(map(unfilled, inputs)), params)
+        return super().results(primitive, list(map(unfilled_like, inputs)), params)
 
-    def composed(
+    def compose(
         self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
     ) -> list[tuple[Primitive, dict[str, Any]]] | None:
         """Join an index to what is one, and put it before a permutation."""
@@ -143,7 +143,7 @@ class PartUpdate(Form):
             views = form_of(primitive).batch(primitive, size, [lanes], [True], dict(step))
             if views is None:
                 needed = "View(...) is needed to write through it in lanes"
-                raise misdeclared(primitive.name, "no form was declared", needed)
+                raise rule_error(primitive.name, "no form was declared", needed)
             path += [(p, tuple(q.items())) for p, q in views[1]]
             shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
         found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)

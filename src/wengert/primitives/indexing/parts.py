@@ -23,7 +23,7 @@ from wengert.core.primitives.cotangent import add_shared, match_dtype, unbroadca
 from wengert.core.primitives.declare import linear
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
-from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor, checked, innermost, is_weak
+from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor, check_numeric, innermost, is_weak
 from wengert.core.values.object_arrays import holds_objects
 from wengert.core.values.tensor import WATCHES, Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -43,7 +43,7 @@ from wengert.primitives.masked import (
     looked_up,
     part_of_each,
     put_back,
-    selected,
+    select_elements,
 )
 from wengert.primitives.shapes import reshape
 
@@ -205,7 +205,7 @@ def read_index(x: Any, index: Any) -> Tensor:
     if None in entries and is_widening(entries, shape_of(x)):
         return applied(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
     if arrays and (mask := undecided_mask(entries, arrays, shape_of(x))) is not None:
-        return selected(masked_view(x, entries, mask), mask, axes_before(entries, mask, x.ndim))
+        return select_elements(masked_view(x, entries, mask), mask, axes_before(entries, mask, x.ndim))
     if is_selection(x) and not arrays:
         return part_of_each(x, entries)
     if len(arrays) == 1 and is_selection(arrays[0]) and arrays[0].dtype.kind in "iu":
@@ -375,7 +375,7 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
     if isinstance(value, list | tuple) or holds_objects(value):
         found = as_tensor(value)
     else:
-        found = value if type(value) is Tensor else checked("assignment", array_of_any(value))
+        found = value if type(value) is Tensor else check_numeric("assignment", array_of_any(value))
     if found.dtype.kind == "c" and target.dtype.kind in "iuf" and not add and any(map(is_weak, leaves_of(value))):
         given = f"a complex number for a Tensor of dtype {target.dtype}"
         action = "Take its .real, or convert the Tensor with .astype(complex) first"

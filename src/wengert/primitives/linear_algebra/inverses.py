@@ -19,7 +19,7 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.primitives.rule import Rule
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj, shape_mismatch
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.linear_algebra.matrices import matrix_error, of_scipy, plain_routine, total
@@ -52,7 +52,7 @@ def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
     factors |x| cancel, which leaves x / norm with the right derivatives where single elements are zero.
     """
     if order in EUCLIDEAN:
-        known = seen(out)
+        known = visible_array(out)
         if known is not None and known.all():
             return t * (conj(x) / out)
         return np.where(out == 0, 0.0, t * (conj(x) / np.where(out == 0, 1.0, out)))
@@ -359,7 +359,7 @@ def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
     if scale is None:
         return None
     singular = out[0] == 0
-    known = seen(singular)
+    known = visible_array(singular)
     if known is None or known.any():
         a = regular(a, singular & (scale == 0))
         require_regular(singular & (scale != 0))
@@ -368,7 +368,7 @@ def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
 
 def require_regular(singular: Any) -> None:
     """Refuse singular matrices that are known to be there; of others `inv` says it."""
-    known = seen(singular)
+    known = visible_array(singular)
     if known is not None and known.any():
         given = "a singular matrix, of whose determinant the logarithm has no derivative"
         needed = "a regular one is needed, or a cotangent that is 0"
@@ -379,7 +379,7 @@ def require_regular(singular: Any) -> None:
 def jvp_slogdet(tangents: Sequence[Any], out: Any, a: Any) -> tuple[Any, Any]:
     """Return the parts of tr(A^-1 dA); NaN at singular matrices that move, which a mask may leave out."""
     (t,), singular = tangents, out[0] == 0
-    known = seen(singular)
+    known = visible_array(singular)
     if known is None or known.any():
         moves = np.any(t != 0, axis=(-2, -1))
         trace = np.sum(np.linalg.inv(regular(a, singular)).mT * t, axis=(-2, -1))

@@ -12,7 +12,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.errors import UsageError
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
@@ -75,7 +75,7 @@ def divisors(l: Any, u: Any, *given: Any) -> Any:  # noqa: E741 - the name that 
     """Return of U what rules divide by: rows for each column of L that has something below the diagonal."""
     count = l.shape[-1] - (l.shape[-2] == l.shape[-1])
     square = u[..., :count, :count]
-    known = seen(square)
+    known = visible_array(square)
     if known is not None and diagonal_of(known).all():
         return square
     return apply(pivots_of, square, *given)

@@ -12,7 +12,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque, variant
 from wengert.core.primitives.kinds import Opaque
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
     adjoint,
@@ -93,7 +93,7 @@ def guard_diagonal(r: Any, *given: Any) -> tuple[Any, Any]:
     if type(r) is np.ndarray and are_independent(r):
         return r, None
     found = apply(dependent, r, *given)
-    known = seen(found)
+    known = visible_array(found)
     if known is not None and not known.any():
         return r, None
     return np.where(found[..., None, :] & identity_of(r.shape[-1], "?"), 1, r), found

@@ -12,7 +12,7 @@ from scipy.special import roots_legendre
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES, PointRules, Primitive
-from wengert.core.values.dispatch import is_weak, strengthened
+from wengert.core.values.dispatch import is_weak, strengthen
 from wengert.errors import DtypeError
 from wengert.support.refusals import refusal
 
@@ -42,7 +42,7 @@ def of_scalars(rule: Rule) -> Rule:
     @functools.wraps(rule)
     def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
         if all(x is None or is_weak(x) for x in operands):
-            operands = tuple(x if x is None else strengthened(x) for x in operands)
+            operands = tuple(x if x is None else strengthen(x) for x in operands)
         return rule(t, out, *[as_floats(x, t) for x in operands])
 
     return strong_rule

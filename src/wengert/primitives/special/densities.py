@@ -294,11 +294,11 @@ def bell(i: int, j: int, cumulants: Cumulants) -> Any:
     for m in range(i + 1):
         for n in range(j + 1):
             if m + n:
-                known[m, n] = extended(m, n, cumulants, known)
+                known[m, n] = extend_polynomial(m, n, cumulants, known)
     return known[i, j]
 
 
-def extended(m: int, n: int, cumulants: Cumulants, known: dict[tuple[int, int], Any]) -> Any:
+def extend_polynomial(m: int, n: int, cumulants: Cumulants, known: dict[tuple[int, int], Any]) -> Any:
     """Return a Bell polynomial, given those of lower order."""
     if not m:
         return sum(math.comb(n - 1, k) * known[0, n - 1 - k] * cumulants(0, k + 1) for k in range(n))

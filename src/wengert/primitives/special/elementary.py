@@ -46,7 +46,7 @@ def is_nothing(x: Any, y: Any) -> Any:
     return (x == 0) & ((y == 0) if is_complex(y) else (y <= 0))
 
 
-def weighed(t: Any, x: Any, y: Any) -> Any:
+def weigh_ratio(t: Any, x: Any, y: Any) -> Any:
     """Return t x / y, and 0 where x log(y) is nothing."""
     nothing = is_nothing(x, y)
     return np.where(nothing, 0.0, t * x / np.where(nothing, 1.0, y))
@@ -89,13 +89,13 @@ def weighed_at(log: np.ufunc) -> Rule:
 special(
     sp.xlogy,
     lambda t, _out, x, y: logarithm(t, np.log, x, y, 0.0),
-    lambda t, _out, x, y: weighed(t, x, y),
+    lambda t, _out, x, y: weigh_ratio(t, x, y),
     scalar=weighed_at(np.log),
 )
 special(
     sp.xlog1py,
     lambda t, _out, x, y: logarithm(t, np.log1p, x, y, -1.0),
-    lambda t, _out, x, y: weighed(t, x, 1 + y),
+    lambda t, _out, x, y: weigh_ratio(t, x, 1 + y),
     scalar=weighed_at(np.log1p),
 )
 
@@ -129,7 +129,7 @@ def relative_entropy_at(x: Any, y: Any) -> Any:
 special(
     sp.rel_entr,
     lambda t, _out, x, y: t * (at_once(log_quotient, x, y) + 1),
-    lambda t, _out, x, y: -weighed(t, x, y),
+    lambda t, _out, x, y: -weigh_ratio(t, x, y),
     scalar=divergence_at(relative_entropy_at, lambda _y: 0),
     cost=100,
 )
@@ -148,7 +148,7 @@ LONGEST = 1e300
 """From there on a vector (u, 1) is as long as u to all digits."""
 
 
-def clipped(delta: Any, r: Any) -> Any:
+def clip_from_side(delta: Any, r: Any) -> Any:
     """Return r between -delta and delta, from the side on which it is, which matters where delta is 0."""
     from_below, from_above = np.minimum(r, delta), np.maximum(r, -delta)
     return np.where(r > 0, from_below, np.where(r < 0, from_above, (from_below + from_above) / 2))
@@ -193,7 +193,7 @@ def huber_at(delta: Any, r: Any) -> Any:
 special(
     sp.huber,
     lambda t, _out, delta, r: t * np.maximum(np.abs(r) - delta, 0),
-    lambda t, _out, delta, r: t * clipped(delta, r),
+    lambda t, _out, delta, r: t * clip_from_side(delta, r),
     scalar=huber_at,
 )
 

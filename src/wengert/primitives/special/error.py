@@ -69,7 +69,7 @@ def asymptotic(y: Any, order: int) -> Any:
     return series
 
 
-def recurred(x: Any, slope: Any, value: Any, order: int) -> Any:
+def recur_derivative(x: Any, slope: Any, value: Any, order: int) -> Any:
     """Return a derivative of a function with f' = c - 2 x f, given c and f: f^(n+1) = -2 x f^(n) - 2 n f^(n-1)."""
     before, found = 0.0, value
     for n in range(order):
@@ -84,7 +84,7 @@ def far_wofz(z: Any, order: int) -> tuple[Any, Any]:
     w(z) is 2 exp(-z^2) - w(-z).
     """
     weight = 1.0 - np.sign(z.imag)
-    added = recurred(z, 0.0, np.exp(-np.square(np.where(weight, z, 0.0))), order)
+    added = recur_derivative(z, 0.0, np.exp(-np.square(np.where(weight, z, 0.0))), order)
     return 2j / ROOT_PI * asymptotic(z, order), np.where(weight, weight * added, 0.0)
 
 
@@ -92,7 +92,7 @@ def wofz_derivative_value(z: Any, *, order: int) -> Any:
     """Evaluate a derivative of w(z), whose first is w' = 2 i / sqrt(pi) - 2 z w, which cancels for large |z|."""
     z = np.asarray(z, np.result_type(z, np.complex64))
     far = np.abs(z) > FAR
-    near = recurred(z, 2j / ROOT_PI, sp.wofz(z), order)
+    near = recur_derivative(z, 2j / ROOT_PI, sp.wofz(z), order)
     return np.where(far, sum(far_wofz(np.where(far, z, FAR), order)), near).astype(z.dtype)[()]
 
 
@@ -262,12 +262,12 @@ def dawsn_derivative_value(x: Any, *, order: int) -> Any:
 
     For complex x it is sqrt(pi) / (2 i) times w(x) - exp(-x^2).
     """
-    near = recurred(x, 1.0, sp.dawsn(x), order)
+    near = recur_derivative(x, 1.0, sp.dawsn(x), order)
     far = np.abs(x) > FAR
     y = np.where(far, x, np.inf if near.dtype.kind == "f" else FAR)
     found = asymptotic(y, order)
     if near.dtype.kind == "c":
-        added = far_wofz(y, order)[1] - recurred(y, 0.0, np.exp(-y * y), order)
+        added = far_wofz(y, order)[1] - recur_derivative(y, 0.0, np.exp(-y * y), order)
         found = found + ROOT_PI / 2j * added
     return np.where(far, found, near).astype(near.dtype)[()]
 

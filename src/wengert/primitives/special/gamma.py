@@ -11,7 +11,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
-from wengert.core.values.tensor import seen
+from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import in_double, polynomial
 from wengert.primitives.polynomial_coefficients import GAMMA, GAMMA_FAR
 from wengert.primitives.special.declaration import LEGENDRE, flat, is_complex, piecewise_constant, refusing, special
@@ -219,7 +219,7 @@ def binom_slope(out: Any, n: Any, k: Any, operand: int) -> Any:
     """
     right = n - k < -0.5
     beside = right | (k < -0.5)
-    known = seen(beside)
+    known = visible_array(beside)
     if known is not None and not np.any(known):
         return out * binom_score(n, k, operand)
     k_right, n_beside = np.where(right, k, n - k), np.where(beside, n, 0.0)

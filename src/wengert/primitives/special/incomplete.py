@@ -49,7 +49,7 @@ LENGTHS = 2.0 ** np.arange(-30, 40)
 # Derivatives by shape parameters, over x v for the gamma and x (1 - x) v for the beta distribution
 
 
-def integrated(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: Any, bend: Any) -> Any:
+def integrate_side(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: Any, bend: Any) -> Any:
     """Return the integral of weight(d) exp(fall(d)) over d on one side of 0, less than 0 (side -1) or more (1).
 
     `fall` is concave, and 0 at 0; where one slope of it passes into another, at `bend`, the integral is done in two
@@ -74,7 +74,7 @@ def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
     safe_a, safe_x = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
     log = np.log(safe_x)
     side = np.where(log < sp.digamma(safe_a), -1.0, 1.0)
-    found = integrated(
+    found = integrate_side(
         lambda d: safe_a * d - safe_x * np.expm1(d),
         lambda d: gamma_moment(order, safe_a, log + d),
         side,
@@ -115,7 +115,7 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
         return beta_moment(i, j, a, b, (first + np.minimum(d, 0) - rest, second - np.maximum(d, 0) - rest))
 
     bend = np.log1p(a) - np.log1p(b) - place
-    found = np.where(inside[..., 0], -side[..., 0] * integrated(fall, weight, side, bend), 0.0)
+    found = np.where(inside[..., 0], -side[..., 0] * integrate_side(fall, weight, side, bend), 0.0)
     a, b, x, finite = a[..., 0], b[..., 0], x[..., 0], finite[..., 0]
     found = np.where(finite & (x == 0), by_shapes_at_zero(a, b, i, j), found)
     found = np.where(finite & (x == 1), -by_shapes_at_zero(b, a, j, i), found)

@@ -16,7 +16,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.values.dispatch import apply, at_once
 from wengert.core.values.tensor import Tensor
-from wengert.primitives.half_precision import HALF, narrowed, vjp_of_single, widened
+from wengert.primitives.half_precision import HALF, narrow, vjp_of_single, widen
 from wengert.primitives.reductions import ADD, Axes, logsumexp_at, logsumexp_vjp, restore_axes
 from wengert.primitives.shares import (
     LARGEST_LOGARITHM,
@@ -201,7 +201,7 @@ def subtract_from_rows(x: Any, numbers: Any) -> Any:
 def evaluate_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
     """Evaluate `softmax` with the steps of SciPy's, and its bits unless `quick`."""
     if quick and x.dtype == HALF:
-        return narrowed(evaluate_softmax(widened(x), axis=axis, quick=True))
+        return narrow(evaluate_softmax(widen(x), axis=axis, quick=True))
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     largest = x.item(x.argmax()) if quick and is_row(x, axis) else largest_along(x, axis)
     terms = x - largest
@@ -213,7 +213,7 @@ def evaluate_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
 def evaluate_log_softmax(x: Any, *, axis: int, quick: bool = False) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's, and its bits unless `quick`."""
     if quick and x.dtype == HALF:
-        return narrowed(evaluate_log_softmax(widened(x), axis=axis, quick=True))
+        return narrow(evaluate_log_softmax(widen(x), axis=axis, quick=True))
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     row = quick and is_row(x, axis)
     largest = x.item(x.argmax()) if row else largest_along(x, axis)
