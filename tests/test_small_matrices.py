@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.executable import Compiled, holds_native
+from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.core.graph.graph import Graph
 from wengert.emission import lapack_routines
 from wengert.lowering.iterations import may_be_step
@@ -141,6 +141,44 @@ def test_stacks_are_many_problems(function: Callable[..., Any], shapes: Any) -> 
     lanes = np.stack([make(4, 4) for _ in range(3)])
     if len(shapes) == 1:
         require_same(wg.vmap(function), lanes)
+
+
+SPECTRA: dict[str, Callable[[Any], Any]] = {
+    "eigh": lambda a: tuple(np.linalg.eigh(a)),
+    "eigh, upper": lambda a: tuple(np.linalg.eigh(a, "U")),
+    "eigvalsh": np.linalg.eigvalsh,
+    "svd": lambda a: tuple(np.linalg.svd(a)),
+    "svd, reduced": lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
+    "svdvals": np.linalg.svdvals,
+    "qr": lambda a: tuple(np.linalg.qr(a)),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_spectra_and_orthogonal_factors_are_numpys(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NativeGraph, "instead", None)  # all stays native
+    for shape in [(1, 1), (5, 5), (70, 70)] if "eig" in name else [(1, 1), (3, 5), (70, 70), (60, 20), (20, 60)]:
+        a = random(shape, dtype)
+        for matrix in (a, np.asfortranarray(a)):
+            require_same(SPECTRA[name], matrix)
+        require_same(wg.vmap(SPECTRA[name]), random((3, *shape), dtype), exact=False)
+
+
+def test_spectra_of_what_is_not_finite_are_numpys() -> None:
+    a = np.full((3, 3), np.nan)
+    for name, function in SPECTRA.items():
+        if name != "qr":
+            found, want = (outcome(f, a) for f in (wg.jit(function), function))
+            assert type(found) is type(want), name
+            if isinstance(want, str):
+                assert want in found
+    rows = wg.jit(lambda xs: wg.scan(lambda c, x: (c @ np.linalg.eigh(c + x)[1], np.linalg.svdvals(c)), np.eye(4), xs))
+    xs = random((5, 4, 4))
+    assert Compiled(trace(lambda xs: np.linalg.eigh(xs))(xs)).callee is not None
+    for _ in range(3):
+        for found, want in zip(rows(xs), rows.__wrapped__(xs), strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ROUTINES)

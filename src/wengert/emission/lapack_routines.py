@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.emission.matrix_routines import Matrix, Problem, Problems, copy, kernel_of, require_finite
+from wengert.emission.matrix_routines import Matrix, Problem, Problems, kernel_of, require_finite
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
@@ -43,8 +43,13 @@ LAPACK = "lapack"
 """What the names of these kernels begin with: "lapack.solve.complex128"."""
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """What the names of LAPACK's functions begin with, by the dtype of the elements."""
-NEEDED = ("getrf", "getri", "gecon", "lange", "potrf", "pocon", "laswp", "trsm", "trsv", "gemm")
-"""Functions that kernels call."""
+NEEDED = ("getrf", "getri", "gecon", "lange", "potrf", "pocon", "laswp", "trsm", "trsv", "gemm", "gesdd", "geqrf")
+SYMMETRIC, HERMITIAN = ("syevd", "orgqr"), ("heevd", "ungqr")
+"""Functions that kernels call, and what only real or only complex numbers have."""
+SPECTRAL = ("eigh", "eigvalsh", "svd", "svdvals", "qr")
+"""Routines that compute spectra or orthogonal factors, of matrices that need not be square."""
+DOUBLE = ("float64", "complex128")
+"""The dtypes that NumPy computes these in, whatever the matrices are: in others vectors have other signs."""
 BLOCK = 48
 """Unknowns that a triangle tells at once; products do the others, since OpenBLAS's are three times as fast."""
 PANEL = 64
@@ -155,14 +160,15 @@ def leading(p: LapackProblem, matrix: Matrix, least: Value) -> Value:
     return p.b.select(found < least, least, found)
 
 
-def fill(p: LapackProblem, target: Matrix, source: Matrix, columns: Value) -> None:
-    """Copy a matrix: at once, if both lie alike."""
+def fill(p: LapackProblem, target: Matrix, source: Matrix, columns: Value, rows: Value | None = None) -> None:
+    """Copy a matrix of as many rows as the problem has, or others: at once, if both lie alike."""
+    rows = p.size if rows is None else rows
     alike = target.row.equals(source.row) & target.column.equals(source.column)
     with p.b.when(alike) as otherwise:
-        size = p.size * columns * width_of(p.kind)
+        size = rows * columns * width_of(p.kind)
         p.b.do(move_bytes, target.first.as_address(), source.first.as_address(), size)
-    with otherwise:
-        copy(p, target, source, columns)
+    with otherwise, p.b.loop(rows) as lines, p.b.loop(columns) as cells:
+        target.at(lines.index, cells.index).store(source.at(lines.index, cells.index).load())
 
 
 def square_like(p: LapackProblem, a: Matrix) -> Matrix:
@@ -430,6 +436,108 @@ def logarithm(p: LapackProblem) -> None:
     p.matrices[2].first.store(rows.results[0])
 
 
+# Orthogonal factors and spectra, of copies that lie column by column, as NumPy makes them: signs of vectors are its own
+
+
+def by_columns(p: LapackProblem, rows: Value, columns: Value, source: Matrix | None = None) -> Matrix:
+    """Return room for a matrix that lies column by column, and the copy of another one, if that is given."""
+    found = Matrix(p.room(p.kind, rows * columns), p.one, rows)
+    if source is not None:
+        fill(p, found, source, columns, rows)
+    return found
+
+
+def call_with_work(
+    p: LapackProblem, name: str, *arguments: str | int | Value, behind: Sequence[int | Value] = ()
+) -> None:
+    """Call a function with as much memory to work in as it says it needs; leave all to Python where that is not there.
+
+    Args:
+        p: the problem.
+        name: of the function.
+        arguments: those in front of that memory and its size.
+        behind: those between these and what tells that it failed.
+    """
+    b = p.b
+    wanted = p.element(0.0)
+    p.call(name, *arguments, wanted, -1, *behind, p.info)
+    p.require_success()
+    size = b.new(I64, f"fptosi {wanted.load()} to i64")
+    p.fail_if(p.fields.get("room") < p.used + size * width_of(p.kind))
+    p.call(name, *arguments, p.memory.at(p.used), size, *behind, p.info)
+    p.require_success()
+
+
+def require_numbers(p: LapackProblem, values: Value, count: Value) -> None:
+    """Leave all to Python if real numbers are not finite."""
+    with p.b.loop(count) as each:
+        x = values.at(each.index).load()
+        p.fail_if((x - x).differs(0))
+
+
+def give_values(p: LapackProblem, target: Matrix, values: Value, count: Value) -> None:
+    """Put down real numbers, which must be finite."""
+    require_numbers(p, values, count)
+    with p.b.loop(count) as each:
+        target.at(each.index, p.zero).store(values.at(each.index).load())
+
+
+def symmetric(p: LapackProblem) -> None:
+    """Compute the eigenvalues of a symmetric or Hermitian matrix, and if there are two results their vectors."""
+    a, w, *vectors = p.matrices
+    n, job = p.size, "V" if vectors else "N"
+    square, values = by_columns(p, n, n, a), p.room(p.scalar, n)
+    which = p.letter_if(p.fields.get("upper").differs(0), "U", "L")
+    whole, count = p.room(I32, 8 * n), n * 5 + 3
+    behind: list[int | Value] = [whole, count]
+    if p.is_complex:
+        size = n * n * 2 + n * 5 + 1 if vectors else n
+        behind = [p.room(p.scalar, size), size, *behind]
+    call_with_work(p, "heevd" if p.is_complex else "syevd", job, which, n, square.first, n, values, behind=behind)
+    give_values(p, w, values, n)
+    for v in vectors:
+        fill(p, v, square, n)
+
+
+def singular(p: LapackProblem) -> None:
+    """Compute singular values, and if there are three results the vectors around them."""
+    a, *found = p.matrices
+    m, n = p.fields.get("rows"), p.size
+    k = p.b.least(m, n)
+    full = p.fields.get("full").differs(0)
+    high, wide = p.b.select(full, m, k), p.b.select(full, n, k)
+    matrix, values, whole = by_columns(p, m, n, a), p.room(p.scalar, k), p.room(I32, k * 8)
+    behind: list[int | Value] = [whole]
+    if p.is_complex:
+        longest = p.b.select(m < n, n, m)
+        behind = [p.room(p.scalar, longest * k * 2 + k * k * 5 + k * 7), *behind]
+    if len(found) == 1:
+        none = (p.element(0.0), p.one)
+        call_with_work(p, "gesdd", "N", m, n, matrix.first, m, values, *none, *none, behind=behind)
+        give_values(p, found[0], values, k)
+        return
+    u, vh = by_columns(p, m, high), by_columns(p, wide, n)
+    job, sides = p.letter_if(full, "A", "S"), (u.first, m, vh.first, wide)
+    call_with_work(p, "gesdd", job, m, n, matrix.first, m, values, *sides, behind=behind)
+    give_values(p, found[1], values, k)
+    fill(p, found[0], u, high, m)
+    fill(p, found[2], vh, n, wide)
+
+
+def orthogonal(p: LapackProblem) -> None:
+    """Compute A = Q R with as many columns of Q as A has, or rows if these are fewer."""
+    a, q, r = p.matrices
+    m, n, k = p.fields.get("rows"), p.size, p.columns
+    matrix, scales = by_columns(p, m, n, a), p.room(p.kind, k)
+    call_with_work(p, "geqrf", m, n, matrix.first, m, scales)
+    with p.b.loop(k) as rows, p.b.loop(n) as cells:
+        is_below, place = cells.index < rows.index, r.at(rows.index, cells.index)
+        x = p.parts_of(matrix.at(rows.index, cells.index))
+        p.put(place, [p.b.select(is_below, p.number(0.0), part) for part in x])
+    call_with_work(p, "ungqr" if p.is_complex else "orgqr", m, k, k, matrix.first, m, scales)
+    fill(p, q, matrix, k, m)
+
+
 LIBRARY = ("log", 1), ("hypot", 2)
 """Functions of the C library, and how many arguments they have."""
 
@@ -444,17 +552,27 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
     "solve_triangular": (partial(substituted, times=1), "eee"),
     "cho_solve": (partial(substituted, times=2), "eee"),
     "cholesky": (factor, "ee"),
+    "eigh": (symmetric, "ere"),
+    "eigvalsh": (symmetric, "er"),
+    "svd": (singular, "eere"),
+    "svdvals": (singular, "er"),
+    "qr": (orthogonal, "eee"),
 }
 """What computes each routine; of its operands and results whether they have the elements, or real numbers."""
 
 
 def is_available(routine: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
     """Tell whether a routine can be computed so here, of operands and results of these dtypes."""
-    if routine not in SOLVERS or dtypes[0].name not in LETTERS:
+    if (
+        routine not in SOLVERS
+        or dtypes[0].name not in LETTERS
+        or (routine in SPECTRAL and dtypes[0].name not in DOUBLE)
+    ):
         return False
     own = {"e": dtypes[0], "r": np.empty(0, dtypes[0]).real.dtype}
     alike = [own[x] for x in SOLVERS[routine][1]] == list(dtypes)
-    return alike and are_offered(tuple([LETTERS[dtypes[0].name] + name for name in NEEDED]))
+    own_names = HERMITIAN if dtypes[0].kind == "c" else SYMMETRIC
+    return alike and are_offered(tuple([LETTERS[dtypes[0].name] + name for name in (*NEEDED, *own_names)]))
 
 
 def lapack_kernel(name: str, _target: Target) -> NativeFunction:

@@ -24,14 +24,17 @@ SMALL = "small"
 SCALARS = {"float64": F64, "float32": F32}
 VECTOR = 32
 """Bytes of the vectors that rows are subtracted by."""
-MOST = 3
+MOST = 4
 """Operands and results at most."""
 
 MATRICES = Struct(
     "Matrices",
     count=I64,  # of problems
     size=I64,  # rows and columns of the matrix
-    columns=I64,  # of the right side
+    columns=I64,  # of the right side, or of the first result
+    rows=I64,  # of the matrix, where it need not be square
+    full=I64,  # whether singular vectors are wanted that belong to no value, too
+    upper=I64,  # whether its upper triangle is read, where it is known to be symmetric
     work=I64,  # bytes from here to room for the elimination
     backward=I64,  # whether unknowns of a triangular system are found from the last to the first
     unit=I64,  # whether it has ones on its diagonal, whatever stands there

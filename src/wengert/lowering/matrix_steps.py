@@ -11,7 +11,7 @@ from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
-from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, is_available
+from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
 from wengert.emission.matrix_routines import SCALARS, SMALL
 from wengert.passes.equations import keyword_parameters, unknown_parameters
@@ -28,6 +28,8 @@ MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
 CYCLES = {SMALL: (100.0, 1.5), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3)}
 """Cycles for each problem, and for an element of a row that is subtracted."""
+MOST_SPECTRAL = 400
+"""Rows and columns of theirs, for which some ten times as much room is needed."""
 COLUMNS = 16
 """Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
 PARTS = 16
@@ -68,7 +70,8 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     family = family_of(call.routine, arrays, count)
     if family is None:
         return None
-    fields = {"count": count, "size": size, "columns": columns, **call.fields}
+    rows = arrays[0].shape[-2]
+    fields = {"count": count, "size": size, "columns": columns, "rows": rows, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
         if lies is None or (family is LAPACK and not is_dense(x, rank, lies)):
@@ -77,9 +80,10 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
         fields |= {f"row_{i}": row, f"column_{i}": column, f"step_{i}": step}
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}
-    each = cycles_of(family, size, columns)
+    each = cycles_of(family, max(size, rows), columns)
     lanes = lanes_of(dtype.name) if family is LANES else 1
-    work = room_of(family, size, columns) * lanes * dtype.itemsize
+    work = (room_of_spectrum(rows, size) if call.routine in SPECTRAL else room_of(family, size, columns)) * lanes
+    work *= dtype.itemsize
     parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     name = f"{family}.{call.routine}.{dtype.name}"
@@ -88,7 +92,9 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
 
 def family_of(routine: str, arrays: Sequence[Variable], count: int) -> str | None:
     """Return the family of kernels that compute a routine of so many problems; None if none does."""
-    dtypes, size = [x.dtype for x in arrays], arrays[0].shape[-1]
+    dtypes, size = [x.dtype for x in arrays], max(arrays[0].shape[-2:])
+    if routine in SPECTRAL:
+        return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
     if size <= LARGEST and dtypes[0].name in SCALARS:
         if any(dtype != dtypes[0] for dtype in dtypes):
             return None
@@ -105,6 +111,14 @@ def cycles_of(family: str, size: int, columns: int) -> float:
 def room_of(family: str, size: int, columns: int) -> int:
     """Return how many elements there must be room for."""
     return size * (2 * size + columns) if family is not LAPACK else size * (size + PANEL + COLUMNS) + ROOM
+
+
+def room_of_spectrum(rows: int, columns: int) -> int:
+    """Return how many elements there must be room for: copies, vectors, and what LAPACK works in."""
+    least, most = sorted((rows, columns))
+    return (
+        rows * columns + rows * rows + columns * columns + 7 * least * (least + 1) + 2 * least * most + 80 * most + ROOM
+    )
 
 
 def ranks_of(equation: Equation) -> list[int]:

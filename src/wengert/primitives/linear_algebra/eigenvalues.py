@@ -24,7 +24,7 @@ import numpy as np
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, opaque, variant
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.clusters import (
@@ -142,6 +142,7 @@ eigh = opaque(
     outputs=2,
     form=Routine("(n,n)->(n),(n,n)"),
     fresh=True,
+    routine=lambda *, uplo, of_values=False: RoutineCall("eigh", (), {"upper": int(uplo == "U")}),
 )
 relative_eigh = opaque(
     "relative_eigh",
@@ -219,6 +220,7 @@ eigvalsh = opaque(
     jvp=jvp_eigvalsh,
     form=Routine("(n,n)->(n)"),
     fresh=True,
+    routine=lambda *, uplo: RoutineCall("eigvalsh", (), {"upper": int(uplo == "U")}),
 )
 relative_eigvalsh = opaque(
     "relative_eigvalsh",
@@ -227,8 +229,8 @@ relative_eigvalsh = opaque(
     jvp=jvp_relative_eigvalsh,
     form=Routine("(n,n),(n,n)->(n)"),
 )
-scipy_eigh = variant(eigh, "scipy_eigh", by_scipy("eigh", 2))
-scipy_eigvalsh = variant(eigvalsh, "scipy_eigvalsh", by_scipy("eigvalsh", 2))
+scipy_eigh = variant(eigh, "scipy_eigh", by_scipy("eigh", 2), routine=None)
+scipy_eigvalsh = variant(eigvalsh, "scipy_eigvalsh", by_scipy("eigvalsh", 2), routine=None)
 
 
 # Square matrices

@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque, variant
 from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj
@@ -219,7 +220,14 @@ def evaluate_qr(a: Any, *, mode: Literal["reduced", "complete"]) -> Any:
 
 
 qr: Opaque = opaque(
-    "qr", evaluate_qr, vjp=vjp_qr, jvp=jvp_qr, outputs=2, form=Routine("(m,n)->(m,k),(k,n)"), fresh=True
+    "qr",
+    evaluate_qr,
+    vjp=vjp_qr,
+    jvp=jvp_qr,
+    outputs=2,
+    form=Routine("(m,n)->(m,k),(k,n)"),
+    fresh=True,
+    routine=lambda *, mode: RoutineCall("qr") if mode == "reduced" else None,
 )
 
 
@@ -235,5 +243,8 @@ qr_r = opaque(
 
 SCIPY_MODES = {"reduced": "economic", "complete": "full"}
 scipy_qr = variant(
-    qr, "scipy_qr", of_scipy(lambda linalg, a, mode, **check: linalg.qr(a, mode=SCIPY_MODES[mode], **check), 2)
+    qr,
+    "scipy_qr",
+    of_scipy(lambda linalg, a, mode, **check: linalg.qr(a, mode=SCIPY_MODES[mode], **check), 2),
+    routine=None,
 )

@@ -14,7 +14,7 @@ import numpy as np
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque, variant
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.clusters import (
@@ -187,9 +187,13 @@ svd = opaque(
     outputs=3,
     form=Routine("(m,n)->(m,k),(k),(k,n)"),
     fresh=True,
+    routine=lambda *, full_matrices, of_values=False: RoutineCall("svd", (), {"full": int(full_matrices)}),
 )
 scipy_svd = variant(
-    svd, "scipy_svd", of_scipy(lambda linalg, a, driver, **options: linalg.svd(a, lapack_driver=driver, **options), 2)
+    svd,
+    "scipy_svd",
+    of_scipy(lambda linalg, a, driver, **options: linalg.svd(a, lapack_driver=driver, **options), 2),
+    routine=None,
 )
 
 
@@ -393,5 +397,8 @@ svdvals = opaque(
     jvp=jvp_svdvals,
     form=Routine("(m,n)->(k)"),
     fresh=True,
+    routine=lambda *, still=False, shared=False: RoutineCall("svdvals"),
 )
-scipy_svdvals = variant(svdvals, "scipy_svdvals", of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2))
+scipy_svdvals = variant(
+    svdvals, "scipy_svdvals", of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2), routine=None
+)
