@@ -95,6 +95,20 @@ def test_what_is_recorded_on_a_tape_by_a_jitted_function_or_a_sweep_names_its_li
     assert "# marked" in slope.grad_fn.position.text
 
 
+def test_what_a_hook_records_in_a_recorded_sweep_has_its_own_line():
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+    hidden = np.exp(x) * 2.0
+    hidden.register_hook(lambda ct: ct * 3.0)  # hooked
+    (slope,) = wg.autograd.grad(np.sin(hidden), [x], [np.ones(2)], create_graph=True)
+    places, waiting = set(), [slope.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        places.add(node.position.text)
+        waiting += [parent for parent in node.next_functions if parent is not None]
+    assert any("# hooked" in text for text in places)
+    assert any("np.exp(x)" in text for text in places)
+
+
 def test_a_rule_of_the_users_is_named_itself():
     @wg.custom_rule
     def doubled(x):

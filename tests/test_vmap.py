@@ -933,3 +933,11 @@ def test_products_repeat_no_axis_that_they_sum_over(
     for transform in (wg.vmap, lambda f: wg.jit(wg.vmap(f)), lambda f: wg.jvp(wg.vmap(f), (x, y), (x, y))):
         with pytest.raises(ValueError, match="needed"):
             transform(product)(x, y)
+
+
+def test_lanes_of_several_results_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = type(form_of(PRIMITIVES["slogdet"]))
+    batch, asked = form.batch, []
+    monkeypatch.setattr(form, "batch", lambda *args: asked.append(args) or batch(*args))
+    wg.vmap(np.linalg.slogdet)(M[:, :2, :2] + np.eye(2))
+    assert len(asked) == 1
