@@ -136,6 +136,19 @@ def least_squares(xp: Any, x: Any, matrix: Any, target: Any) -> Any:
     return xp.sum(residual * residual)
 
 
+def sums_of_outer_product(xp: Any, u: Any, v: Any) -> Any:
+    """Return the sums of rows of an outer product of functions, which need not be computed for each row anew."""
+    return xp.sum(xp.exp(u)[:, None] * xp.sin(v), 1)
+
+
+def chain_behind_product(xp: Any, w: Any, matrix: Any) -> Any:
+    """Return the sum of twelve functions, one of the other, of each row times a vector."""
+    y = matrix @ w
+    for _ in range(6):
+        y = 0.9 * xp.tanh(xp.sin(y) + 0.1)
+    return xp.sum(y)
+
+
 def least_squares_by_hand(x: Array, matrix: Array, target: Array) -> tuple[Any, Array]:
     """Return the sum of squares and its gradient."""
     residual = matrix @ x - target
@@ -265,6 +278,8 @@ EXAMPLES = [
         Example(f"least squares, {n:,} x 128", least_squares, normals(128, (n, 128), n), by_hand=least_squares_by_hand)
         for n in SYSTEMS
     ],
+    Example("sums of an outer product, 1,000", sums_of_outer_product, normals(1_000, 1_000), "value", ()),
+    Example("12 functions of a product, 20,000 x 50", chain_behind_product, normals(50, (20_000, 50))),
     Example("diffusion on 512 x 512, 40 steps", diffusion(40), normals((512, 512))),
     Example("Newton's square root", root, lambda: [np.array(9.0)], "value", (), loops=True),
     Example("pendulum, 1,000 steps", pendulum(1_000), normals(2), loops=True),
