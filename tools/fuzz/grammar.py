@@ -70,7 +70,7 @@ INTEGERS = {
     ),
     "V": templates(
         """
-        n ; ({iV} + 1) ; ({iV} * n) ; np.argsort({V}) ; np.arange(3) ; ({iV} % 3) ; ({iV} + {iS}) ; m * 2
+        n ; ({iV} + 1) ; ({iV} * n) ; np.argsort({V}, kind='stable') ; np.arange(3) ; ({iV} % 3) ; ({iV} + {iS}) ; m * 2
         np.cumsum({iV}) ; {iV}[::-1] ; np.where({bV}, {iV}, n) ; -({iV}) ; ({V} > {S}).astype(int)
         np.abs({iV}) ; ({iV} - 2) ** 2
         """
@@ -195,7 +195,8 @@ SHAPED = {
         {V}[1:] ; {V}[::2] ; {V}[[0, 2]] ; {V}[::-2] ; {V}[MASK] ; {M}[:, 1] ; {M}[..., -1] ; {W}[0] ; {F}[1:4:2]
         np.sum({M}, axis=1) ; ({M}).mean(1) ; np.max({M}, axis=-1) ; {M} @ {V} ; np.take({V}, [2, 0])
         np.stack([{S}, {S}]) ; np.array([{S}, {S}], like=x) ; np.diff({V}) ; np.einsum('ij,j->i', {M}, {V})
-        np.sort({P}) ; np.prod({W}, axis=0) ; np.cumsum({P}) ; {V}[np.argsort({V})[:2]] ; np.dot({V}, {W})
+        np.sort({P}) ; np.prod({W}, axis=0) ; np.cumsum({P}) ; np.dot({V}, {W})
+        {V}[np.argsort({V}, kind='stable')[:2]]
         """
     ),
     "V": templates(
@@ -206,13 +207,15 @@ SHAPED = {
         np.cumsum({V}) ; np.stack([{S}, {S}, {S}]) ; np.array([{S}, {S}, {S}], like=x) ; np.roll({V}, 1)
         np.take({V}, ORDER) ; np.flip({V}) ; np.cross({V}, {V}) ; np.cumprod({V}) ; np.einsum('ij,i->j', {Q}, {V})
         {M}[{bM}.argmax(0) * 0, ORDER] ; {Q}[MASK3] ; np.where(MASK, {V}, {S}) ; np.repeat({S}, 3)
-        np.full(3, {S}, like=x) ; np.convolve({P}, {P}) ; {V}[np.argsort({V})]
+        np.full(3, {S}, like=x) ; np.convolve({P}, {P}) ; {V}[np.argsort({V}, kind='stable')]
         np.linalg.solve({Q} * 0.1 + np.eye(3), {V}) ; np.insert({P}, 1, {S})
         np.select([{bV}, {bV}], [{V}, {V}], {S}) ; np.choose([0, 1, 0], [{V}, {V}])
         np.piecewise({V}, [{bV}], [np.sin, np.cos]) ; np.mean({W}, axis=-1) ; np.array([0.5, -1.0, 2.0])
         np.arange(3) ; WEIGHTS ; np.ones(3) ; np.gradient({V}) ; np.delete({F}, [0, 2, 4]) ; np.max({Q}, axis=0)
         {Q}[{bV}].sum(axis=0) ; np.prod({Q}[:, {bV}], axis=1)
         np.min({M}, axis=0) ; np.quantile({Q}, 0.3, axis=0) ; np.trapezoid({Q}, axis=1)
+        np.interp({V}, [-1.0, 0.5, 2.0], {V}) ; np.percentile({F}, [10, 50, 90]) ; np.linspace({S}, {S}, 3)
+        np.nanmedian({Q}, axis=0) ; np.histogram({F}, 3, (-2.0, 2.0), weights={F})[0] ; np.nanstd({Q}, axis=1)
         """
     ),
     "F": templates(
@@ -233,7 +236,8 @@ SHAPED = {
         np.cumsum({M}, axis=1) ; np.array([{V}, {V}], like=x)
         np.concatenate([{P}[:, None], ({W}).T[:, :2]], axis=1) ; np.roll({M}, 1, axis=1)
         np.take({M}, [1, 0], axis=0) ; {M}[[[1], [0]], ORDER]
-        np.take_along_axis({M}, np.argsort({M}, axis=1), axis=1) ; ({M} - np.mean({M}, axis=1, keepdims=True))
+        np.take_along_axis({M}, np.argsort({M}, axis=1, kind='stable'), axis=1)
+        ({M} - np.mean({M}, axis=1, keepdims=True))
         np.swapaxes({W}, 0, 1) ; np.arange(6).reshape(2, 3) ; np.ones((2, 3)) ; np.moveaxis({W}, 0, -1)
         np.split({F}, 2)[1] * {M} ; np.flip({M}, 1) ; np.tensordot({M}, {Q}, 1) ; np.kron({P}[:, None], {V})
         np.einsum('i,j->ij', {P}, {V}) ; np.array({M}, order='F', like=x) ; np.diff({Q}, axis=0) ; np.rot90({W})
