@@ -128,7 +128,8 @@ class StepsWriter:
         found: set[Variable] = set()
         for equation in part.equations:
             (x, *_), (v, *_) = equation.inputs, equation.outputs
-            if equation.primitive is transpose and x in self.names and v not in self.names and lies_there(equation):
+            is_known = type(x) is Variable and x in self.names and v not in self.names
+            if equation.primitive is transpose and is_known and lies_there(equation):
                 self.names[v] = self.names[x]
                 found.add(v)
         return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
