@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.routine import Routine
+from wengert.core.forms.routine import ALONE, Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
+from wengert.native.lapack import on_one_thread
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
     adjoint,
@@ -37,11 +38,13 @@ def solve_one_triangular(a: Any, b: Any, trans: int, lower: bool, unit_diagonal:
     kind = a.dtype.char if same else np.result_type(a, b, np.float32).char  # which takes 2 us
     if not b.size:
         return np.empty_like(b, dtype=kind)
-    trtrs = lapack("trtrs", kind)
-    if a.flags.f_contiguous or trans == 2:
-        x, info = trtrs(a, b, lower=lower, trans=trans, unitdiag=unit_diagonal)
-    else:  # LAPACK reads columns, so that it is given the transposed system
-        x, info = trtrs(a.T, b, lower=not lower, trans=not trans, unitdiag=unit_diagonal)
+    trtrs, options = lapack("trtrs", kind), {"lower": lower, "trans": trans, "unitdiag": unit_diagonal}
+    if not (a.flags.f_contiguous or trans == 2):  # LAPACK reads columns, so that it is given the transposed system
+        a, options = a.T, {"lower": not lower, "trans": not trans, "unitdiag": unit_diagonal}
+    if b.size < ALONE[0] or len(a) > ALONE[1]:
+        x, info = trtrs(a, b, **options)
+    else:  # OpenBLAS's has several, however few rows there are
+        x, info = on_one_thread(trtrs, (a, b), options)
     if info > 0:
         raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {info - 1}")
     return x
