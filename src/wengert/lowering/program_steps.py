@@ -126,10 +126,9 @@ class StepsWriter:
     def without_aliases(self, part: Graph) -> Graph:
         """Let what is only transposed be where it lies; return a graph of what else a part computes."""
         found: set[Variable] = set()
-        for equation in part.equations:
-            (x, *_), (v, *_) = equation.inputs, equation.outputs
-            is_known = type(x) is Variable and x in self.names and v not in self.names
-            if equation.primitive is transpose and is_known and lies_there(equation):
+        for equation in [e for e in part.equations if e.primitive is transpose]:
+            (x,), (v,) = equation.inputs, equation.outputs
+            if type(x) is Variable and x in self.names and v not in self.names and lies_there(equation):
                 self.names[v] = self.names[x]
                 found.add(v)
         return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
