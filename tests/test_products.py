@@ -12,7 +12,9 @@ import pytest
 import wengert as wg
 from tests.cases import some_of, together
 from tests.test_emission import HOST, TARGETS
-from wengert.core.graph.graph import Graph
+from wengert.compile.codegen import imaged
+from wengert.compile.compilation_cache import plain_data, restored
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission import product_plans
 from wengert.emission.backend import PROCESSOR, Processor
 from wengert.kernel.backend import Backend
@@ -21,8 +23,10 @@ from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parsed, text
 from wengert.kernel.kernel import Affine, Buffer, Product, Program
 from wengert.kernel.schedule import with_schedule
+from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import segmented
 from wengert.lowering.rules import contractions
+from wengert.lowering.segments import Segments
 from wengert.native.team import team_of
 from wengert.passes.pipeline import flatten_calls
 from wengert.support.machine import MACHINE
@@ -366,6 +370,28 @@ def test_jitted_programs_of_products_run_natively(
     want = wg.tree.leaves(function(*args))
     for found, expected in zip(wg.tree.leaves(wg.jit(function)(*args)), want, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@together("name", [*FUNCTIONS, *SUMS])
+def test_graphs_with_products_are_kept_and_found_again(name: str, small_steps: None) -> None:
+    """Segments are kept by the numbers of equations and variables."""
+    function = FUNCTIONS[name][0] if name in FUNCTIONS else SUMS[name]
+    args = np.random.default_rng(1).standard_normal((12, 20)), np.random.default_rng(2).standard_normal((20, 7))
+    graph = inlined(wg.graph.trace(lambda x, y: (function(x, y), np.sort(y.T @ x.T), x.T * 2))(*args))
+    segments = imaged(graph)
+    described = plain_data(segments, PROCESSOR)
+    again = Segments(graph, restored(graph, described, PROCESSOR))
+    for part, found in zip(segments.parts, again.parts, strict=True):
+        assert part.graph.equations == found.graph.equations
+        assert (part.graph.inputs, part.graph.outputs) == (found.graph.inputs, found.graph.outputs)
+        if part.program is not None:  # what NumPy computes of a part is what its program does
+            given = [
+                np.random.default_rng(n).standard_normal(v.shape).astype(v.dtype)
+                for n, v in enumerate(part.graph.inputs)
+            ]
+            own = PROCESSOR.load(part.program)(list(map(as_array, part.graph.inputs, given)))
+            for v, a, b in zip(part.graph.outputs, own, evaluate(part.graph, given), strict=False):
+                np.testing.assert_allclose(as_value(v, a), b, rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_read_no_more_gives_its_memory_to_others() -> None:

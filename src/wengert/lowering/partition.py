@@ -21,7 +21,7 @@ from wengert.lowering.correlation_steps import CorrelationStep, correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
-from wengert.lowering.products import ProductStep, product_step, sum_step, with_product_steps
+from wengert.lowering.products import ProductStep, originals, product_step, sum_step, with_product_steps
 from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
@@ -48,7 +48,7 @@ def segmented(
             do not fit together.
         is_inner: whether a loop runs it, so that what it reads and gives may be rows of rows that grow.
     """
-    partition = Partition(with_product_steps(graph), is_inner)
+    partition = Partition(graph, is_inner)
     try:
         return partition.segments(least, is_apart)
     except UnfitError:
@@ -93,13 +93,17 @@ class Partition:
         is_inner: see `segmented`.
 
     Attributes:
+        given: the graph as it is given; `graph` has products as they are steps.
+        origins: the equations of `given` that those of `graph` stand for.
         whole: the graph without the results that are known numbers.
         reasons: the equations that are not of kernels, by their places, and why.
         steps: those that a program has other steps for.
     """
 
     def __init__(self, graph: Graph, is_inner: bool) -> None:
-        self.graph, self.is_inner = graph, is_inner
+        self.given, self.is_inner = graph, is_inner
+        graph, self.origins = with_product_steps(graph)
+        self.graph = graph
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
         self.lowered = lower(self.whole)
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
@@ -116,7 +120,8 @@ class Partition:
             refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
         if not refused and are_apart(outputs) and self.is_whole(is_apart):
             program = self.program(self.whole) if self.steps else program_of(self.lowered)
-            return Segments(graph, (Segment(self.whole, program, (), (), is_whole=True),))
+            whole = Graph(graph.inputs, self.given.equations, self.whole.outputs)
+            return Segments(self.given, (Segment(whole, program, (), (), is_whole=True),))
         bound = {v for equation in graph.equations for v in equation.outputs}
         kept = distinct_variables(outputs)
         part = subgraph(graph.equations, bound.intersection(kept))
@@ -125,9 +130,12 @@ class Partition:
             refused |= dict.fromkeys(small, "too little work for a call of native code")
         found: list[Segment[Program]] = []
         for places, own, dropped in parts_of(part, refused, kept, alone):
-            reasons = tuple([refused[i] for i in places if i in refused])
-            found.append(Segment(own, None if reasons else self.program(own), reasons, dropped))
-        return Segments(graph, tuple(found))
+            is_refused, given = places[0] in refused, originals(own, self.origins)
+            pairs = [(graph.equations[i], refused.get(i, "")) for i in places]
+            told = {e: reason for equation, reason in pairs for e in self.origins.get(equation, (equation,))}
+            reasons = tuple([told[e] for e in given.equations]) if is_refused else ()
+            found.append(Segment(given, None if is_refused else self.program(own), reasons, dropped))
+        return Segments(self.given, tuple(found))
 
     def is_whole(self, is_apart: bool) -> bool:
         """Tell whether one program computes all results from all inputs, as far as their types tell."""

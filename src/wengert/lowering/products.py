@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from wengert.lowering.rules.lower import Lowered, in_memory, known_parameters, u
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import reshaped
-from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
@@ -244,22 +243,48 @@ def steps_of(x: Variable, own: Names, labels: Labels) -> dict[int, int]:
 # Factors that are views
 
 
-def with_product_steps(graph: Graph) -> Graph:
-    """Return a graph whose products read transposed and reshaped factors where they are, and add what is added to them.
+Origins = Mapping[Equation, Sequence[Equation]]
+"""The equations of a graph that others stand for."""
 
-    A sum that a step computes with its product is a call.
+
+def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
+    """Return a graph as products are steps of it, and what its equations stand for.
+
+    Products read transposed and reshaped factors where they are, and add what is added to them. A sum that a step
+    computes with its product is a call.
     """
     made = {v: equation for equation in graph.equations for v in equation.outputs}
-    equations = [with_factors_in_place(equation, made) for equation in graph.equations]
-    if any(new is not old for new, old in zip(equations, graph.equations, strict=True)):
-        graph = eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
+    origins: dict[Equation, Sequence[Equation]] = {}
+    equations = [with_factors_in_place(equation, made, origins) for equation in graph.equations]
+    graph = without_unused(graph, equations, {view for group in origins.values() for view in group[:-1]})
     uses = uses_of(graph)
     products = {e.outputs[0]: e for e in graph.equations if labels_of_step(e) is not None and uses[e.outputs[0]] == 1}
     sums = {e: found for e in graph.equations if (found := with_sum(e, products)) is not None}
-    if not sums:
-        return graph
-    inner = {own for call in sums.values() for own in call.params["graph"].equations[:1]}
-    return Graph(graph.inputs, [sums.get(e, e) for e in graph.equations if e not in inner], graph.outputs)
+    for addition, found in sums.items():
+        product = found.params["graph"].equations[0]
+        origins[found] = (*origins.get(product, (product,)), addition)
+    inner = {found.params["graph"].equations[0] for found in sums.values()}
+    equations = [sums.get(e, e) for e in graph.equations if e not in inner]
+    return Graph(graph.inputs, equations, graph.outputs), origins
+
+
+def without_unused(graph: Graph, equations: Sequence[Equation], views: Container[Equation]) -> Graph:
+    """Return a graph of other equations, without those among some views whose results nothing reads."""
+    live = {x for x in graph.outputs if type(x) is Variable}
+    kept: list[Equation] = []
+    for equation in reversed(equations):
+        if equation not in views or not live.isdisjoint(equation.outputs):
+            live.update([x for x in equation.inputs if type(x) is Variable])
+            kept.append(equation)
+    return Graph(graph.inputs, kept[::-1], graph.outputs)
+
+
+def originals(part: Graph, origins: Origins) -> Graph:
+    """Return a part of a graph of products as steps in the equations of the graph that this was made of."""
+    given = set(part.inputs)
+    found = [own for equation in part.equations for own in origins.get(equation, (equation,))]
+    distinct = [equation for equation in dict.fromkeys(found) if given.isdisjoint(equation.outputs)]
+    return Graph(part.inputs, distinct, part.outputs)
 
 
 def with_sum(addition: Equation, products: Mapping[Variable, Equation]) -> Equation | None:
@@ -276,23 +301,32 @@ def with_sum(addition: Equation, products: Mapping[Variable, Equation]) -> Equat
     return None
 
 
-def with_factors_in_place(equation: Equation, made: Mapping[Variable, Equation]) -> Equation:
-    """Return a product of what its factors are views of; other equations as they are."""
+def with_factors_in_place(
+    equation: Equation, made: Mapping[Variable, Equation], origins: dict[Equation, Sequence[Equation]]
+) -> Equation:
+    """Return a product of what its factors are views of, and note what it stands for; other equations as they are."""
     labels = labels_of_step(equation)
     if labels is None:
         return equation
-    pairs = [source_of(x, own, labels, made) for x, own in zip(equation.inputs, labels.operands, strict=True)]
+    views: list[Equation] = []
+    pairs = [source_of(x, own, labels, made, views) for x, own in zip(equation.inputs, labels.operands, strict=True)]
     inputs, operands = tuple([x for x, _ in pairs]), tuple([own for _, own in pairs])
     if all(new is old for new, old in zip(inputs, equation.inputs, strict=True)):
         return equation
     shape = equation.outputs[0].shape
     merged = None if labels.lengths_of(labels.result) == shape else shape
     labels = labels.replaced(operands=operands, merged=merged)
-    return Equation(PRIMITIVES["contract"], inputs, {"labels": labels}, equation.outputs, equation.origin)
+    found = Equation(PRIMITIVES["contract"], inputs, {"labels": labels}, equation.outputs, equation.origin)
+    if product_step(found) is None:
+        return equation
+    origins[found] = (*reversed(views), equation)
+    return found
 
 
-def source_of(x: Any, own: Names, labels: Labels, made: Mapping[Variable, Equation]) -> tuple[Any, Names]:
-    """Return what an operand is a view of, and the labels of its elements there."""
+def source_of(
+    x: Any, own: Names, labels: Labels, made: Mapping[Variable, Equation], views: list[Equation]
+) -> tuple[Any, Names]:
+    """Return what an operand is a view of, and the labels of its elements there; add the equations of the views."""
     while type(x) is Variable and x in made and made[x].primitive in (transpose, reshape):
         (source,), params = made[x].inputs, made[x].params
         lies_in_order = type(source) is Variable and axes_in_kernels(source) == tuple(range(len(source.shape)))
@@ -302,6 +336,7 @@ def source_of(x: Any, own: Names, labels: Labels, made: Mapping[Variable, Equati
             own = tuple([own[axis] for axis in inverse(axes_of(params, len(own)))])
         elif not lies_in_order or params.get("order", "C") != "C":
             break
+        views.append(made[x])
         x = source
     return x, own
 
