@@ -12,8 +12,8 @@ import pytest
 import wengert as wg
 from tests.cases import some_of, together
 from tests.test_emission import HOST, TARGETS
-from wengert.compile.codegen import imaged
-from wengert.compile.compilation_cache import plain_data, restored
+from wengert.compile.codegen import compile_segments
+from wengert.compile.compilation_cache import plain_data, restore
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission import product_plans
 from wengert.emission.backend import PROCESSOR, Processor
@@ -287,6 +287,7 @@ def test_what_is_read_twice_is_no_part_of_a_sum(small_steps: None) -> None:
     require_products(graph, args, 1)
     require_products(wg.graph.trace(lambda x, y: (x @ y) + (x @ y))(*args), args, 1)
     require_products(wg.graph.trace(lambda x, y: (x @ y) + y[:, :1])(*args), args, 1)
+    require_products(wg.graph.trace(lambda x, y: np.arange(81.0).reshape(9, 9) + x @ y)(*args), args, 1)
 
 
 @together("name", FUNCTIONS)
@@ -377,10 +378,10 @@ def test_graphs_with_products_are_kept_and_found_again(name: str, small_steps: N
     """Segments are kept by the numbers of equations and variables."""
     function = FUNCTIONS[name][0] if name in FUNCTIONS else SUMS[name]
     args = np.random.default_rng(1).standard_normal((12, 20)), np.random.default_rng(2).standard_normal((20, 7))
-    graph = inlined(wg.graph.trace(lambda x, y: (function(x, y), np.sort(y.T @ x.T), x.T * 2))(*args))
-    segments = imaged(graph)
+    graph = flatten_calls(wg.graph.trace(lambda x, y: (function(x, y), np.sort(y.T @ x.T), x.T * 2))(*args))
+    segments = compile_segments(graph)
     described = plain_data(segments, PROCESSOR)
-    again = Segments(graph, restored(graph, described, PROCESSOR))
+    again = Segments(graph, restore(graph, described, PROCESSOR))
     for part, found in zip(segments.parts, again.parts, strict=True):
         assert part.graph.equations == found.graph.equations
         assert (part.graph.inputs, part.graph.outputs) == (found.graph.inputs, found.graph.outputs)

@@ -156,7 +156,7 @@ def sum_step(graph: Graph) -> ProductStep | None:
         return None
     product, addition = graph.equations
     labels = labels_of_step(product)
-    if labels is None or addition.primitive is not add or product.outputs[0] not in addition.inputs:
+    if labels is None or addition.primitive is not add:
         return None
     addend = next((x for x in addition.inputs if x is not product.outputs[0]), None)
     if type(addend) is not Variable or not is_addend(addend, addition.outputs[0], product.outputs[0], labels):
