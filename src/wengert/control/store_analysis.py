@@ -124,7 +124,7 @@ class Chain(NamedTuple):
     attributes: tuple[str, ...] = ()
 
 
-class Member(NamedTuple):
+class MemberName(NamedTuple):
     """Name an attribute of what is not known before the function runs."""
 
     name: str
@@ -141,7 +141,7 @@ class Uses(NamedTuple):
 
     chains: frozenset[Chain]
     members: frozenset[str]
-    calls: frozenset[tuple[Chain | Member | None, int]]
+    calls: frozenset[tuple[Chain | MemberName | None, int]]
 
 
 def never_writes(function: Any, values: Sequence[Any]) -> bool:
@@ -176,7 +176,7 @@ def runs_alone() -> bool:
 @lru_cache(maxsize=1000)
 def uses_of(code: CodeType) -> Uses | None:
     """Return what code uses; None if an instruction may write to an array."""
-    found = Reading(code, frozenset())
+    found = InstructionReader(code, frozenset())
     try:
         found.read()
     except MayWriteError:
@@ -185,7 +185,7 @@ def uses_of(code: CodeType) -> Uses | None:
     return Uses(chains, frozenset(found.members), frozenset(found.calls))
 
 
-class Reading:
+class InstructionReader:
     """Follow the instructions of code one after the other, with the names of what is on the stack.
 
     Where it jumps, or is jumped to, nothing is known of the stack.
@@ -200,7 +200,7 @@ class Reading:
         self.local = local | set(code.co_cellvars)
         self.chains: Counter[Chain] = Counter()
         self.members: set[str] = set()
-        self.calls: set[tuple[Chain | Member | None, int]] = set()
+        self.calls: set[tuple[Chain | MemberName | None, int]] = set()
         self.stack: list[Any] = []
         self.keywords = 0
 
@@ -208,7 +208,7 @@ class Reading:
         """Read all instructions; raise a MayWriteError if one may write."""
         for constant in self.code.co_consts:
             if isinstance(constant, CodeType):
-                inner = Reading(constant, self.local)
+                inner = InstructionReader(constant, self.local)
                 inner.read()
                 self.chains += inner.chains
                 self.members |= inner.members
@@ -255,7 +255,7 @@ class Reading:
         """Return what is on top of the stack, if that is known, and take it off."""
         return self.stack.pop() if self.stack else None
 
-    def attribute(self, owner: Any, name: str) -> Chain | Member:
+    def attribute(self, owner: Any, name: str) -> Chain | MemberName:
         """Return an attribute of what was on the stack."""
         if type(owner) is Chain:
             self.chains[owner] -= 1
@@ -263,7 +263,7 @@ class Reading:
             self.chains[found] += 1
             return found
         self.members.add(name)
-        return Member(name)
+        return MemberName(name)
 
     def call(self, name: str, count: int) -> None:
         """Note a call with so many operands."""
@@ -278,7 +278,7 @@ class Reading:
         for _ in range(count):
             self.pop()
         callees = self.pop(), self.pop()
-        self.calls.add((next((x for x in callees if type(x) in (Chain, Member)), None), places))
+        self.calls.add((next((x for x in callees if type(x) in (Chain, MemberName)), None), places))
         self.stack.append(None)
 
 
@@ -383,7 +383,7 @@ class Search:
         self.members.update(rest)
         return value, rest
 
-    def most_operands(self, function: FunctionType, callee: Chain | Member | None, count: int) -> int:
+    def most_operands(self, function: FunctionType, callee: Chain | MemberName | None, count: int) -> int:
         """Return how many operands something takes before one that it writes to; methods of the user are seen later."""
         if callee is None:
             return 1

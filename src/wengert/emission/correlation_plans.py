@@ -18,7 +18,7 @@ TALL = 8
 """Channels of the result that tiles have at most."""
 
 
-class CorrelationPlan(NamedTuple):
+class NativeCorrelation(NamedTuple):
     """Hold the plan of a correlation.
 
     Attributes:
@@ -46,7 +46,7 @@ def native_plan(
     dilation: Lengths,
     spread: Lengths,
     low: Lengths,
-) -> CorrelationPlan | None:
+) -> NativeCorrelation | None:
     """Return the plan of a correlation, whose axes of space are the last ones; None if there is none.
 
     Args:
@@ -96,7 +96,7 @@ def native_plan(
     work = fields["packed"] + fields["copies"] + fields["parts"] * room
     cycles = groups * images * channels * outs * taps * math.prod(place) / (MACHINE.products * VECTOR / item)
     kind = "kernels" if is_over_kernels else "places"
-    return CorrelationPlan(f"{CORRELATIONS}.{kind}.{dtype.name}", fields, work, cycles)
+    return NativeCorrelation(f"{CORRELATIONS}.{kind}.{dtype.name}", fields, work, cycles)
 
 
 def lines(size: int) -> int:

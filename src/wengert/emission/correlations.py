@@ -91,7 +91,7 @@ class CorrelationFunctions:
         """Return a function of this dtype."""
         return NativeFunction(f"{self.kind}.{name}.{self.dtype}", Signature(VOID, kinds), body)
 
-    def added(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
+    def add_product(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
         """Return the sum of a product and a total."""
         return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
 
@@ -159,7 +159,7 @@ class CorrelationFunctions:
         """Return the table of terms."""
         return self.memory(fields).to(I64)
 
-    def packed(self, fields: Value) -> Value:
+    def packed_kernels(self, fields: Value) -> Value:
         """Return where packed kernels are."""
         return self.memory(fields).at(fields.get("packed")).to(self.scalar)
 
@@ -282,7 +282,9 @@ class OverPlaces(CorrelationFunctions):
                 place, own = image.at(table.at(at).load()), kernel.at(at * rows)
                 xs = [place.at(v * self.lanes).to(self.vector).load() for v in range(width)]
                 ws = [b.spread(own.at(r).load(), self.lanes) for r in range(rows)]
-                return [self.added(b, w, x, sums[r * width + v]) for r, w in enumerate(ws) for v, x in enumerate(xs)]
+                return [
+                    self.add_product(b, w, x, sums[r * width + v]) for r, w in enumerate(ws) for v, x in enumerate(xs)
+                ]
 
             with b.loop(terms, carry=[b.constant(self.vector, 0)] * (rows * width)) as loop:
                 loop.next(*term(loop.values, loop.index))
@@ -310,7 +312,11 @@ class OverPlaces(CorrelationFunctions):
                 place.store(at + 1)
 
             self.over_space(b, fields, "kernel", enter)
-        w, packed, outs, terms = addresses.at(1).load().to(self.scalar), self.packed(fields), *self.sizes(fields)
+        w, packed, outs, terms = (
+            addresses.at(1).load().to(self.scalar),
+            self.packed_kernels(fields),
+            *self.sizes(fields),
+        )
         channels, out = fields.get("channels"), fields.get("w_out")
         taps = terms // channels
         with b.loop(fields.get("groups")) as g:
@@ -335,7 +341,7 @@ class OverPlaces(CorrelationFunctions):
         """Write what computes the results of some images, row by row of places."""
         fields, addresses = call.get("fields"), call.get("addresses")
         x, into = (addresses.at(n).load().to(self.scalar) for n in (0, 2))
-        copy, packed, table = self.copy_of(fields, part), self.packed(fields), self.table(fields)
+        copy, packed, table = self.copy_of(fields, part), self.packed_kernels(fields), self.table(fields)
         (outs, terms), channels, images = self.sizes(fields), fields.get("channels"), fields.get("images")
         height, length = fields.get("place_1"), fields.get("place_2")
         places = product_of(fields.get("place_0"), height, length)
@@ -403,7 +409,7 @@ class OverKernels(CorrelationFunctions):
                 xs, found = [vector(place.at(row + at)) for place in places], []
                 for r in range(rows):
                     w = vector(kernels.at(at + kernel_row * r))
-                    found += [self.added(b, w, x, sums[r * width + q]) for q, x in enumerate(xs)]
+                    found += [self.add_product(b, w, x, sums[r * width + q]) for q, x in enumerate(xs)]
                 return found
 
             def sums_of(r: int, q: int) -> Value:
@@ -426,7 +432,7 @@ class OverKernels(CorrelationFunctions):
 
         return self.function(f"tile{rows}x{width}", kinds, body)
 
-    def summed(self, b: Builder, x: Value) -> Value:
+    def sum_lanes(self, b: Builder, x: Value) -> Value:
         """Return the sum of the numbers of a vector, half by half."""
         half = self.lanes // 2
         while half:
@@ -498,6 +504,9 @@ class OverKernels(CorrelationFunctions):
         """Write what adds up the lanes of sums, and adds them to what is there."""
         sums = copy.at(fields.get("sums"))
         with b.loop(count) as each:
-            total, place = self.summed(b, sums.at(each.index * self.lanes).to(self.vector).load()), into.at(each.index)
+            total, place = (
+                self.sum_lanes(b, sums.at(each.index * self.lanes).to(self.vector).load()),
+                into.at(each.index),
+            )
             before = b.either(adds, lambda: [place.load()], lambda: [b.constant(self.scalar, 0)])
             place.store(total + before[0])

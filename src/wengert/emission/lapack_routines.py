@@ -84,15 +84,15 @@ class LapackProblem(Problem):
 
     def call(self, name: str, *arguments: str | int | Value) -> None:
         """Call a function, all of whose arguments are addresses: of letters, numbers and arrays."""
-        places = list(map(self.placed, arguments))
+        places = list(map(self.as_pointer, arguments))
         self.b.do(external(f"{PREFIX}{self.letter}{name}", VOID, *(POINTER,) * len(places)), *places)
 
-    def placed(self, x: str | int | Value) -> Value:
+    def as_pointer(self, x: str | int | Value) -> Value:
         """Return the address of an argument."""
         if isinstance(x, str):
-            return self.placed(self.b.constant(I8, ord(x)))
+            return self.as_pointer(self.b.constant(I8, ord(x)))
         if isinstance(x, int):
-            return self.placed(self.b.constant(I32, x))
+            return self.as_pointer(self.b.constant(I32, x))
         if isinstance(x.type, Pointer):
             return x.as_address()
         x = self.b.convert("trunc", x, I32) if x.type is I64 else x
@@ -278,11 +278,11 @@ def require_conditioned(p: LapackProblem, routine: str, how: Value, square: Matr
 
 def norm_of(p: LapackProblem, routine: str, *arguments: str | Value) -> Value:
     """Return a norm."""
-    places = [p.placed(x) for x in (*arguments, p.room(p.kind, p.size))]
+    places = [p.as_pointer(x) for x in (*arguments, p.room(p.kind, p.size))]
     return p.b.call(external(f"{PREFIX}{p.letter}{routine}", p.scalar, *(POINTER,) * len(places)), *places)
 
 
-def decomposed(p: LapackProblem, square: Matrix, conditioned: bool = False) -> Value:
+def decompose(p: LapackProblem, square: Matrix, conditioned: bool = False) -> Value:
     """Bring a matrix into triangular factors in its place; return which rows, or columns where it lies so, changed.
 
     With the condition, one that is nearly singular, or whose condition is NaN, is left to Python.
@@ -330,7 +330,7 @@ def solve(p: LapackProblem, conditioned: bool = False) -> None:
     a, _, x = p.matrices
     put_right_side(p)
     square = square_like(p, a)
-    pivots, turned = decomposed(p, square, conditioned), by_rows(a)
+    pivots, turned = decompose(p, square, conditioned), by_rows(a)
     straight = turned.equals(0)
     with p.b.when(straight):
         exchange_rows(p, x, pivots, p.no)
@@ -356,12 +356,12 @@ def invert(p: LapackProblem, conditioned: bool = False) -> None:
     a, x = p.matrices
     require_finite(p, a, p.size)
     fill(p, x, a, p.size)
-    pivots, room = decomposed(p, x, conditioned), p.size * PANEL
+    pivots, room = decompose(p, x, conditioned), p.size * PANEL
     p.call("getri", p.size, x.first, p.size, pivots, p.room(p.kind, room), room, p.info)
     p.require_success()
 
 
-def substituted(p: LapackProblem, times: int) -> None:
+def substitute_both(p: LapackProblem, times: int) -> None:
     """Solve a triangular system, and then perhaps that with its adjoint."""
     triangle, _, x = p.matrices
     put_right_side(p)
@@ -390,7 +390,7 @@ def triangular_form(p: LapackProblem) -> tuple[Matrix, Value]:
     a = p.matrices[0]
     require_finite(p, a, p.size)
     square = square_like(p, a)
-    pivots = decomposed(p, square)
+    pivots = decompose(p, square)
     with p.b.loop(p.size, carry=[p.number(1.0)], certain=True) as rows:
         moved, sign = pivots.at(rows.index).load().widened(I64).differs(rows.index + 1), rows.values[0]
         rows.next(p.b.select(moved, -sign, sign))
@@ -549,8 +549,8 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
     "inv_conditioned": (partial(invert, conditioned=True), "ee"),
     "det": (determinant, "ee"),
     "slogdet": (logarithm, "eer"),
-    "solve_triangular": (partial(substituted, times=1), "eee"),
-    "cho_solve": (partial(substituted, times=2), "eee"),
+    "solve_triangular": (partial(substitute_both, times=1), "eee"),
+    "cho_solve": (partial(substitute_both, times=2), "eee"),
     "cholesky": (factor, "ee"),
     "eigh": (symmetric, "ere"),
     "eigvalsh": (symmetric, "er"),

@@ -360,7 +360,7 @@ def logarithm(p: Problem) -> None:
         matrix.at(p.zero, p.zero).store(found)
 
 
-def substituted(p: Problem, times: int) -> None:
+def substitute_both(p: Problem, times: int) -> None:
     """Solve a triangular system, and then perhaps that with the transpose."""
     b = p.b
     triangle, right, x = p.matrices
@@ -415,8 +415,8 @@ SOLVERS: dict[str, tuple[Solver, int]] = {
     "inv_conditioned": (partial(solve, conditioned=True), 2),
     "det": (determinant, 2),
     "slogdet": (logarithm, 3),
-    "solve_triangular": (partial(substituted, times=1), 3),
-    "cho_solve": (partial(substituted, times=2), 3),
+    "solve_triangular": (partial(substitute_both, times=1), 3),
+    "cho_solve": (partial(substitute_both, times=2), 3),
     "cholesky": (factor, 2),
 }
 """What computes each routine, and how many operands and results it has."""

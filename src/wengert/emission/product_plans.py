@@ -69,7 +69,7 @@ class Axis(NamedTuple):
         """Elements from one place to the next."""
         return self[1:]
 
-    def turned(self) -> Axis:
+    def with_sides_exchanged(self) -> Axis:
         """Return it for factors that change places."""
         return self._replace(left=self.right, right=self.left)
 
@@ -119,7 +119,7 @@ def dimensions_of(product: Product) -> ProductShape:
     def beside(axes: Sequence[Axis]) -> list[Axis]:
         return [axis for axis in axes if is_column(axis) and axis.into == axis.addend == 1]
 
-    turned = [axis.turned() for axis in axes]
+    turned = [axis.with_sides_exchanged() for axis in axes]
     is_turned = not beside(axes) and bool(beside(turned))
     axes = turned if is_turned else axes
     columns = max(beside(axes), default=NONE)

@@ -104,7 +104,7 @@ class ProductFunctions:
                 found = []
                 for r, place in enumerate(rows_of(b, left.at(at * left_term), left_row, rows)):
                     x = b.spread(place.load(), self.lanes)
-                    found += [self.added(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
+                    found += [self.add_product(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
                 return found
 
             sums = [b.constant(self.vector, 0)] * (rows * vectors)
@@ -133,7 +133,7 @@ class ProductFunctions:
 
         return self.function(f"tile{vectors}x{rows}", kinds, body)
 
-    def added(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
+    def add_product(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
         """Return the sum of a product and a total."""
         return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
 
@@ -201,7 +201,7 @@ class ProductFunctions:
             first = source.at(r.index * across).at(q.index)
             lanes = [first.at(across * n).to(square).load() for n in range(SQUARE)]
             place = target.at(q.index * width).at(r.index)
-            for n, x in enumerate(transposed(b, lanes)):
+            for n, x in enumerate(transpose_square(b, lanes)):
                 place.at(width * n).to(square).store(x)
 
     # ---------------------------------------------------------------- blocks
@@ -444,7 +444,7 @@ def rows_of(b: Builder, first: Value, step: Value, count: int) -> list[Value]:
     return found
 
 
-def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
+def transpose_square(b: Builder, rows: Sequence[Value]) -> list[Value]:
     """Return the columns of a square of vectors: in each round blocks half as large change places."""
     found, count = list(rows), len(rows)
     step = count // 2
@@ -454,6 +454,8 @@ def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
         high = [n + count if n & step else n + step for n in range(count)]
         for n in range(count):
             if not n & step:
-                found[n], found[n + step] = (b.mixed(before[n], before[n + step], places) for places in (low, high))
+                found[n], found[n + step] = (
+                    b.shuffle_pair(before[n], before[n + step], places) for places in (low, high)
+                )
         step //= 2
     return found

@@ -395,12 +395,12 @@ def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iter
         elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
             yield f"arguments {step.arguments} for {step.program.arguments}"
     if isinstance(step, Product):
-        yield from mismultiplied(known, step)
+        yield from product_faults(known, step)
     if isinstance(step, Loop):
         yield from misused(known, step)
 
 
-def mismultiplied(known: dict[str, Buffer], product: Product) -> Iterator[str]:
+def product_faults(known: dict[str, Buffer], product: Product) -> Iterator[str]:
     """Find what does not fit in a product."""
     dtypes = {known[name].dtype for name in (*product.reads, product.into)}
     if len(dtypes) > 1 or next(iter(dtypes)).kind != "f":

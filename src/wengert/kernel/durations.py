@@ -57,7 +57,7 @@ LANES = 8
 """Numbers of a vector, about."""
 
 
-class Access(NamedTuple):
+class StridedAccess(NamedTuple):
     """What the points of a loop read or write of an array.
 
     Attributes:
@@ -80,7 +80,7 @@ class Access(NamedTuple):
         return self.points / LANES * self.step
 
 
-def cycles_of_lanes(extent: int, loaded: Iterable[Access], written: Iterable[Access], sums: int) -> float:
+def cycles_of_lanes(extent: int, loaded: Iterable[StridedAccess], written: Iterable[StridedAccess], sums: int) -> float:
     """Return about how long it takes with some lanes to move what a loop reads and writes, and to add up across lanes.
 
     Args:

@@ -152,14 +152,14 @@ class Steps:
         """Return what a product writes."""
         kept = [d for d, n in enumerate(step.sizes) if n > 1]
         dimensions = list(range(len(step.extents)))
-        left = strided(self.value(step.left), step.left_at, step.extents)
-        right = strided(self.value(step.right), step.right_at, step.extents)
+        left = cells_at(self.value(step.left), step.left_at, step.extents)
+        right = cells_at(self.value(step.right), step.right_at, step.extents)
         found = np.einsum(left, dimensions, right, dimensions, kept).reshape(step.sizes)
         if step.addend_at is not None:
-            found = found + strided(self.value(step.addend), step.addend_at, step.sizes)
+            found = found + cells_at(self.value(step.addend), step.addend_at, step.sizes)
         buffer = self.memory[step.into].buffer
         made = np.empty(buffer.size, buffer.dtype)
-        strided(made, step.at, step.sizes)[...] = found
+        cells_at(made, step.at, step.sizes)[...] = found
         return made
 
     def results(self, program: Program, inputs: Sequence[Array]) -> Sequence[Array]:
@@ -201,7 +201,7 @@ class Steps:
             memory[row.buffer].written[...] = True
 
 
-def strided(array: Array, at: Affine, extents: Sequence[int]) -> Array:
+def cells_at(array: Array, at: Affine, extents: Sequence[int]) -> Array:
     """Return the cells of a buffer at the points of a space, in its memory."""
     cells = array.reshape(-1)[at.constant :]
     return as_strided(cells, extents, [step * array.itemsize for step in at.coefficients])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from wengert.kernel.checking import checked
-from wengert.kernel.durations import Access, cycles_of_lanes
+from wengert.kernel.durations import StridedAccess, cycles_of_lanes
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
@@ -124,14 +124,16 @@ def cycles_along(
     loaded = []
     for at, size, is_copied in loads:
         step = at.coefficients[lane]
-        loaded.append(Access(int(step != 0) if is_copied else step, size, points))
-    written = [Access(store.at.coefficients[lane], bytes_of(buffers[store.buffer]), points) for store in stage.stores]
+        loaded.append(StridedAccess(int(step != 0) if is_copied else step, size, points))
+    written = [
+        StridedAccess(store.at.coefficients[lane], bytes_of(buffers[store.buffer]), points) for store in stage.stores
+    ]
     sums = 0
     for r in stage.reductions:
         if r.at is not None:
             kept = math.prod([n for d, n in enumerate(stage.extents) if d not in r.over])
             count = kept if r.kind == "nested" else points
-            written.append(Access(r.at.coefficients[lane], bytes_of(buffers[r.into]), count))
+            written.append(StridedAccess(r.at.coefficients[lane], bytes_of(buffers[r.into]), count))
             sums += kept * (lane in r.over and r.kind != "total")
     return cycles_of_lanes(stage.extents[lane], loaded, written, sums)
 

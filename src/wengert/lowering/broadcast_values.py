@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from wengert.kernel.durations import LANES
 from wengert.lowering.fuse import Group
 from wengert.lowering.index_maps import IndexMap, identity_map
-from wengert.lowering.loop_order import full_vectors, lane_of, own_cost, shared
+from wengert.lowering.loop_order import cycles_of_shared, full_vectors, lane_of, own_cost
 from wengert.lowering.loop_roots import Reads, Root, below, follow, kind_of
 from wengert.lowering.nodes import PointNode
 from wengert.support.machine import MACHINE
@@ -118,7 +118,7 @@ class RepeatedValues:
         if home.rows is None or len(reader.long) < 2:
             return 0.0
         if reader not in self.parted:
-            self.parted[reader] = MACHINE.parted + shared(reader, home.roots, self.roots)
+            self.parted[reader] = MACHINE.parted + cycles_of_shared(reader, home.roots, self.roots)
         return self.parted[reader]
 
     def evaluations(self, root: Root, read: IndexMap) -> tuple[float, bool]:

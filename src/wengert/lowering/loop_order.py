@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
 from wengert.core.values.bounded_cache import MOST_KNOWN
-from wengert.kernel.durations import LANES, Access, cycles_of_lanes
+from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.index_maps import IndexMap, flattened, strides_for
 from wengert.lowering.loop_roots import Root, below
@@ -61,7 +61,7 @@ class LoopOrders:
         if best is None or outer == best:
             return True
         excess = self.excess(root, outer, best)
-        return excess <= 0 or excess <= shared(root, others, self.roots)
+        return excess <= 0 or excess <= cycles_of_shared(root, others, self.roots)
 
     def excess(self, root: Root, outer: int, best: int) -> float:
         """Return how many cycles longer than usual differences rows over a dimension take than over the best one."""
@@ -107,14 +107,16 @@ def cycles_along(root: Root, lane: int, outer: int | None) -> float:
     return cycles_of_lanes(root.space[lane], loaded, written, kept * (lane in root.axes))
 
 
-def accesses_along(root: Root, lane: int, outer: int | None) -> tuple[list[Access], list[Access]]:
+def accesses_along(root: Root, lane: int, outer: int | None) -> tuple[list[StridedAccess], list[StridedAccess]]:
     """Return what a root reads, and what it writes or adds to in memory."""
     points, kept = math.prod(root.space), [d for d in range(len(root.space)) if d not in root.axes]
-    loaded = [Access(step_of(node, read, lane, root, outer), bytes_of(node), points) for node, read in reads_of(root)]
+    loaded = [
+        StridedAccess(step_of(node, read, lane, root, outer), bytes_of(node), points) for node, read in reads_of(root)
+    ]
     strides = dict(zip(kept, strides_for([root.space[d] for d in kept]), strict=True))
     if root.kind == "reduce" and outer not in root.axes:
         points = math.prod([root.space[d] for d in kept])
-    return loaded, [Access(strides.get(lane, 0), bytes_of(root.node), points)]
+    return loaded, [StridedAccess(strides.get(lane, 0), bytes_of(root.node), points)]
 
 
 def reads_of(root: Root) -> list[tuple[PointNode, IndexMap]]:
@@ -144,18 +146,18 @@ def bytes_of(node: PointNode) -> int:
 # What roots of one kernel share
 
 
-def shared(root: Root, others: Iterable[Root], roots: Container[PointNode]) -> float:
+def cycles_of_shared(root: Root, others: Iterable[Root], roots: Container[PointNode]) -> float:
     """Return how many cycles it takes to have again what a root shares with others of its kernel."""
     others = [other for other in others if other is not root]
     arrays = {node for other in others for node, _ in other.reads} & {node for node, _ in root.reads}
     stored = {need.node for need in root.needs if need in others and not need.is_number and not need.over_rows}
-    found = sum([moved(node) for node in arrays]) + 2 * sum(map(moved, stored))
+    found = sum([cycles_to_read(node) for node in arrays]) + 2 * sum(map(cycles_to_read, stored))
     mine = below(root.node, roots)
     again = {node for other in others for node in below(other.node, roots) if other.kind != "store"} & mine
     return found + sum([own_cost(node) * full_vectors(node) for node in again if node.kind != "buffer"])
 
 
-def moved(node: PointNode) -> float:
+def cycles_to_read(node: PointNode) -> float:
     """Return how many cycles it takes to read an array once more."""
     size = bytes_of(node)
     return full_vectors(node) * MACHINE.read_again[(size > MACHINE.first_cache) + (size > MACHINE.second_cache)]

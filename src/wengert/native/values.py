@@ -342,9 +342,9 @@ class Instructions:
 
     def beside(self, x: Value, y: Value) -> Value:
         """Return a vector of the numbers of two."""
-        return self.mixed(x, y, range(2 * vector(x.type).count))
+        return self.shuffle_pair(x, y, range(2 * vector(x.type).count))
 
-    def mixed(self, x: Value, y: Value, places: Sequence[int]) -> Value:
+    def shuffle_pair(self, x: Value, y: Value, places: Sequence[int]) -> Value:
         """Return a vector of some numbers of two, which are counted one after the other."""
         found = vector_of(vector(x.type).element, len(places))
         return self.new(found, f"shufflevector {x}, {y}, {written_places(tuple(places))}")

@@ -46,7 +46,7 @@ def evaluate_ranks(x: Any, *, axis: int) -> Any:
 
 def ranked_at(x: Any, *, axis: int) -> Any:
     """Return the places that the elements take in a kernel."""
-    return x.compared((axis % len(x.shape),), "ranked")
+    return x.count_before((axis % len(x.shape),), "ranked")
 
 
 ranked = constant("ranks", evaluate_ranks, form=ALONG, scalar=ranked_at, loop=range(1))
@@ -63,13 +63,13 @@ def ranks(x: Any, axis: int) -> Any:
 def sorted_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
     """Return the elements sorted along an axis in a kernel, which is stable, as all kinds of sorts may be."""
     del kind, stable
-    return x.placed(ranked_at(x, axis=axis), axis % len(x.shape))
+    return x.write_at_places(ranked_at(x, axis=axis), axis % len(x.shape))
 
 
 def order_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
     """Return the indices that sort along an axis in a kernel; of equal elements the first comes first."""
     del kind, stable
-    return x.positions((axis % len(x.shape),)).placed(ranked_at(x, axis=axis), axis % len(x.shape))
+    return x.positions((axis % len(x.shape),)).write_at_places(ranked_at(x, axis=axis), axis % len(x.shape))
 
 
 def put_back(t: Any, order: Any, axis: int) -> Any:

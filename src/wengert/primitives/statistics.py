@@ -471,13 +471,13 @@ class QuantilesInKernel:
 
     def elements(self, place: Any) -> Any:
         """Return the elements at places among the sorted ones."""
-        ranks = self.x.compared(self.axis, "ranked")
+        ranks = self.x.count_before(self.axis, "ranked")
         return np.max(np.where(ranks.astype(self.x.dtype) == place, self.x, -math.inf), axis=self.axes, keepdims=True)
 
     def shares(self, part: str, percent: bool) -> list[tuple[Any, Any]]:
         """Return for either element that a quantile is between, or is tied with it, whether it is, and its share."""
         nan, length = is_nan(self.x), count_along(self.x.shape, self.axis)
-        ranks = [self.x.compared(self.axis, how).astype(self.x.dtype) for how in ("ranked", "less", "equal")]
+        ranks = [self.x.count_before(self.axis, how).astype(self.x.dtype) for how in ("ranked", "less", "equal")]
         first, tied = np.where(nan, ranks[0], ranks[1]), np.where(nan, 1, ranks[2])
         low = np.minimum(np.floor(self.place), max(length - 2, 0))
         gap = self.place - low

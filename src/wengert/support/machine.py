@@ -51,10 +51,7 @@ class Machine(FieldRecord):
     panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
     packed_sides: tuple[int, ...] = (24, 48)  # shortest side of a product, and rows, from which packing pays (t)
     block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
-    turned_block: tuple[int, ...] = (
-        512,
-        1 << 15,
-    )  # terms, and elements, that are packed at once if they are turned (t)
+    turned_block: tuple[int, ...] = (512, 1 << 15)  # terms, and elements, packed at once if they are turned (t)
     iteration: int = 64  # cycles of an iteration of a loop around those of its program (t)
     usual_rounds: int = 128  # iterations of a loop of which nobody knows how many there are (t)
     copied_words: int = 64  # bytes up to which they are copied one word after the other (t)

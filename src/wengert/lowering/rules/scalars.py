@@ -18,7 +18,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
-from wengert.lowering.rules.places import bisected, compared, placed, positions, taken
+from wengert.lowering.rules.ranks import bisect_row, count_before, positions, taken, write_at_places
 from wengert.support.machine import MACHINE
 
 DType = np.dtype[Any]
@@ -166,24 +166,24 @@ class Scalar:
         """Return where the point is along axes of the space, counted in C order."""
         return Scalar(self.nodes, positions(self.nodes, self.shape, axes, axes), self.shape)
 
-    def compared(self, axes: Sequence[int], how: str) -> Scalar:
-        """Return how many others along axes stand before it, are less, or equal it; see `places.compared`.
+    def count_before(self, axes: Sequence[int], how: str) -> Scalar:
+        """Return how many others along axes stand before it, are less, or equal it; see `ranks.count_before`.
 
         Raises:
             Unwritten: there are so many that a sort takes less.
         """
         if math.prod([*self.shape, *[self.shape[k] for k in axes]]) > MACHINE.compared:
             raise Unwritten("so many elements, which NumPy sorts in less time")
-        return Scalar(self.nodes, compared(self.nodes, self.access, self.shape, axes, how), self.shape)
+        return Scalar(self.nodes, count_before(self.nodes, self.access, self.shape, axes, how), self.shape)
 
     def require(self) -> None:
         """Have NumPy compute everything, which raises its error, where a truth does not hold at all points."""
         lacking = (~self).access.through(identity_map(self.shape))
         self.nodes.outside.append(reduced(self.nodes, "or", lacking, self.shape, range(len(self.shape))))
 
-    def placed(self, places: Scalar, axis: int) -> Scalar:
+    def write_at_places(self, places: Scalar, axis: int) -> Scalar:
         """Return the array whose elements at places along an axis, each of them once, these are."""
-        return Scalar(self.nodes, placed(self.nodes, self.access, places.access, self.shape, axis), self.shape)
+        return Scalar(self.nodes, write_at_places(self.nodes, self.access, places.access, self.shape, axis), self.shape)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
         plain = method == "__call__" and not options
@@ -254,7 +254,7 @@ def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
     """Return how many elements of a sorted row are less than others, or not greater if the side is right."""
     dtype = np.result_type(row.dtype, x.dtype)
     sought, (length,) = convert(x, dtype), row.shape
-    found = bisected(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
+    found = bisect_row(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
     return Scalar(x.nodes, found, x.shape)
 
 

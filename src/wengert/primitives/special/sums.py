@@ -131,14 +131,14 @@ def weighted_at(a: Any, b: Any, *, axis: Axes, keepdims: bool, signed: bool, sig
     """Return the logarithm of a weighted sum of exponentials in a kernel, or its sign, in SciPy's steps."""
     del keepdims
 
-    def summed(x: Any) -> Any:
+    def total(x: Any) -> Any:
         return np.sum(x, axis=axis, keepdims=True)
 
-    plain = summed(b * np.exp(a))
+    plain = total(b * np.exp(a))
     rest = np.where(b == 0, -math.inf, a)
     largest = np.max(rest, axis=axis, keepdims=True)
-    weight = summed(np.where(rest == largest, b, 0))
-    small = summed(b * np.exp(np.where(rest == largest, -math.inf, rest) - largest))
+    weight = total(np.where(rest == largest, b, 0))
+    small = total(b * np.exp(np.where(rest == largest, -math.inf, rest) - largest))
     small = np.where(small == 0, small, small / weight)
     found = np.log1p(np.where(small < -1, -small - 2, small)) + np.log(np.absolute(weight)) + largest
     known, signs = np.absolute(found) < math.inf, np.sign(small + 1) * np.sign(weight)

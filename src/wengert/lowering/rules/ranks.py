@@ -28,7 +28,7 @@ def positions(nodes: Nodes, shape: Shape, axes: Sequence[int], dims: Sequence[in
     return nodes.index(AxisIndex(0, terms), math.prod(lengths)) if terms else nodes.constant(0, LONG)
 
 
-def compared(nodes: Nodes, x: Access, shape: Shape, axes: Sequence[int], how: str) -> Access:
+def count_before(nodes: Nodes, x: Access, shape: Shape, axes: Sequence[int], how: str) -> Access:
     """Return for each element how many others along axes stand before it, or equal it.
 
     Args:
@@ -73,7 +73,7 @@ def compared(nodes: Nodes, x: Access, shape: Shape, axes: Sequence[int], how: st
     return Access(node, (*identity_map(shape), *[AxisIndex(0)] * (len(kept) - len(shape))))
 
 
-def placed(nodes: Nodes, x: Access, places: Access, shape: Shape, axis: int) -> Access:
+def write_at_places(nodes: Nodes, x: Access, places: Access, shape: Shape, axis: int) -> Access:
     """Return the array whose elements at places along an axis, each of them once, are given."""
     if shape[axis] == 1:
         return x
@@ -102,7 +102,7 @@ def taken(nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape, 
     return Access(nodes.make("gather", "", target, x.node.dtype, [start, places.through(flat)]), flat)
 
 
-def bisected(nodes: Nodes, row: Access, length: int, x: Access, shape: Shape, right: bool) -> Access:
+def bisect_row(nodes: Nodes, row: Access, length: int, x: Access, shape: Shape, right: bool) -> Access:
     """Return how many elements of a sorted row are less than each of some others, or not greater if `right`.
 
     Args:
