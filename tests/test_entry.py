@@ -27,7 +27,7 @@ from wengert.lowering.partition import segmented
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder, program
-from wengert.native.callee import LARGE, Callee, room
+from wengert.native.callee import Callee, room
 from wengert.native.engine import emit_object, host, linked
 from wengert.native.entry import PythonEntry, PythonVariant
 from wengert.native.functions import NativeFunction, external, native
@@ -50,6 +50,7 @@ from wengert.native.tables import KERNEL, MANY_VARIANTS
 from wengert.native.team import team_of
 from wengert.native.values import Value
 from wengert.passes.pipeline import flatten_calls
+from wengert.support.machine import MACHINE
 
 PYTHON = "python"
 REAL = np.dtype(float)
@@ -437,7 +438,7 @@ def test_arenas_begin_with_their_constants_in_whole_lines(way: tuple[Any, Any]) 
         assert memory.nbytes >= max(size, 1)
 
 
-@pytest.mark.parametrize("size", [LARGE, LARGE + 1])
+@pytest.mark.parametrize("size", [MACHINE.kept_arena, MACHINE.kept_arena + 128])
 def test_large_arenas_are_of_one_call(size: int, way: tuple[Any, Any]) -> None:
     def write(b: Builder, data: Value, arena: Value) -> None:
         x, y, constants = data.at(0).load().to(F64), data.at(1).load().to(F64), arena.to(F64)
@@ -445,8 +446,8 @@ def test_large_arenas_are_of_one_call(size: int, way: tuple[Any, Any]) -> None:
 
     contents = [(160_000, np.array([4.0]).tobytes()), (0, np.array([0.0, 3.0]).tobytes())]
     callee = Callee(kernel(write), size=size, contents=contents)
-    assert (callee.arena is None) == (size > LARGE)
-    assert sum(memory.nbytes for _, _, memory in callee.pieces()) == (size if size <= LARGE else 24)
+    assert (callee.arena is None) == (size > MACHINE.kept_arena)
+    assert sum(memory.nbytes for _, _, memory in callee.pieces()) == (size if size <= MACHINE.kept_arena else 24)
     function = made(way, way[1].args[0]([NumberKind(float)], NumberKind(float), callee))
     assert [function(x) for x in (2.0, 3.0)] == [10.0, 13.0]
     given = np.array(2.0), np.zeros(()), np.zeros((), bool)

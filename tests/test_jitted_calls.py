@@ -242,7 +242,7 @@ def test_jitted_functions_are_what_properties_and_methods_of_classes_call() -> N
             assert Attributes.scaled(3.0) == one.scaled(3.0) == 6.0
             assert Attributes.squared(3.0) == 9.0
             assert wg.grad(lambda x, one=one: one.scaled(x) * Attributes.step(one, x))(1.0) == 4.0 * one.rate
-    with pytest.raises(DtypeError, match="jit: an argument of type str; ") as error:
+    with pytest.raises(DtypeError, match="jit: an argument of type str at x; ") as error:
         Attributes.step(Attributes(1.0), "x")
     assert error.value.__context__ is None or error.value.__suppress_context__
     with pytest.raises(DtypeError, match=r"jit: an argument of type .*Attributes; "):

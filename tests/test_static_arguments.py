@@ -72,7 +72,7 @@ def test_functions_of_any_arguments() -> None:
     assert f(2.0, mode="abc") == 6.0
 
 
-@pytest.mark.parametrize(("argument", "place"), [("abc", ""), ({"name": "abc"}, " at options['name']")])
+@pytest.mark.parametrize(("argument", "place"), [("abc", " at options"), ({"name": "abc"}, " at options['name']")])
 def test_text_among_the_arguments_says_how_it_becomes_static(argument: Any, place: str) -> None:
     def f(x: Any, options: Any) -> Any:
         return x

@@ -312,7 +312,9 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
             return multiply_einsum(arrays, params)
         if arrays and type(arrays[0]) is Tensor:
             return sum_einsum(arrays[0], params)
-    if out is not None and optimize is False and "dtype" not in options and arrays:
+    if options.get("dtype") is not None:
+        options["dtype"] = as_dtype("einsum", options["dtype"])
+    elif out is not None and optimize is False and "dtype" not in options and arrays:
         within = dtype_within(np.empty((), np.result_type(*[x.dtype for x in arrays])), None, out)
         arrays = arrays if within is None else [x.astype(within) for x in arrays]  # NumPy calculates so
     path = tuple(optimize) if isinstance(optimize, list) else optimize
