@@ -14,7 +14,7 @@ import wengert as wg
 from tests.kernels import as_if
 from tests.test_emission import TARGETS
 from wengert.emission.correlation_plans import native_plan
-from wengert.emission.driver import RoutineCall, contents_of
+from wengert.emission.driver import KernelCall, contents_of
 from wengert.emission.external_functions import address_of
 from wengert.kernel.kernel import Invoke
 from wengert.lowering.partition import segmented
@@ -145,7 +145,7 @@ def natively(x: Any, w: Any, space: Geometry, target: Target, team: Any = None) 
     plan = native_plan(x.shape, w.shape, lengths, x.dtype, *steps, **own)
     if plan is None:
         return None
-    start, contents = contents_of(RoutineCall(plan.name, (), plan.fields, plan.work, may_fail=True))
+    start, contents = contents_of(KernelCall(plan.name, (), plan.fields, plan.work, may_fail=True))
     place = None if team is None else ctypes.c_void_p(team.address)
     callee = Callee(address_of(plan.name, target), size=start + plan.work, contents=[(0, contents)], team=place)
     memory = np.full(x.shape[0] * x.shape[1] * w.shape[1] * math.prod(lengths) + 16, 7.0, x.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,8 @@ from wengert.support import config
 from wengert.transforms.tracing import trace
 
 ELEMENTS = 2000
+MOST = 1_000_000
+"""Elements of a value beyond which a sample is left out: grids of enlarged axes take more memory than there is."""
 REFUSED = (WengertError, ValueError, TypeError, IndexError, np.linalg.LinAlgError)
 """What is raised where shapes do not fit each other any more."""
 
@@ -61,6 +64,8 @@ def compared(sample: Sample) -> tuple[float, float] | None:
     if max([x.size for x in xs], default=0) < ELEMENTS // 2:
         return None
     graph = trace(lambda *ys: leaves_of(call(*ys)))(*xs)
+    if any(math.prod(v.shape) > MOST for equation in graph.equations for v in equation.outputs):
+        return None
     if Compiled(graph).segments.whole is None:
         return None
     native = wg.jit(lambda *ys: leaves_of(call(*ys)))

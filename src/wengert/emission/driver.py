@@ -257,7 +257,7 @@ class Driver:
 
         return write
 
-    def calling(self, routine: RoutineCall) -> Callable[[DriverFrame], None]:
+    def calling(self, routine: KernelCall) -> Callable[[DriverFrame], None]:
         """Return what writes that a routine is called."""
         module, (start, contents) = self.module, contents_of(routine)
         function, failed = module.declared(routine.name), module.room(1) if routine.may_fail else 0
@@ -332,7 +332,7 @@ class DriverFrame:
         self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
 
 
-class RoutineCall(NamedTuple):
+class KernelCall(NamedTuple):
     """Say what function a step calls, and how.
 
     Attributes:
@@ -355,18 +355,18 @@ class RoutineCall(NamedTuple):
         return self.fields.get("parts", 1) > 1 or self.fields.get("blocks", 1) > 1
 
 
-def routine_of(step: Invoke | Product, buffers: Mapping[str, Buffer], target: Target) -> RoutineCall:
+def routine_of(step: Invoke | Product, buffers: Mapping[str, Buffer], target: Target) -> KernelCall:
     """Return what a step calls."""
     if isinstance(step, Invoke):
-        return RoutineCall(step.name, step.arguments, dict(step.fields), step.work, may_fail=True)
+        return KernelCall(step.name, step.arguments, dict(step.fields), step.work, may_fail=True)
     dtype = buffers[step.into].dtype
     plan = ProductPlan(step, dtype.itemsize, target)
     arguments = (*step.reads, step.into)
     name = f"{PRODUCTS}.matrices.{dtype.name}"
-    return RoutineCall(name, arguments, plan.fields, plan.work, may_fail=False)
+    return KernelCall(name, arguments, plan.fields, plan.work, may_fail=False)
 
 
-def contents_of(routine: RoutineCall) -> tuple[int, bytes]:
+def contents_of(routine: KernelCall) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
     fields = ROUTINES[routine.name.partition(".")[0]].fields
     start = -(-fields.size // MACHINE.apart) * MACHINE.apart
