@@ -183,14 +183,22 @@ def test_spectra_of_what_is_not_finite_are_numpys() -> None:
 
 @pytest.mark.parametrize("name", ROUTINES)
 @pytest.mark.parametrize(
-    ("dtype", "count", "size"), [(np.float64, 19, 5), (np.float64, 8, LARGEST), (np.float32, 37, 3)]
+    ("dtype", "count", "size", "family"),
+    [
+        (np.float64, 19, 5, "lanes"),
+        (np.float64, 8, LARGEST, "lanes"),
+        (np.float32, 37, 3, "lanes"),
+        (np.float64, 3, LARGEST, "small"),
+    ],
 )
-def test_many_problems_are_lanes_of_vectors(name: str, dtype: Any, count: int, size: int) -> None:
+def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(
+    name: str, dtype: Any, count: int, size: int, family: str
+) -> None:
     function, make, has_right = ROUTINES[name]
     a = make(count, size, size, dtype=dtype)
     rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
     graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
-    assert "routine lanes." in graph
+    assert f"routine {family}." in graph
     for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
         for right in rights or [None]:
             require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)

@@ -60,7 +60,7 @@ def emitted(program: Program, target: Target) -> Emitted:
             return Emitted("", without_code(program, size, ((0, contents),), taken, outside))
     module = Assembly(target)
     text = written(module.entry(program))
-    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, module.outside))
+    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))
 
 
 class Assembly:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from wengert.emission.arena import laid_out
@@ -51,14 +51,14 @@ Constants = tuple[tuple[int, bytes], ...]
 """What an arena must hold before the first call: places, and bytes."""
 
 
-def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Iterable[str]) -> Image:
-    """Return all that is needed to call a program, but for its code."""
+def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Sequence[str]) -> Image:
+    """Return all that is needed to call a program, but for its code; the first function outside may be that code."""
     buffers = program.named
     inputs, outputs = (
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
         for names in (program.inputs, program.outputs)
     )
-    return Image(b"", tuple(sorted(outside)), inputs, outputs, size, constants, cycles, program.repeats)
+    return Image(b"", tuple(outside), inputs, outputs, size, constants, cycles, program.repeats)
 
 
 class Emission:
@@ -93,7 +93,7 @@ class Emission:
         """Return the text, and the memory that it needs."""
         text = written(self.function)
         return Emitted(
-            text, without_code(self.program, self.arena.size, self.constants, self.taken, self.module.outside)
+            text, without_code(self.program, self.arena.size, self.constants, self.taken, sorted(self.module.outside))
         )
 
     @cached

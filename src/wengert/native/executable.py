@@ -28,7 +28,7 @@ class Image(FieldRecord):
 
     Attributes:
         code: object code; its function `run` is given the addresses of inputs and outputs, the arena, and the memory of
-            the team or nothing. None, if the one function outside is that function.
+            the team or nothing. Empty, if the first function outside is that function.
         outside: the names of the functions that it calls and does not have.
         inputs, outputs: the dtype and the shape of each.
         size: bytes of the arena.
