@@ -81,8 +81,8 @@ def erf_tail(z: Number) -> Number:
     return mpmath.erf(x) / x - 1
 
 
-MIDDLE = 4
-"""The middle of the variable of erfc: the point that is mapped to 0."""
+MIDDLE, NORMAL_MIDDLE = 4, 2.875
+"""The middles of the variables of erfc and of normal numbers: the points that are mapped to 0."""
 
 
 def erfc_scaled(t: Number) -> Number:
@@ -285,6 +285,12 @@ def quantile_far(t: Number) -> Number:
     return normal_tail(mpmath.exp(-r * r)) / r
 
 
+def normal_far(t: Number) -> Number:
+    """Return the same less r, t = (r - 2.875) / (r + 2.875)."""
+    r = far_from(mpf(NORMAL_MIDDLE), t)
+    return normal_tail(mpmath.exp(-r * r)) - r
+
+
 def even_bessel_i(v: int) -> Callable[[Number], Number]:
     """Return I_v(x) / x**v of x**2."""
     return lambda z: mpmath.besseli(v, mpmath.sqrt(z)) / mpmath.sqrt(z) ** v
@@ -378,6 +384,14 @@ SPECIAL_FITS = (
         "QUANTILE", "the normal quantile of 1/2 + q, over q, of q**2, |q| <= 0.35", quantile_near, NEAR_ZERO, "0.1226"
     ),
     relative("QUANTILE_FAR", "that of exp(-r**2), over r, of (r - 4) / (r + 4)", quantile_far, "-0.4880", "0.7452"),
+    Fit(
+        "NORMAL_FAR",
+        "that of exp(-r**2) less r, of (r - 2.875) / (r + 2.875), 0.15 >= exp(-r**2) >= 2**-53",
+        normal_far,
+        lambda t: 1 / (normal_far(t) + far_from(mpf(NORMAL_MIDDLE), t)),
+        (mpf("-0.3523"), mpf("0.3566")),
+        {DOUBLE: 55.5},
+    ),
     relative("I0", "I0(x) of x**2, x <= 8", even_bessel_i(0), NEAR_ZERO, 64),
     relative("I0_FAR", "sqrt(x) exp(-x) I0(x) of 8 / x", far_bessel_i(0), "1e-4", 1),
     relative("I1", "I1(x) / x of x**2, x <= 8", even_bessel_i(1), NEAR_ZERO, 64),

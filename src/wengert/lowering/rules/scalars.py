@@ -316,7 +316,11 @@ def apply_ufunc(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     if name is not None:
         return apply_loop(name, operands)
     primitive = PRIMITIVES.get(ufunc.__name__)
-    if primitive is None or primitive.evaluate is not ufunc or not callable(primitive.scalar):
+    if primitive is None or primitive.evaluate is not ufunc:
+        raise Unwritten(ufunc.__name__)
+    if isinstance(primitive.scalar, tuple):
+        return tuple([operate(opcode, *operands) for opcode in primitive.scalar])
+    if not callable(primitive.scalar):
         raise Unwritten(ufunc.__name__)
     return primitive.scalar(*operands)
 
