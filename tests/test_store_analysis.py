@@ -31,6 +31,7 @@ MADE = np.frompyfunc(lambda _: SMALL.fill(2.0), 1, 1)
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="instructions that are not known")
 
 
+@wg.tree.register
 class Model:
     """Hold data, as programs do."""
 
@@ -41,17 +42,27 @@ class Model:
         self.scale = 2
 
     @property
-    def computed(self) -> Any:
-        SMALL[0] = 2.0
-        return SMALL
+    def rows(self) -> int:
+        return len(self.data)
 
     def loss(self, w: Any) -> Any:
         return np.sum((self.data @ w) ** 2) * self.scale
 
+
+class Computed(Model):
+    @property
+    def computed(self) -> Any:
+        SMALL[0] = 2.0
+        return SMALL
+
+
+class Writing(Model):
     def writes(self, w: Any) -> Any:
         self.data[0] = 2.0
         return np.sum(self.data @ w)
 
+
+class Changing(Model):
     def changes(self, w: Any) -> Any:
         self.scale = 3
         return np.sum(self.data @ w)
@@ -102,8 +113,24 @@ class Data:
         return np.sum(self.x @ w)
 
 
+def write_and(result: Any, *_: Any, **__: Any) -> Any:
+    SMALL[0] = 2.0
+    return result
+
+
+def with_attribute(name: str, entry: Any) -> Any:
+    """Return an object whose class has an attribute that no instruction names."""
+    return type("Boxed", (Model,), {name: entry})()
+
+
 MODEL, MULTIPLIED, LOOKED, DATA = Model(), Multiplied(), Looked(), Data(SMALL)
-SAID, CONVERTED, GIVING = Said(), Converted(), Giving()
+SAID, CONVERTED, GIVING, COMPUTED = Said(), Converted(), Giving(), Computed()
+WRITING, CHANGING, HELD = Writing(), Changing(), Model()
+REGISTERED = type("Registered", (), {})()
+wg.tree.register(type(REGISTERED), lambda x: ([write_and(x)], None), lambda _, x: x)
+vars(HELD)["mean"] = lambda **_: write_and(1.0)
+MEANT, SHAPED = with_attribute("mean", write_and), with_attribute("shape", property(write_and))
+SINES, SWAPPED = {"a": with_attribute("sin", write_and)}, with_attribute("swapaxes", np.negative)
 
 
 def sigmoid(z: Any) -> Any:
@@ -136,7 +163,7 @@ READING: list[Function] = [
     lambda w: sum([np.sum(np.maximum(x @ w, 0)) for x in PARAMETERS.values()]),
     lambda w: np.sum(SMALL @ w, axis=0, keepdims=True),
     MODEL.loss,
-    lambda w: MODEL.loss(w) * math.sin(2.0),
+    lambda w: MODEL.loss(w) * math.sin(2.0) * MODEL.rows,
     lambda w: DATA.loss(w),
     lambda w: np.linalg.norm(SMALL @ w),
     lambda w: F.mse_loss(F.relu(SMALL @ w), VECTOR),
@@ -150,6 +177,10 @@ READING: list[Function] = [
     wg.grad(regression),
     wg.vmap(wg.grad(sigmoid)),
 ]
+
+
+def calling(function: Any) -> Function:
+    return lambda w: function(w)
 
 
 def ways_to_write() -> dict[str, Function]:
@@ -239,15 +270,23 @@ def ways_to_write() -> dict[str, Function]:
         "vmap": wg.vmap(np.negative),
         "batch_norm": lambda w: F.batch_norm(SMALL * w, VECTOR, VECTOR, training=True),
         "made_ufunc": lambda w: MADE(2.0),
-        "method": MODEL.writes,
-        "attribute": lambda w: MODEL.changes(w),
-        "property": lambda w: MODEL.computed @ w,
+        "method": WRITING.writes,
+        "attribute": lambda w: CHANGING.changes(w),
+        "property": lambda w: COMPUTED.computed @ w,
         "operator": lambda w: MULTIPLIED @ w,
         "text": lambda w: len(TEXT % SAID),
         "interface": lambda w: np.add(w, CONVERTED),
         "descriptor": lambda w: GIVING.given @ w,
         "generator": functools.partial(network, iter(LAYERS), VECTOR),
         "getattr_of_class": lambda w: LOOKED.anything,
+        "method_of_numpys": lambda w: np.mean(MEANT),
+        "method_of_a_default": lambda w, held=MEANT: np.mean(held),
+        "property_of_numpys": lambda w: np.sum(SHAPED),
+        "method_of_an_object_loop": lambda w: np.sin(SINES["a"]),
+        "method_that_is_numpys": lambda w: np.swapaxes(SWAPPED, w, SMALL),
+        "method_of_an_instance": lambda w: np.mean(HELD),
+        "taken_apart": lambda w, held=REGISTERED: w,
+        "attribute_of_a_partial": PARTIAL,
         "of_a_function": with_helper,
         "objects": lambda w: np.array([BOUND], object)[0],
         "inner": lambda w: (lambda a: SMALL.fill(a))(w),
@@ -264,6 +303,8 @@ def ways_to_write() -> dict[str, Function]:
     }
 
 
+PARTIAL = functools.partial(regression)
+vars(PARTIAL)["mean"] = BOUND
 with_helper.helper = lambda w: BOUND(2.0)  # type: ignore[attr-defined]  # as functions may have attributes
 
 
@@ -283,6 +324,18 @@ def test_functions_that_only_read(function: Function) -> None:
 @pytest.mark.parametrize("name", list(ways_to_write()))
 def test_functions_that_may_write(name: str) -> None:
     assert not reads(ways_to_write()[name])
+
+
+@pytest.mark.parametrize("name", ["__getattribute__", "__class__", "__dict__", "__hash__", "__eq__"])
+def test_looking_runs_nothing_of_the_users(name: str) -> None:
+    members = {name: property(write_and) if name in ("__class__", "__dict__") else write_and}
+    meta = type("Meta", (type,), members)
+    for value in (type("Box", (), members)(), meta("Box", (), {}), meta("Box", (), {})()):
+        holder = with_attribute("part", value)
+        for function in (lambda w, held=value: held.foo, calling(value), lambda w, x=holder: np.sum(w)):
+            SMALL.fill(1.0)  # Python may have asked
+            assert not reads(function)
+            np.testing.assert_array_equal(SMALL, 1.0)
 
 
 def test_arguments_of_unknown_classes_may_write() -> None:
@@ -401,6 +454,27 @@ def test_gradients_are_those_of_the_values_at_the_time_of_use(write: Function) -
         data[...] = before
     second = wg.grad(lambda w: np.sum(wg.grad(lambda v: np.sum(before @ v) + np.sum(np.sin(before * v)))(w) ** 2))(w)
     np.testing.assert_allclose(wg.grad(nested)(w), second, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_an_object_of_the_users_runs_writes_after_the_use() -> None:
+    data, w = np.full(4, 2.0), np.ones(4)
+
+    class Box:
+        foo = 1.0
+
+    def fill(*_: Any, **__: Any) -> float:
+        data.fill(9.0)
+        return 1.0
+
+    box = Box()
+    asked, meant = wg.grad(lambda w: np.sum(w * data) * box.foo), wg.grad(lambda w: np.sum(w * data) * np.mean(box))  # type: ignore[call-overload]  # any object
+    np.testing.assert_array_equal(asked(w), 2.0)
+    for name, gradient in (("mean", meant), ("__getattribute__", asked)):
+        setattr(Box, name, fill)
+        np.testing.assert_array_equal(gradient(w), 2.0)
+        np.testing.assert_array_equal(data, 9.0)
+        data.fill(2.0)
 
 
 @pytest.mark.usefixtures("alone")

@@ -4,7 +4,9 @@ Nobody can be told of writes to an ndarray, so what a tape keeps of one is a cop
 sweep can write. That is so where all that a function can reach is arrays, numbers, containers of these, functions of
 NumPy's that only read, and functions and objects of the user of which the same is known, and where no instruction of
 theirs stores. What is not known to be harmless counts as a store. So does what may run in between: threads, signal
-handlers, debuggers. ADR 0046 says what is left.
+handlers, debuggers. ADR 0046 says what is left. To look must run nothing of the user's either: `isinstance` asks an
+object for its `__class__`, and `in` asks classes for their hash or equality, so that classes whose class is not
+Python's or NumPy's count as a store before anything is asked of them.
 """
 
 from __future__ import annotations
@@ -17,10 +19,9 @@ import sys
 import warnings
 from _signal import getsignal  # type: ignore[import-not-found]  # that of `signal` takes 80 us for all of them
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import signature
-from itertools import product
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from wengert.control.code_owners import is_library, is_wengerts
 from wengert.control.mutable_state import content_of
+from wengert.core.containers.container_classes import TAKEN_APART
 from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.core.values.recording import settings
@@ -101,10 +103,13 @@ NULL_LAST = sys.version_info >= (3, 13)
 NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType, np.ufunc, type(np.sum))
 """Kinds of values that `only_reads` knows by name."""
 UNUSED = words(
-    "__class__ __class_getitem__ __dict__ __init__ __init_subclass__ __new__ __reduce__ __replace__ __set_name__ "
-    "__weakref__"
+    "__annotations__ __class_getitem__ __dataclass_fields__ __dataclass_params__ __dict__ __init__ __init_subclass__ "
+    "__new__ __orig_bases__ __parameters__ __reduce__ __replace__ __set_name__ __type_params__ __weakref__"
 )
-"""Attributes by which classes and objects are made, copied and held."""
+"""Attributes by which classes and objects are made, copied and described."""
+WRITTEN_IN_C = tuple(map(type, (len, str.join, int.__add__, int.real, slice.start, vars(dict)["fromkeys"])))
+"""Kinds of attributes of classes that are not written in Python."""
+METACLASSES = (type, type(np.dtype), type(Tensor))
 LIBRARY = ("wengert.numpy", "wengert.nn.functional", "wengert.creation", "wengert.random")
 """Modules of ours whose functions only read, unless they have parameters that tell them otherwise."""
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -310,22 +315,18 @@ class Search:
     def __init__(self, function: Any, values: Sequence[Any]) -> None:
         self.queue: list[Any] = [function, *values]
         self.seen: dict[int, Any] = {}
-        self.owners: list[Any] = []
+        self.attributes: list[tuple[str, Any]] = []
+        self.callees: list[tuple[Any, int]] = []
         self.members: set[str] = set()
         self.called: Counter[str] = Counter()
 
     def finds_no_store(self) -> bool:
-        """Look at everything, and then at the attributes of functions and objects of the user that are asked for."""
-        known: set[tuple[int, str]] = set()
+        """Look at everything, and then at what it is called with; NumPy calls attributes that it has itself."""
         while self.queue:
-            while self.queue:
-                self.look(self.queue.pop())
-            for owner, name in product(self.owners, self.members):
-                if (id(owner), name) not in known:
-                    known.add((id(owner), name))
-                    self.queue += attributes_of(owner, name)
-        for owner, name in product(self.owners, self.called):
-            if any(self.called[name] > operands_before_out(value) for value in attributes_of(owner, name)):
+            self.look(self.queue.pop())
+        self.callees += [(x, MANY if is_known(name) else self.called[name]) for name, x in self.attributes]
+        for value, count in self.callees:
+            if type(value) in NAMED and count > operands_before_out(value):
                 raise MayWriteError
         for name in self.members:
             if name not in ATTRIBUTES and is_known(name):
@@ -335,7 +336,9 @@ class Search:
     def look(self, value: Any) -> None:
         """Look at one value."""
         kind = type(value)
-        if kind in ATOMS or kind in SCALARS or isinstance(value, np.dtype) or id(value) in self.seen:
+        if type(kind) not in METACLASSES:
+            raise MayWriteError
+        if kind in ATOMS or kind in SCALARS or issubclass(kind, np.dtype) or id(value) in self.seen:
             return
         self.seen[id(value)] = value
         if len(self.seen) + len(self.queue) > MANY:
@@ -348,15 +351,19 @@ class Search:
         elif kind is dict:
             self.queue += [*value, *value.values()]
         elif is_users_function(value):
-            self.owners.append(value)
+            self.look_at_attributes(own_attributes(value).items())
             self.look_into(value)
         elif (inside := around_users_function(value)) is not None:
+            self.look_at_attributes(own_attributes(value).items())
             self.queue += inside
-        elif not isinstance(value, NAMED) and is_users_object(value):
-            self.owners.append(value)
-            self.queue += special_methods(kind)
         elif not only_reads(value):
-            raise MayWriteError
+            self.look_at_attributes([*class_attributes(kind), *own_attributes(value).items()])
+
+    def look_at_attributes(self, entries: Iterable[tuple[str, Any]]) -> None:
+        """Look at all attributes of something of the user's: NumPy asks for more than the user does, such as `mean`."""
+        found = [(name, x.__func__ if type(x) is staticmethod or type(x) is classmethod else x) for name, x in entries]
+        self.attributes += found
+        self.queue += [x for _, x in found]
 
     def look_into(self, function: FunctionType) -> None:
         """Look at what a function of the user uses."""
@@ -391,7 +398,8 @@ class Search:
         if type(callee) is Chain:
             value, rest = self.resolve(function, callee)
             if not rest:
-                return operands_before_out(value) if isinstance(value, NAMED) else MANY
+                self.callees.append((value, count))
+                return MANY
             name = rest[-1]
         self.called[name] = max(self.called[name], count)
         return ATTRIBUTES.get(name, MANY)
@@ -417,8 +425,10 @@ def find(name: str, *spaces: Mapping[str, Any]) -> Any:
 
 
 def around_users_function(value: Any) -> list[Any] | None:
-    """Return what a method, partial or derivative of a user's function holds; None if a value is none of these."""
+    """Return what a property, or a method, partial or derivative of a user's function, holds; None of all others."""
     kind = type(value)
+    if kind is property:
+        return [value.fget, value.fset, value.fdel]
     if kind is MethodType and is_users_function(value.__func__):
         return [value.__self__, value.__func__]
     if kind is partial and is_users_function(value.func) and STORING.isdisjoint(value.keywords):
@@ -429,42 +439,29 @@ def around_users_function(value: Any) -> list[Any] | None:
     return None
 
 
-def is_users_object(value: Any) -> bool:
-    """Tell whether a value is of a class that is written in Python, without attributes that are computed in C."""
-    in_c = ("_descriptor", "builtin_function_or_method")
-    own = [entry for kind in type(value).__mro__[:-1] for entry in vars(kind).items()]
-    computed = {name for name, attribute in own if type(attribute).__name__.endswith(in_c)}
-    return type(type(value)) is type and computed <= {"__dict__", "__weakref__"}
-
-
-def special_methods(kind: type) -> list[Any]:
-    """Return the methods and computed attributes that Python and NumPy ask an object for."""
-    found = [(one, name, entry) for one in kind.__mro__[:-1] for name, entry in vars(one).items()]
-    return [
-        entry
-        for one, name, entry in found
-        if name.startswith("__") and name not in UNUSED
-        if (callable(entry) or hasattr(type(entry), "__get__")) and not is_of_dataclass(one, name, entry)
-    ]
+def class_attributes(kind: type) -> list[tuple[str, Any]]:
+    """Return what a class gives to its objects; raise a MayWriteError if C, or no name, says what that is."""
+    if kind in TAKEN_APART:
+        raise MayWriteError
+    own = [(one, name, entry) for one in kind.__mro__[:-1] for name, entry in vars(one).items()]
+    for _, name, entry in own:
+        in_c = issubclass(type(entry), WRITTEN_IN_C)
+        if name in ("__getattr__", "__getattribute__") or in_c != (name in ("__dict__", "__weakref__")):
+            raise MayWriteError
+    return [(name, x) for one, name, x in own if name not in UNUSED and not is_of_dataclass(one, name, x)]
 
 
 def is_of_dataclass(kind: type, name: str, method: Any) -> bool:
     """Tell whether a method is the comparison of fields, or the text of them, that `dataclasses` writes."""
-    code, fields = getattr(method, "__code__", None), vars(kind).get("__dataclass_fields__")
-    if code is None or fields is None:
+    fields = vars(kind).get("__dataclass_fields__")
+    if type(method) is not FunctionType or type(fields) is not dict:
         return False
+    code = method.__code__
     if name == "__repr__":
         return is_library(code)
     return (
         name == "__eq__" and uses_of(code) is not None and {*code.co_names} <= {"__class__", "NotImplemented", *fields}
     )
-
-
-def attributes_of(owner: Any, name: str) -> list[Any]:
-    """Return what an attribute of a function or object of the user may be."""
-    spaces = [own_attributes(owner), *(vars(kind) for kind in type(owner).__mro__[:-1] if kind is not FunctionType)]
-    found = [space[name] for space in spaces if name in space]
-    return [x.__func__ if isinstance(x, staticmethod | classmethod) else x for x in found]
 
 
 def only_reads(value: Any) -> bool:
@@ -474,7 +471,7 @@ def only_reads(value: Any) -> bool:
     (True, False, True, False)
     """
     kind = type(value)
-    if isinstance(value, type):
+    if kind is type:
         return value in CALLED or value in SCALARS
     if kind is ModuleType:
         return value.__name__ in MODULES

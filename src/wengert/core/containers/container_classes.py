@@ -28,6 +28,8 @@ STATIC = "wengert.static"
 BUILT_IN = dict, list, tuple
 REGISTERED: set[type[Any]] = {collections.deque}
 """Classes whose instances were found to be containers, or said to be."""
+TAKEN_APART: set[type[Any]] = set()
+"""Those among them that are taken apart by a function that does not say by what attributes or items."""
 OBJECTS: set[type[Any]] = set()
 """Classes whose instances are no containers, but were opened."""
 
@@ -119,6 +121,8 @@ def register(
     with WALKING:
         if NAMESPACE in namespaces:
             REGISTERED.add(kind)
+            if entries is None:
+                TAKEN_APART.add(kind)
             if kind in OBJECTS:
                 OBJECTS.discard(kind)
                 optree.unregister_pytree_node(kind, namespace=OPENED)
