@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -719,3 +719,61 @@ def test_whole_numbers_that_nobody_uses_are_checked(carry: Callable[[Any], Any])
     assert jitted(np.array([1.0, 2.0, 3.0])) == 6.0
     with pytest.raises(UsageError, match="int: NaN"):
         jitted(np.array([1.0, np.nan, 3.0]))
+
+
+# Sorts that are not stable
+
+TIED = np.random.default_rng(0).integers(-2, 3, (4, 12)) / 2 * [[1.0], [-1.0], [0.5], [-0.5]]  # zeros of both signs
+ZEROS = np.random.default_rng(1).choice([-0.0, 0.0], (3, 16))
+WITH_TIES: dict[str, tuple[Callable[..., Any], Sequence[Any]]] = {
+    "interp": (
+        lambda a, x, y: np.interp(a, x, y, period=2.5),
+        (np.array([1.9, 0.8]), np.array([-3.0, -0.5, 0.5, 1.5]), np.array([10.0, 1.0, -2.0, -1.0])),
+    ),
+    "interp in lanes": (
+        wg.vmap(wg.grad(lambda a, x, y: np.interp(a, x, y, period=1.0), argnums=(0, 2)), in_axes=(0, None, None)),
+        (np.array([0.3, 0.8, 1.1]), TIED[0], np.arange(12.0)),
+    ),
+    "argsort": (
+        lambda x: [np.argsort(x), np.argsort(x, axis=0), np.argsort(x, None), np.argsort(x, kind="s")],
+        (TIED,),
+    ),
+    "argsort of others": (
+        lambda x: [np.argsort(x), np.argsort(x > 0), np.argsort(x, kind="heapsort")],
+        (TIED.astype(int),),
+    ),
+    "argsort of NaN": (lambda x: np.argsort(np.where(x == 0, np.nan, x)), (TIED,)),
+    "what an argsort takes": (
+        lambda x, y: np.take_along_axis(y, np.argsort(x), 1) * 2,
+        (TIED, np.arange(48.0).reshape(4, 12)),
+    ),
+    "argsort in a loop": (
+        lambda x: wg.fori_loop(0, 5, lambda i, y: np.arange(12.0)[np.argsort(x[i % 4])] + y / 2, x[0]),
+        (TIED,),
+    ),
+    "lexsort": (lambda x: np.lexsort((x[0], x[1])), (TIED,)),
+    "sort": (lambda x: [np.sort(x), np.sort(x.astype("f"), 0), np.sort(x, kind="stable"), np.sort(x * 0)], (ZEROS,)),
+    "medians": (lambda x: [np.median(x, 1), np.nanmedian(x, 0), np.median(0 * x - 0.0, 1)], (ZEROS,)),
+    "quantiles": (
+        lambda x: [np.quantile(y, [0, 0.3, 1.0], axis=1) for y in (x, -np.abs(x), -np.abs(x[:, :1]))],
+        (ZEROS,),
+    ),
+    "slopes of sorts": (wg.grad(lambda x: np.sum(np.sort(x, axis=1)[:, 3] * np.arange(4.0))), (TIED,)),
+    "slopes of medians": (wg.grad(lambda x: np.sum(np.median(x, axis=1) * np.arange(4.0))), (TIED,)),
+}
+
+
+@pytest.mark.parametrize("case", WITH_TIES)
+def test_the_order_of_equal_elements_does_not_change_where_a_function_becomes_native(case: str) -> None:
+    function, args = WITH_TIES[case]
+    found, expected = [wg.tree.leaves(f(*args)) for f in (wg.jit(function), function)]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
+
+
+def test_elements_of_which_none_are_equal_are_sorted_natively() -> None:
+    function = lambda a, x: np.interp(a, x, x, period=9.0) + np.argsort(x)[0] + np.sort(-x)[1] + np.quantile(x, 0.4)
+    args = np.array([0.3, 7.0]), np.array([4.0, 2.0, 1.0, 5.0])
+    assert Compiled(trace(function)(*args)).segments.whole is not None
+    np.testing.assert_allclose(wg.jit(function)(*args), function(*args), rtol=1e-15)

@@ -59,6 +59,7 @@ def test_a_profile_has_a_time_for_each_kernel_and_for_what_numpy_computes() -> N
     profile = function.lower(x).profile(3)
     assert [span.name for span in profile.spans] == ["kernel 0", "NumPy: sort", "kernel 1"]
     assert all(0 < span.seconds < profile.seconds for span in profile.spans)
+    assert profile.seconds == pytest.approx(sum([span.seconds for span in profile.spans]) + profile.between)
     first, sorting, _ = profile.spans
     assert sorting.cost is None
     assert first.cost == function.lower(x).cost.kernels[0]

@@ -50,15 +50,19 @@ class Profile(NamedTuple):
 
     Attributes:
         spans: the parts, in the order in which they run.
-        seconds: the median time of a call, with what Python does between the parts.
+        between: the median time of what Python does between them.
     """
 
     spans: tuple[TimeSpan, ...]
-    seconds: float
+    between: float
+
+    @property
+    def seconds(self) -> float:
+        """What a call takes: the sum of the parts, and of what Python does between them."""
+        return sum([span.seconds for span in self.spans], self.between)
 
     def __repr__(self) -> str:
-        between = self.seconds - sum([span.seconds for span in self.spans])
-        rows = [*map(self.row, self.spans), self.row(TimeSpan("between them", max(between, 0.0), None))]
+        rows = list(map(self.row, [*self.spans, TimeSpan("between them", self.between, None)]))
         texts = [("", "time", "share", "Gflop/s", "GB/s"), *rows, self.row(TimeSpan("all", self.seconds, None))]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
@@ -85,23 +89,15 @@ def profile_segments(segments: Segments[Program], values: Sequence[Any], calls: 
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
     """
     timed = with_programs(one_by_one(segments), timed_program)
-    whole = with_programs(segments, lambda program: PROCESSOR.compiled(with_schedule(program)))
-    runs = [(timed_run(timed, values), seconds_of(whole, values)) for _ in range(calls + 1)][1:]
+    runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]
     known = [span for part in timed.parts for span in spans_of(part)]
-    medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
+    *medians, between = map(statistics.median, zip(*runs, strict=True))
     counter = itertools.count()
     spans = [
         TimeSpan(name or f"kernel {next(counter)}", seconds, cost)
         for (name, cost), seconds in zip(known, medians, strict=True)
     ]
-    return Profile(tuple(spans), statistics.median([total for _, total in runs]))
-
-
-def seconds_of(segments: Segments[Any], values: Sequence[Any]) -> float:
-    """Run a graph once, and return the seconds that takes."""
-    start = time.perf_counter()
-    segments.run(values, lambda program, arrays: program(arrays))
-    return time.perf_counter() - start
+    return Profile(tuple(spans), between)
 
 
 def timed_program(program: Program) -> Timed:
@@ -112,7 +108,7 @@ def timed_program(program: Program) -> Timed:
 
 
 def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
-    """Run a graph once, and return the seconds of each part."""
+    """Run a graph once, and return the seconds of each part, and of what is between them."""
     taken: list[float] = []
 
     def run(program: Timed, arrays: Sequence[Any]) -> list[Any]:
@@ -126,8 +122,9 @@ def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
         taken.append(time.perf_counter() - start)
         return found
 
+    start = time.perf_counter()
     segments.run(values, run, evaluated)
-    return taken
+    return [*taken, time.perf_counter() - start - sum(taken)]
 
 
 def spans_of(part: Segment[Timed]) -> list[tuple[str, KernelCost | None]]:

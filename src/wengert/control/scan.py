@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert.control.traced_bodies import any_staged, as_given, check_alike, check_containers, start_leaves
+from wengert.control.traced_bodies import any_staged, as_given, check_carried, check_containers, start_leaves
 from wengert.control.while_loop import CARRIED, find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
@@ -128,8 +128,7 @@ def take_steps(
         if any_staged(found) and not whole:
             return None
         if i == places[0]:
-            same = (step.structure, step.structure)
-            check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=find_weak(leaves))
+            check_carried("scan", carried, found[: len(leaves)], find_weak(leaves))
         carried = start_leaves(found[: len(leaves)])
         left.append([share(y) if type(y) is Tensor else np.array(y) for y in found[len(leaves) :]])
     if reverse:

@@ -125,8 +125,6 @@ def check_alike(
     what: tuple[str, str],
     structures: tuple[Any, Any],
     leaves: tuple[Sequence[Any], Sequence[Any]],
-    *,
-    weak: Sequence[bool] = (),
 ) -> None:
     """Raise unless two results have the same containers, shapes and dtypes.
 
@@ -135,7 +133,6 @@ def check_alike(
         what: what the two are called.
         structures: their containers.
         leaves: their leaves, or avals.
-        weak: leaves whose dtype may differ: Python numbers at the start.
     """
     check_containers(name, what, *structures)
     for i, (x, y) in enumerate(zip(*leaves, strict=True)):
@@ -143,6 +140,37 @@ def check_alike(
         if a.shape != b.shape:
             given = f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}"
             raise ShapeError(name, given, "the same shape is needed", "Reshape or broadcast one of them")
-        if a.dtype != b.dtype and not (weak and weak[i]):
+        if a.dtype != b.dtype:
             given = f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}"
             raise DtypeError(name, given, "the same dtype is needed", "Convert one of them with .astype")
+
+
+def check_carried(
+    name: str, carried: Sequence[Any], found: Sequence[Any], weak: Sequence[bool], graph: Graph | None = None
+) -> None:
+    """Raise unless the body of a loop keeps the shapes and dtypes of what it carries.
+
+    Args:
+        name: the public function.
+        carried: the leaves that the body was given, or variables like them.
+        found: those that it returned.
+        weak: leaves whose dtype may differ: Python numbers at the start.
+        graph: what the body was traced to, whose outputs begin with those returned; its equations have lines.
+    """
+    for i, (x, y) in enumerate(zip(carried, found, strict=True)):
+        a, b = aval_of(x), aval_of(y)
+        place = "" if graph is None else line_of(graph, y)
+        if a.shape != b.shape:
+            given = f"the body was given shape {a.shape} as value {i} of what is carried and returned {b.shape}{place}"
+            remedy = f"Start from one of shape {b.shape}, or write to a part of an array that is large enough"
+            raise ShapeError(name, given, "the shape of each carried value must stay", remedy)
+        if a.dtype != b.dtype and not weak[i]:
+            given = f"the body was given dtype {a.dtype} as value {i} of what is carried and returned {b.dtype}{place}"
+            remedy = f"Start from one of dtype {b.dtype}, or return it with .astype({str(a.dtype)!r})"
+            raise DtypeError(name, given, "the dtype of each carried value must stay", remedy)
+
+
+def line_of(graph: Graph, output: Any) -> str:
+    """Return the line that gave an output of a graph, in parentheses, if that is known."""
+    positions = [equation.position for equation in graph.equations if any(x is output for x in equation.outputs)]
+    return f" ({positions[0]})" if positions and positions[0] else ""

@@ -13,7 +13,7 @@ from wengert.control.traced_bodies import (
     FlatFunction,
     any_staged,
     as_given,
-    check_alike,
+    check_carried,
     check_containers,
     start_leaves,
     with_common_constants,
@@ -98,7 +98,8 @@ def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: An
             else loop.step_lanes(lambda xs: body(*start_leaves(xs)), active, carried, slice(0, len(carried)))
         )
         if first or body.structure != structure:
-            check_alike(name, CARRIED, (body.structure, structure), (found, carried), weak=find_weak(leaves))
+            check_containers(name, CARRIED, body.structure, structure)
+            check_carried(name, carried, found, find_weak(leaves))
         carried, first = start_leaves(found), False
 
 
@@ -201,7 +202,7 @@ def carried_graphs(
     check_containers(name, CARRIED, body.structure, structure)
     ends = graphs[0].outputs[: len(examples)]
     avals, found = [x.aval for x in examples], list(map(aval_of, ends))
-    check_alike(name, CARRIED, (structure, structure), (found, avals), weak=weak)
+    check_carried(name, examples, ends, weak, graphs[0])
     joint = [joint_variable(pair) if pair[0].shape else pair[0] for pair in zip(examples, ends, strict=True)]
     if found == avals and [x.strides for x in joint] == [x.strides for x in examples]:
         return examples, graphs, constants
@@ -270,7 +271,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
         if any_staged(found):
             return stage_counted_loop(first, last, body_fun, init_val)
         if i == first or body.structure != structure:
-            check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=find_weak(leaves))
+            check_containers("fori_loop", CARRIED, body.structure, structure)
+            check_carried("fori_loop", carried, found, find_weak(leaves))
         carried = start_leaves(found)
     return finish_loop(structure, carried, leaves)
 

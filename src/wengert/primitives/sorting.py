@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,40 @@ def ranks(x: Any, axis: int) -> Any:
 
 
 def sorted_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
-    """Return the elements sorted along an axis in a kernel, which is stable, as all kinds of sorts may be."""
-    del kind, stable
+    """Return the elements sorted along an axis in a kernel; of equal elements the first comes first."""
+    if not is_stable(kind, stable):
+        require_one_zero(x, (axis % len(x.shape),))
     return x.write_at_places(ranked_at(x, axis=axis), axis % len(x.shape))
 
 
+def require_one_zero(x: Any, axes: Sequence[int]) -> None:
+    """Have NumPy compute everything where there are zeros of both signs, which alone show the order of equal elements.
+
+    Sorts that are not stable leave it to the processor, and networks of least and greatest even make more of one sign.
+    """
+    if x.dtype.kind == "f":
+        signs: Any = np.signbit(x), ~np.signbit(x)
+        found: list[Any] = [np.any((x == 0) & sign, axis=tuple(axes), keepdims=True) for sign in signs]
+        (~(found[0] & found[1])).require()
+
+
 def order_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
-    """Return the indices that sort along an axis in a kernel; of equal elements the first comes first."""
-    del kind, stable
-    return x.positions((axis % len(x.shape),)).write_at_places(ranked_at(x, axis=axis), axis % len(x.shape))
+    """Return the indices that sort along an axis in a kernel; of equal elements the first comes first.
+
+    Kinds of sorts that are not stable leave their order to the processor: with some NumPy computes everything, and
+    numbers that are not floating-point ones, of which some mostly are equal, are left to it at once.
+    """
+    axes = (axis % len(x.shape),)
+    if not is_stable(kind, stable):
+        if x.dtype.kind != "f":
+            return None
+        (x.count_before(axes, "equal") == 1).require()
+    return x.positions(axes).write_at_places(ranked_at(x, axis=axis), *axes)
+
+
+def is_stable(kind: str | None, stable: bool | None) -> bool:
+    """Tell whether a sort of NumPy's keeps the order of equal elements."""
+    return bool(stable) or (kind is not None and kind[:1].lower() in ("s", "m"))  # NumPy reads the first letter
 
 
 def put_back(t: Any, order: Any, axis: int) -> Any:

@@ -31,6 +31,7 @@ from wengert.primitives.reductions import (
     restore_axes,
     restored_shape,
 )
+from wengert.primitives.sorting import require_one_zero
 
 Tangents = Sequence[Any]
 
@@ -595,10 +596,11 @@ def quantile_at(
         return None
     found = QuantilesInKernel(x, q, axis, percent, skipna)
     ((found.q >= 0) & (found.q <= 1)).require()
+    require_one_zero(found.x, axis)
     last = found.place * 0 + (found.count - 1)
     low = np.minimum(np.floor(found.place), last)
     start, end = found.elements(low), found.elements(np.minimum(low + 1, last))
-    gap, rise = found.place - low, end - start
+    gap, rise = np.where(low == last, found.count, found.place - low), end - start  # as NumPy counts, from -1
     value = np.where(gap >= 0.5, end - rise * (1 - gap), start + rise * gap)
     if q.dtype == np.int64 and not percent:  # NumPy takes elements where they are
         value = start
@@ -611,7 +613,7 @@ def median_at(x: Any, *, axis: Axes, keepdims: bool, skipna: bool) -> Any:
     del keepdims
     found = QuantilesInKernel(x, None, axis, False, skipna)
     low, high = np.floor(found.place), np.ceil(found.place)
-    start = found.elements(low)
+    start = found.elements(low) + 0.0  # as NumPy's sum has it, whose zero is positive
     mean = (start + found.elements(high)) / 2
     if skipna:
         return np.where(found.count == 0, math.nan, np.where(low == high, start, mean))
