@@ -196,7 +196,7 @@ SHAPED = {
         np.sum({M}, axis=1) ; ({M}).mean(1) ; np.max({M}, axis=-1) ; {M} @ {V} ; np.take({V}, [2, 0])
         np.stack([{S}, {S}]) ; np.array([{S}, {S}], like=x) ; np.diff({V}) ; np.einsum('ij,j->i', {M}, {V})
         np.sort({P}) ; np.prod({W}, axis=0) ; np.cumsum({P}) ; np.dot({V}, {W})
-        {V}[np.argsort({V}, kind='stable')[:2]]
+        {V}[np.argsort({V})[:2]]
         """
     ),
     "V": templates(
@@ -236,7 +236,7 @@ SHAPED = {
         np.cumsum({M}, axis=1) ; np.array([{V}, {V}], like=x)
         np.concatenate([{P}[:, None], ({W}).T[:, :2]], axis=1) ; np.roll({M}, 1, axis=1)
         np.take({M}, [1, 0], axis=0) ; {M}[[[1], [0]], ORDER]
-        np.take_along_axis({M}, np.argsort({M}, axis=1, kind='stable'), axis=1)
+        np.take_along_axis({M}, np.argsort({M}, axis=1), axis=1)
         ({M} - np.mean({M}, axis=1, keepdims=True))
         np.swapaxes({W}, 0, 1) ; np.arange(6).reshape(2, 3) ; np.ones((2, 3)) ; np.moveaxis({W}, 0, -1)
         np.split({F}, 2)[1] * {M} ; np.flip({M}, 1) ; np.tensordot({M}, {Q}, 1) ; np.kron({P}[:, None], {V})
