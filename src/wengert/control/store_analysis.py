@@ -383,7 +383,7 @@ class Search:
         if chain.free:
             value = content_of((function.__closure__ or ())[code.co_freevars.index(chain.name)])
         else:
-            value = find(chain.name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]  # it is there
+            value = find(chain.name, function.__globals__, function.__builtins__)
         rest = chain.attributes
         while rest and type(value) is ModuleType:
             value, rest = find(rest[0], vars(value)), rest[1:]
