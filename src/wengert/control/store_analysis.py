@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import signature
+from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -113,6 +114,8 @@ METACLASSES = (type, type(np.dtype), type(Tensor))
 LIBRARY = ("wengert.numpy", "wengert.nn.functional", "wengert.creation", "wengert.random")
 """Modules of ours whose functions only read, unless they have parameters that tell them otherwise."""
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+builtins_of = attrgetter("__builtins__")
+"""Returns those of a function, which mypy knows of or not by what it has looked at before."""
 SIGNALS = tuple(map(int, signal.valid_signals()))
 HANDLERS = (None, signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
 
@@ -383,7 +386,7 @@ class Search:
         if chain.free:
             value = content_of((function.__closure__ or ())[code.co_freevars.index(chain.name)])
         else:
-            value = find(chain.name, function.__globals__, function.__builtins__)
+            value = find(chain.name, function.__globals__, builtins_of(function))
         rest = chain.attributes
         while rest and type(value) is ModuleType:
             value, rest = find(rest[0], vars(value)), rest[1:]
