@@ -230,3 +230,26 @@ def test_a_recurrence_that_is_infinite_stays_so():
         found, expected = Compiled(trace(f)(*args))(args)[0], f(*args)
     np.testing.assert_array_equal(found, expected)
     assert np.isinf(expected[1:]).all()
+
+
+HELD = np.random.default_rng(0).normal(size=(300, 200))
+
+
+def rows_added(w):
+    return wg.fori_loop(0, 300, lambda i, c: c + wg.asarray(HELD)[i] * w, np.zeros(200))
+
+
+def held_and_products(w):
+    return HELD @ w, np.sum(np.sin(HELD.T[::-1] * w[::-1, np.newaxis])), w + 1.0
+
+
+@pytest.mark.parametrize("f", [lambda w: HELD @ w, lambda w: np.sum(np.sin(HELD * w)), rows_added, held_and_products])
+def test_large_arrays_from_outside_take_no_memory_of_a_call(f, monkeypatch):
+    w, held = np.linspace(0.5, 1.5, 200), HELD.copy()
+    monkeypatch.setitem(globals(), "HELD", held)
+    expected = f(w)
+    run = Compiled(trace(f)(w))
+    held[...] = 7.0
+    for ours, theirs in zip(run([w]), expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert run.callee.size + sum(len(x) for _, x in run.callee.contents) < held.nbytes // 2

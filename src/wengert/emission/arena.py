@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wengert.kernel.kernel import Buffer
+from wengert.native.structs import POINTER
 from wengert.support.machine import MACHINE
 
+ADDRESS = ctypes.sizeof(POINTER.ctype)
+MOVED = 1 << 12
+"""Bytes up to which constants lie in arenas, some of which are made anew for each call: of larger ones, the address."""
 ROOM = 2
 """Lines of which buffers of the row, and those of parts, are whole multiples, so that their vectors need no masks."""
 
@@ -23,6 +28,16 @@ class Arena:
 
     places: dict[str, int]
     size: int
+
+
+def lies_outside(buffer: Buffer) -> bool:
+    """Whether a buffer is of constants that are read where they are, since a call would take long to copy them."""
+    return buffer.kind == "constant" and len(buffer.contents) > MOVED
+
+
+def constant_entry(buffer: Buffer, place: int) -> tuple[int, bytes, bool]:
+    """Return what an arena must hold at the place of constants."""
+    return place, buffer.contents, lies_outside(buffer)
 
 
 def padded(size: int) -> int:
@@ -45,7 +60,8 @@ def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Ca
     places: dict[str, int] = {}
     taken: list[tuple[int, int, int, int]] = []  # (begin, end) in memory and (first, last) in time
     for name in sorted(first, key=lambda name: (buffers[name].kind != "constant", first[name], name)):
-        length = -(-size(buffers[name]) // MACHINE.line) * MACHINE.line + MACHINE.gap
+        length = ADDRESS if lies_outside(buffers[name]) else size(buffers[name])
+        length = -(-length // MACHINE.line) * MACHINE.line + MACHINE.gap
         busy = sorted(t[:2] for t in taken if t[2] <= last[name] and first[name] <= t[3])
         place = gap(busy, length)
         places[name] = place

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from wengert.emission.arena import laid_out
+from wengert.emission.arena import ADDRESS, constant_entry, laid_out, lies_outside
 from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.product_plans import ProductPlan
@@ -57,7 +57,7 @@ def emitted(program: Program, target: Target) -> Emitted:
         start, contents = contents_of(routine)
         size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
         if routine.arguments == program.arguments:
-            return Emitted("", without_code(program, size, ((0, contents),), taken, outside))
+            return Emitted("", without_code(program, size, ((0, contents, False),), taken, outside))
     module = Assembly(target)
     text = written(module.entry(program))
     return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))
@@ -72,7 +72,7 @@ class Assembly:
         parts: the programs, by number.
         uses: how often each is run in the text: one that is run once has no function of its own.
         size: bytes of the arena so far.
-        constants: what it must hold before the first call: places, and bytes.
+        constants: what it must hold before the first call.
         has_pool: whether loops leave rows behind that grow.
     """
 
@@ -84,7 +84,7 @@ class Assembly:
         self.numbers: dict[Program, int] = {}
         self.known: dict[int, int] = {}
         self.size = 0
-        self.constants: list[tuple[int, bytes]] = []
+        self.constants: list[tuple[int, bytes, bool]] = []
 
     @cached
     def pool(self) -> int:
@@ -97,10 +97,10 @@ class Assembly:
         self.size = start + size
         return start
 
-    def holding(self, contents: bytes) -> int:
-        """Return a place in the arena that holds bytes at first."""
-        place = self.room(len(contents))
-        self.constants.append((place, contents))
+    def holding(self, buffer: Buffer) -> int:
+        """Return a place in the arena for constants, or for their address."""
+        place = self.room(ADDRESS if lies_outside(buffer) else len(buffer.contents))
+        self.constants.append(constant_entry(buffer, place))
         return place
 
     def entry(self, program: Program) -> NativeFunction:
@@ -185,7 +185,7 @@ class Kernels:
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.emission = Emission(program, module.target, module.outside, prefix)
         self.place = module.room(self.emission.arena.size)
-        module.constants += [(self.place + offset, contents) for offset, contents in self.emission.constants]
+        module.constants += [(self.place + offset, x, is_far) for offset, x, is_far in self.emission.constants]
 
 
 class Driver:
@@ -198,7 +198,7 @@ class Driver:
         self.places = self.shared_places()
         for buffer in program.buffers:
             if buffer.kind == "constant":
-                self.places[buffer.name] = module.holding(buffer.contents)
+                self.places[buffer.name] = module.holding(buffer)
             elif buffer.name not in self.given and buffer.name not in self.places:
                 self.places[buffer.name] = module.room(bytes_of(buffer))
         self.writers = list(map(self.writer, program.steps))
@@ -262,7 +262,7 @@ class Driver:
         module, (start, contents) = self.module, contents_of(routine)
         function, failed = module.declared(routine.name), module.room(1) if routine.may_fail else 0
         place = module.room(start + routine.work)
-        module.constants.append((place, contents))
+        module.constants.append((place, contents, False))
         if routine.is_shared:
             module.outside.add(SHARE)
 
@@ -309,10 +309,9 @@ class DriverFrame:
         """Return the address of a buffer."""
         if name not in self.known:
             given = self.driver.given.get(name)
-            place = (
-                self.memory.at(self.driver.places[name]) if given is None else self.addresses.at(given).load().to(I8)
-            )
-            self.known[name] = place
+            place = self.memory.at(self.driver.places[name]) if given is None else self.addresses.at(given)
+            is_far = given is not None or lies_outside(self.driver.buffers[name])
+            self.known[name] = place.to(POINTER).load().to(I8) if is_far else place
         return self.known[name]
 
     def table(self, addresses: Sequence[Value]) -> Value:
@@ -423,7 +422,7 @@ class Repeating:
         for name, place in self.own.items():
             self.slot(table, name).store(frame.memory.at(place).as_address())
         for x in loop.carried:
-            start = frame.at(x.start)
+            start, _ = frame.at(x.start), x.known and frame.at(x.known)  # both where all that follows has them
             if x.into in self.swaps:
                 copy_bytes(b, frame.memory.at(self.own[x.into]), start, bytes_of(self.buffers[x.into]))
             else:
@@ -489,7 +488,7 @@ class Repeating:
         def each(index: Value, end: Callable[[], None]) -> None:
             self.driver.module.run(frame, loop.body, table)
             going = self.slot(table, loop.going).load().to(I8).load() if loop.going else None
-            self.hand_on(table, frame.memory)
+            self.hand_on(frame, table)
             done = index + 1
             for row, first, step in (*steady, *[(row, *self.first_row(frame, row)) for row in growing]):
                 place = first.at(done * step * (-1 if loop.reverse else 1))
@@ -516,11 +515,11 @@ class Repeating:
             if loop.going:
                 frame.fail()
 
-    def hand_on(self, table: Value, memory: Value) -> None:
+    def hand_on(self, frame: DriverFrame, table: Value) -> None:
         """Write what lets the next iteration read what this one wrote, first where nothing changes places."""
         for x in self.loop.carried:
             if x.into not in self.swaps:
-                out = self.slot(table, x.out).load() if x.out else memory.at(self.driver.places[x.known]).as_address()
+                out = self.slot(table, x.out).load() if x.out else frame.at(x.known).as_address()
                 self.slot(table, x.into).store(out)
         pairs = [(self.slot(table, into), self.slot(table, out)) for into, out in self.swaps.items()]
         for into, out in pairs:

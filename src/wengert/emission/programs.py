@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wengert.emission.arena import laid_out
+from wengert.emission.arena import constant_entry, laid_out, lies_outside
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
 from wengert.emission.parallel_split import KernelStep, lanes_of, steps
@@ -47,8 +47,8 @@ class Emitted(NamedTuple):
     image: Image
 
 
-Constants = tuple[tuple[int, bytes], ...]
-"""What an arena must hold before the first call: places, and bytes."""
+Constants = tuple[tuple[int, bytes, bool], ...]
+"""What an arena must hold before the first call: places, bytes, and whether these lie outside: their address, then."""
 
 
 def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Sequence[str]) -> Image:
@@ -105,9 +105,9 @@ class Emission:
 
     @property
     def constants(self) -> Constants:
-        """What the arena must hold before the first call: places, and bytes."""
+        """What the arena must hold before the first call."""
         found = [buffer for buffer in self.buffers.values() if buffer.kind == "constant"]
-        return tuple([(self.arena.places[buffer.name], buffer.contents) for buffer in found])
+        return tuple([constant_entry(buffer, self.arena.places[buffer.name]) for buffer in found])
 
     def is_little(self, taken: float) -> bool:
         """Whether some cycles are a small part of those of the program."""
@@ -183,13 +183,14 @@ class AddressWriter:
         self.loaded: dict[str, Value] = {}
 
     def __call__(self, name: str) -> Value:
-        """Return the address of a buffer; one that is given is loaded once."""
+        """Return the address of a buffer; that of one outside the arena is loaded once."""
         given, buffer = self.emission.given, self.emission.buffers[name]
-        if name not in given:
-            offset = self.emission.arena.places[name]
-            return typed(buffer, self.memory.at(offset) if offset else self.memory)
+        is_given = name in given
+        place = self.addresses.at(given.index(name)) if is_given else self.memory.at(self.emission.arena.places[name])
+        if not is_given and not lies_outside(buffer):
+            return typed(buffer, place)
         if name not in self.loaded:
-            self.loaded[name] = self.addresses.at(given.index(name)).load()
+            self.loaded[name] = place.to(POINTER).load()
         return typed(buffer, self.loaded[name])
 
     @cached

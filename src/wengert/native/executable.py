@@ -32,7 +32,7 @@ class Image(FieldRecord):
         outside: the names of the functions that it calls and does not have.
         inputs, outputs: the dtype and the shape of each.
         size: bytes of the arena.
-        constants: what it holds at first: places, and bytes.
+        constants: what it holds at first: places, bytes, and whether these stay where they are: their address, then.
         cycles: about how long it takes.
         looks: whether it looks up itself when it takes long, see `interrupts`.
     """
@@ -42,7 +42,7 @@ class Image(FieldRecord):
     inputs: tuple[tuple[str, Shape], ...]
     outputs: tuple[tuple[str, Shape], ...]
     size: int
-    constants: tuple[tuple[int, bytes], ...]
+    constants: tuple[tuple[int, bytes, bool], ...]
     cycles: float
     looks: bool
 
@@ -75,11 +75,11 @@ class Executable:
         self.callee = Callee(
             code.addresses["run"],
             size=image.size,
-            contents=image.constants,
+            contents=[(place, written_address(x) if is_far else x) for place, x, is_far in image.constants],
             team=team,
             releases=image.cycles > MACHINE.short,
             looks=image.looks,
-            owner=code,
+            owner=(code, image.constants),  # these are read where they are
         )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
@@ -99,6 +99,11 @@ class Executable:
             for i in self.grown:
                 made[i] = taken_over(made[i], self.made[i].shape[1:], self.made[i].dtype)
         return made
+
+
+def written_address(content: bytes) -> bytes:
+    """Return where bytes lie, as the bytes of an address."""
+    return np.uintp(np.frombuffer(content, np.uint8).ctypes.data).tobytes()
 
 
 class OfArrays(Entry):
