@@ -6,6 +6,7 @@ import __future__
 import ast
 import copy
 import linecache
+import threading
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
@@ -14,12 +15,16 @@ from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.errors import UsageError
 from wengert.support.attributes import function_name, with_closure
+from wengert.support.fork_safety import hold_in_forks
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
 _FILES: dict[str, tuple[str, dict[int, list[ast.AST]]]] = {}
 MANY_FILES = 64
+PARSING = threading.RLock()
+"""Held while a file is parsed: CPython 3.11 counts the depth of trees for all threads together, and fails by that."""
+hold_in_forks(PARSING)
 
 
 def conversion_error(function: Any, given: str, needed: str) -> UsageError:
@@ -36,7 +41,9 @@ def parse_definitions(filename: str, source: str) -> dict[int, list[ast.AST]]:
         if len(_FILES) >= MANY_FILES:
             _FILES.clear()
         table: dict[int, list[ast.AST]] = {}
-        for node in ast.walk(ast.parse(source)):
+        with PARSING:
+            tree = ast.parse(source)
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 table.setdefault(min(x.lineno for x in (node, *node.decorator_list)), []).append(node)
             elif isinstance(node, ast.Lambda):

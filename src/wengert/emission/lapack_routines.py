@@ -462,7 +462,7 @@ def call_with_work(
     wanted = p.element(0.0)
     p.call(name, *arguments, wanted, -1, *behind, p.info)
     p.require_success()
-    size = b.new(I64, f"fptosi {wanted.load()} to i64")
+    size = b.convert("fptosi", wanted.load(), I64)
     p.fail_if(p.fields.get("room") < p.used + size * width_of(p.kind))
     p.call(name, *arguments, p.memory.at(p.used), size, *behind, p.info)
     p.require_success()
