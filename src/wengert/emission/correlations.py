@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from wengert.emission.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.jobs import JOB, SHARED, share
-from wengert.native.structs import BOOL, F32, F64, I8, I64, POINTER, VOID, Pointer, Signature, Struct, Type, vector_of
+from wengert.native.structs import BOOL, I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.cached import cached
 
 CORRELATIONS = "correlation"
 """What the names of these functions begin with: "correlation.places.float64" and "correlation.kernels.float64"."""
-SCALARS = {"float64": F64, "float32": F32}
 STEPS = (("x", "group", "image", "channel"), ("w", "group", "out", "channel"))
 SPACE = "size", "low", "spread", "first", "last", "padded", "kernel", "stride", "dilation", "place"
 AXES = 3
@@ -71,29 +71,18 @@ def product_of(x: Value, *others: Value) -> Value:
     return x
 
 
-class CorrelationFunctions:
+class CorrelationFunctions(TiledFunctions):
     """Write the functions of one dtype.
 
     Attributes:
         most: how many channels of the result tiles have at most.
     """
 
-    kind: str
     pairs = 1
 
     def __init__(self, dtype: str, target: Target) -> None:
-        self.dtype, self.target, self.scalar = dtype, target, SCALARS[dtype]
-        self.lanes = target.vector_bytes * 8 // self.scalar.bits
-        self.vector, self.address = vector_of(self.scalar, self.lanes), Pointer(self.scalar)
+        super().__init__(dtype, target)
         self.most = 8 if target.vector_bytes == 64 or not target.is_x86 else 4
-
-    def function(self, name: str, kinds: tuple[Type, ...], body: Callable[..., None]) -> NativeFunction:
-        """Return a function of this dtype."""
-        return NativeFunction(f"{self.kind}.{name}.{self.dtype}", Signature(VOID, kinds), body)
-
-    def add_product(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
-        """Return the sum of a product and a total."""
-        return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
 
     def mask(self, b: Builder, last: Value) -> Value:
         """Return which lanes of a vector are among the first."""
@@ -246,7 +235,7 @@ class CorrelationFunctions:
                 b.do(self.clear, self.copy_of(fields, each.index), fields.get("room"))
                 self.compute(b, call, each.index, start, stop)
 
-        job = NativeFunction(f"{self.kind}.part.{self.dtype}", JOB, part)
+        job = NativeFunction(f"{self.prefix}part.{self.dtype}", JOB, part)
 
         def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
             addresses.at(3).load().to(I8).store(0)  # it cannot fail
@@ -262,7 +251,7 @@ class CorrelationFunctions:
 class OverPlaces(CorrelationFunctions):
     """Write the functions of those whose lanes run along rows of places."""
 
-    kind = "places"
+    prefix = "places."
 
     def tile(self, rows: int, width: int) -> NativeFunction:
         """Return the function that adds up the terms of some channels of the result at some vectors of places."""
@@ -376,7 +365,7 @@ class OverPlaces(CorrelationFunctions):
 class OverKernels(CorrelationFunctions):
     """Write the functions of those whose lanes run along rows of kernels, which are many, and places few."""
 
-    kind = "kernels"
+    prefix = "kernels."
 
     def tile(self, rows: int, width: int) -> NativeFunction:
         """Return the function that adds up the products of some channels of the result at some places."""

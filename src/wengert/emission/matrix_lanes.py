@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wengert.emission.matrix_routines import SCALARS, SOLVERS, Matrix, Problem, Problems, kernel_of
+from wengert.emission.matrix_routines import SOLVERS, Matrix, Problem, Problems, kernel_of
+from wengert.emission.tiled_functions import SCALARS
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import BOOL, I64, Array, vector_of

@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from wengert.emission.tiled_functions import SCALARS
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.jobs import JOB, SHARED, share_parts
-from wengert.native.structs import F32, F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
+from wengert.native.structs import F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
 from wengert.native.tables import KERNEL
 from wengert.native.values import Stored, Value
 
 SMALL = "small"
 """What the names of these kernels begin with: "small.solve.float64"."""
-SCALARS = {"float64": F64, "float32": F32}
 VECTOR = 32
 """Bytes of the vectors that rows are subtracted by."""
 MOST = 4

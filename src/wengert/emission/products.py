@@ -7,21 +7,21 @@ where processors have masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from wengert.emission.product_plans import LEVELS, OPERANDS, PRODUCT, most_rows
+from wengert.emission.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.jobs import JOB, SHARED, share
-from wengert.native.structs import F32, F64, I8, I64, POINTER, VOID, Pointer, Signature, Struct, Type, vector_of
+from wengert.native.structs import I8, I64, POINTER, Pointer, Struct, vector_of
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.cached import cached
 
 PRODUCTS = "product"
 """What the names of these functions begin with: "product.matrices.float64"."""
-SCALARS = {"float64": F64, "float32": F32}
 UNROLLED = 2
 """Terms that a round of a tile adds."""
 SQUARE = 8
@@ -55,17 +55,8 @@ def multiples(length: Value, of: Value) -> Value:
     return (length + of - 1) // of
 
 
-class ProductFunctions:
+class ProductFunctions(TiledFunctions):
     """Write the functions of products of one dtype."""
-
-    def __init__(self, dtype: str, target: Target) -> None:
-        self.dtype, self.target, self.scalar = dtype, target, SCALARS[dtype]
-        self.lanes = target.vector_bytes * 8 // self.scalar.bits
-        self.vector, self.address = vector_of(self.scalar, self.lanes), Pointer(self.scalar)
-
-    def function(self, name: str, kinds: tuple[Type, ...], body: Callable[..., None]) -> NativeFunction:
-        """Return a function of this dtype."""
-        return NativeFunction(f"{name}.{self.dtype}", Signature(VOID, kinds), body)
 
     # ---------------------------------------------------------------- tiles
 
@@ -132,10 +123,6 @@ class ProductFunctions:
                         place.store_where(x, mask)
 
         return self.function(f"tile{vectors}x{rows}", kinds, body)
-
-    def add_product(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
-        """Return the sum of a product and a total."""
-        return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
 
     def call_tile(self, b: Builder, vectors: Value, rows: Value, *arguments: Value) -> None:
         """Call the tile of some numbers of vectors and rows, which are found in a few comparisons."""

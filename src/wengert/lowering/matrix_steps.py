@@ -13,7 +13,8 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
-from wengert.emission.matrix_routines import SCALARS, SMALL
+from wengert.emission.matrix_routines import SMALL
+from wengert.emission.tiled_functions import SCALARS
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.support.machine import MACHINE

@@ -40,12 +40,12 @@ def must_run(equation: Equation) -> bool:
 
 def trim_equation(equation: Equation, used: Sequence[bool]) -> Equation:
     """Return the equation of a structured operation without the results and operands that nothing needs."""
-    needed = needed_by(equation, used)
-    if needed is None:
+    primitive, needed = equation.primitive, needed_by(equation, used)
+    if needed is None or not isinstance(primitive, Structured):
         return equation
-    params = equation.primitive.trim(*needed, equation.params)  # type: ignore[attr-defined]  # which is structured
+    params = primitive.trim(*needed, equation.params)
     inputs, outputs = map(tuple, map(compress, (equation.inputs, equation.outputs), needed))
-    return Equation(equation.primitive, inputs, params, outputs, equation.origin)
+    return Equation(primitive, inputs, params, outputs, equation.origin)
 
 
 def needed_by(equation: Equation, used: Sequence[bool]) -> tuple[Sequence[bool], Sequence[bool]] | None:
