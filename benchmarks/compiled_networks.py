@@ -100,6 +100,11 @@ def product_of(name: str, *shapes: tuple[int, ...]) -> Example:
     return Example(f"product, {name}", product, normals(*shapes), "value", (), np.matmul)
 
 
+def weighted_gram(xp: Any, x: Any, w: Any) -> Any:
+    """Return the sum of squares of a Gram matrix of weighted rows."""
+    return xp.sum(xp.einsum("ij,i,ik->jk", x, w, x) ** 2)
+
+
 def solutions(xp: Any, matrices: Any, rights: Any) -> Any:
     """Return the sum of squares of the solutions of many systems."""
     return xp.sum(xp.linalg.solve(matrices, rights[:, :, None]) ** 2)
@@ -252,6 +257,7 @@ NETWORKS = [
         for k, d in MIXTURES
     ],
     *[product_of(*sizes) for sizes in PRODUCTS],
+    Example("weighted Gram matrix, 2,000 x 50", weighted_gram, normals((2_000, 50), 2_000), over=(0, 1)),
     *[Example(f"1,000 systems of {n} x {n}", solutions, systems(n), over=(0, 1)) for n in (10, 32)],
     Example("conv2d, 64 x 16 x 32 x 32", convolution, IMAGES, "gradient", (0, 1)),
     Example("conv2d, 64 x 16 x 32 x 32, float32", convolution, single(IMAGES), "gradient", (0, 1)),

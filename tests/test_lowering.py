@@ -343,6 +343,13 @@ OF_DTYPES = {
         b != b,
         np.logical_not(b),
     ],
+    "products of bools": lambda i, s, b, f, d: [
+        b @ ~b,
+        np.outer(b, ~b),
+        np.outer(b, b) @ np.outer(~b, b),
+        np.einsum("ij,jk,j->k", i > 0, np.outer(b, b), b),
+        *(g(b, b[1:], mode) for g in (np.convolve, np.correlate) for mode in ("full", "same", "valid")),
+    ],
     "mixed": lambda i, s, b, f, d: [i + b, i * f, f + d, s + f, i / s, b / 2, f * 2.5, i * 2.5, b + 1, f > i],
     "logic": lambda i, s, b, f, d: [np.logical_and(i, b), np.logical_or(f, d), np.logical_xor(s, b)],
     "sums": lambda i, s, b, f, d: [
@@ -671,11 +678,6 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         lambda x: np.nanmax(x, where=x > 0, initial=0),
         (SINGLE,),
         "reductions that leave NaN out, of elements that a mask tells",
-    ),
-    "several factors": (
-        lambda x: np.einsum("ij,jk,kl->il", x, x, x),
-        (np.ones((16, 16)),),
-        "65536 multiplications of several factors",
     ),
     "decimals": (lambda x: np.round(x, 30), (SINGLE,), "operands that no opcode takes"),
     "no opcodes": (sp.dawsn, (SINGLE,), "no opcodes for it yet"),

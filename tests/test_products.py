@@ -163,12 +163,13 @@ def products_of(program: Program) -> Iterator[Product]:
         yield from products_of(inner)
 
 
-def require_products(graph: Graph, args: Sequence[Any], count: int, bound: float = 1e-12) -> None:
-    """Require the programs of a graph to have some products, which each back end computes as NumPy does the graph."""
+def require_products(graph: Graph, args: Sequence[Any], count: int | None, bound: float = 1e-12) -> None:
+    """Require the programs of a graph to have so many products, which each back end computes as NumPy does."""
     segments = segmented(flatten_calls(graph))
     programs = [with_schedule(part.program) for part in segments.parts if part.program is not None]
     assert not [finding for program in programs for finding in findings(program)]
-    assert sum([len(list(products_of(program))) for program in programs]) == count, "\n".join(map(text, programs))
+    steps = [step for program in programs for step in products_of(program)]
+    assert len(steps) == count or count is None, "\n".join(map(text, programs))
     with np.errstate(all="ignore"):
         want = graph(*args)
     for backend in (Evaluator(), PROCESSOR):
@@ -233,6 +234,35 @@ def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
             own = [in_layout(x, how) for x in args]
             graph = wg.graph.trace(lambda x, y: np.einsum(labels, np.conj(x), y) * 2)(*own)
             require_products(graph, own, 1, 1e-12 if np.dtype(dtype).char in "dD" else 1e-4)
+
+
+SEVERAL: dict[str, int | None] = {
+    "ij,i,ik->jk": 1,
+    "ij,jk,kl->il": 2,
+    "nd,kde,ne->nk": None,
+    "ij,ij,ij->": 0,
+    "ii,ij,jk,kl,l->k": None,
+    "a,b,c,abc->c": None,
+    "nk,nki,nkj->kij": None,
+}
+"""Products of several factors, and how many products of two they have that become steps, if lengths do not say."""
+
+
+@together("labels", list(SEVERAL))
+def test_products_of_several_factors_are_those_of_two(labels: str, small_steps: None) -> None:
+    random = np.random.default_rng(len(labels))
+    names = labels.split("->")[0].split(",")
+    for dtypes in ((np.float64,), (np.float32, np.int8), (np.complex128, np.float64)):
+        lengths = {name: int(random.choice(SIZES[1:6])) for name in sorted("".join({*"".join(names)}))}
+        args = [drawn(random, [lengths[n] for n in own], dtypes[i % len(dtypes)]) for i, own in enumerate(names)]
+        bound = 1e-4 if np.float32 in dtypes else 1e-12
+        require_products(wg.graph.trace(lambda *xs: np.einsum(labels, *xs))(*args), args, SEVERAL[labels], bound)
+        is_real = np.result_type(*args).kind == "f"
+        gradient = wg.grad(lambda *xs: np.sum(np.einsum(labels, *xs) ** 2)) if is_real else None
+        if gradient is not None:
+            segments = segmented(flatten_calls(wg.graph.trace(gradient)(*args)))
+            assert not [reason for part in segments.parts for reason in part.reasons]
+            np.testing.assert_allclose(wg.jit(gradient)(*args), gradient(*args), rtol=bound, atol=bound)
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {

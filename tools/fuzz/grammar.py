@@ -194,7 +194,7 @@ SHAPED = {
         """
         {V}[1:] ; {V}[::2] ; {V}[[0, 2]] ; {V}[::-2] ; {V}[MASK] ; {M}[:, 1] ; {M}[..., -1] ; {W}[0] ; {F}[1:4:2]
         np.sum({M}, axis=1) ; ({M}).mean(1) ; np.max({M}, axis=-1) ; {M} @ {V} ; np.take({V}, [2, 0])
-        np.stack([{S}, {S}]) ; np.array([{S}, {S}], like=x) ; np.diff({V}) ; np.einsum('ij,j->i', {M}, {V})
+        np.stack([{S}, {S}]) ; np.array([{S}, {S}], like=x) ; np.diff({V}) ; np.einsum('ij,j,j->i', {M}, {V}, {V})
         np.sort({P}) ; np.prod({W}, axis=0) ; np.cumsum({P}) ; np.dot({V}, {W})
         {V}[np.argsort({V})[:2]]
         """

@@ -31,6 +31,7 @@ from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
+from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import reshape, transpose
 
 
@@ -179,6 +180,12 @@ def is_addend(x: Variable, out: Variable, product: Variable, labels: Labels) -> 
 
 def labels_of_step(equation: Equation) -> Labels | None:
     """Return the labels of a product that is to be a step; None of all else."""
+    labels = labels_of(equation)
+    return labels if labels is not None and is_worth_a_step(labels, equation.outputs[0].dtype) else None
+
+
+def labels_of(equation: Equation) -> Labels | None:
+    """Return the labels of a sum of products; None of all else, and of arrays without elements, or of unknown sizes."""
     form, params = form_of(equation.primitive), equation.params
     if not isinstance(form, Contraction) or not isinstance(equation.outputs[0], Variable):
         return None
@@ -188,8 +195,7 @@ def labels_of_step(equation: Equation) -> Labels | None:
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     if any(UNKNOWN in x.shape or 0 in x.shape for x in avals):
         return None
-    labels = form.record([x.shape for x in avals[:-1]], params)
-    return labels if is_worth_a_step(labels, avals[-1].dtype) else None
+    return form.record([x.shape for x in avals[:-1]], params)
 
 
 def as_read(x: Any, own: Names, labels: Labels, dtype: np.dtype[Any]) -> Variable:
@@ -250,9 +256,10 @@ Origins = Mapping[Equation, Sequence[Equation]]
 def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
     """Return a graph as products are steps of it, and what its equations stand for.
 
-    Products read transposed and reshaped factors where they are, and add what is added to them. A sum that a step
-    computes with its product is a call.
+    Products of several factors are those of two. They read transposed and reshaped factors where they are, and add what
+    is added to them. A sum that a step computes with its product is a call.
     """
+    graph = Graph(graph.inputs, [own for equation in graph.equations for own in in_pairs(equation)], graph.outputs)
     made = {v: equation for equation in graph.equations for v in equation.outputs}
     origins: dict[Equation, Sequence[Equation]] = {}
     equations = [with_factors_in_place(equation, made, origins) for equation in graph.equations]
@@ -266,6 +273,33 @@ def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
     inner = {found.params["graph"].equations[0] for found in sums.values()}
     equations = [sums.get(e, e) for e in graph.equations if e not in inner]
     return Graph(graph.inputs, equations, graph.outputs), origins
+
+
+def in_pairs(equation: Equation) -> list[Equation]:
+    """Return a sum of products of several factors as those of two, in its dtype; other equations as they are."""
+    labels = labels_of(equation) if len(equation.inputs) > 2 else None
+    if labels is None:
+        return [equation]
+    (out,), found = equation.outputs, list[Equation]()
+
+    def new(primitive: Any, inputs: Sequence[Any], params: Mapping[str, Any], v: Variable) -> Variable:
+        found.append(Equation(primitive, tuple(inputs), params, (v,), equation.origin))
+        return v
+
+    factors = [
+        x if aval_of(x).dtype == out.dtype else new(astype, [x], {"dtype": out.dtype}, like(out, aval_of(x).shape))
+        for x in equation.inputs
+    ]
+    for n, (left, right, own) in enumerate(labels.pairs, 1):
+        v = out if n == len(labels.pairs) else like(out, own.shape)
+        made = new(PRIMITIVES["contract"], [factors[left], factors[right]], {"labels": own}, v)
+        factors = [made, *[x for i, x in enumerate(factors) if i not in (left, right)]]
+    return found
+
+
+def like(x: Variable, shape: tuple[int, ...]) -> Variable:
+    """Return a variable of the dtype of another one, and a shape."""
+    return Variable.of(Aval(shape, x.dtype))
 
 
 def without_unused(graph: Graph, equations: Sequence[Equation], views: Container[Equation]) -> Graph:

@@ -1,10 +1,11 @@
-"""Sums of products of two arrays with a label for each axis: as products of matrices, and as convolutions.
+"""Sums of products of arrays with a label for each axis: two by two, as products of matrices, and as convolutions.
 
 Plans say from the labels alone how it is done, and are made once; the rest applies them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -34,6 +35,19 @@ class MatrixProduct(NamedTuple):
     sides: tuple[Side, ...]
     shape: Shape | None
     order: Names | None
+
+
+class Pairing(NamedTuple):
+    """Hold which two of some operands are multiplied, and the labels of their product, the first operand from then on.
+
+    Attributes:
+        left, right: the places of the two.
+        result: the labels.
+    """
+
+    left: int
+    right: int
+    result: Names
 
 
 class Sequences(NamedTuple):
@@ -194,6 +208,50 @@ def sum_of_two(left: Names, right: Names, result: Names, lengths: Shape) -> tupl
 def diagonal(x: Any, own: Names, distinct: Names) -> Any:
     """Return the view of an array on the diagonals that repeated labels select."""
     return np.einsum(x, [distinct.index(label) for label in own], list(range(len(distinct))))
+
+
+# Products of several arrays
+
+
+MOST_TRIED = 5
+"""Operands up to which all orders of multiplying two by two are tried; of more, the least product comes first."""
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def order_of_pairs(operands: tuple[Names, ...], result: Names, lengths: Shape) -> tuple[float, tuple[Pairing, ...]]:
+    """Return how several arrays are multiplied two by two, and how many products and numbers written that takes.
+
+    >>> order_of_pairs(((0, 1), (0,), (0, 2)), (1, 2), (100, 5, 5))[1]
+    (Pairing(left=0, right=1, result=(0, 1)), Pairing(left=0, right=1, result=(1, 2)))
+    """
+    found: list[tuple[float, tuple[Pairing, ...]]] = []
+    for left, right in pairs_tried(operands, result, lengths):
+        cost, own, rest = multiplied(operands, left, right, result, lengths)
+        if len(rest) == 1:
+            return cost, (Pairing(left, right, result),)
+        more, others = order_of_pairs(rest, result, lengths)
+        found.append((cost + more, (Pairing(left, right, own), *others)))
+    return min(found)
+
+
+def pairs_tried(operands: tuple[Names, ...], result: Names, lengths: Shape) -> list[tuple[int, int]]:
+    """Return the pairs of some operands that may be multiplied first: the cheapest one alone if there are many."""
+    pairs = list(itertools.combinations(range(len(operands)), 2))
+    if len(operands) <= MOST_TRIED:
+        return pairs
+    return [min(pairs, key=lambda pair: multiplied(operands, pair[0], pair[1], result, lengths)[0])]
+
+
+def multiplied(
+    operands: tuple[Names, ...], left: int, right: int, result: Names, lengths: Shape
+) -> tuple[int, Names, tuple[Names, ...]]:
+    """Return what a product of two of several operands costs, its labels, and the operands from then on."""
+    others = [own for i, own in enumerate(operands) if i not in (left, right)]
+    elsewhere = {*result, *itertools.chain(*others)}
+    names = tuple(dict.fromkeys((*operands[left], *operands[right])))
+    own = tuple([n for n in names if n in elsewhere])
+    cost = sum([math.prod([lengths[n] for n in group]) for group in (names, own)])
+    return cost, own, (own, *others)
 
 
 # Convolutions

@@ -1,12 +1,11 @@
 """Labels: sums of products of arrays, by a name for each axis.
 
 One record, closed under what transformations need: a batch axis is one more label, and for the cotangent of an operand
-it and the result change places. NumPy computes: two operands as a product of matrices, more by `einsum`.
+it and the result change places. NumPy computes: two operands as a product of matrices, more of them two by two.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from wengert.core.forms.label_products import (
     frame_axes,
     kept_labels,
     multiply_labelled,
+    order_of_pairs,
     product_of,
     sum_of_two,
     windows,
@@ -35,8 +35,6 @@ from wengert.support.records import FieldRecord
 Shape = tuple[int, ...]
 Names = tuple[int, ...]
 MOST_DERIVED = 256
-WORTH_A_PATH = 100_000
-"""Products from which the search for a path through three operands or more, some 50 microseconds, pays."""
 
 
 class Relation(FieldRecord):
@@ -176,6 +174,8 @@ class Labels(FieldRecord, Composite):
 
     def evaluate(self, *arrays: Any) -> Any:
         """Compute the result on ndarrays, in new memory and C order; a scalar if it has no axes."""
+        if len(self.operands) > 2:
+            return self.evaluated_by_pairs(arrays)
         if True in self.conjugated:
             arrays = tuple([x.conj() if flag else x for x, flag in zip(arrays, self.conjugated, strict=True)])
         if self.product is not None:
@@ -186,6 +186,33 @@ class Labels(FieldRecord, Composite):
         if self.merged is not None:
             found = found.reshape(self.merged)
         return np.ascontiguousarray(found) if found.ndim else found[()]
+
+    def evaluated_by_pairs(self, arrays: Sequence[Any]) -> Any:
+        """Compute the result of several ndarrays two by two, in the dtype that all of them have together."""
+        dtype = np.result_type(*arrays)
+        xs = [x if x.dtype == dtype else x.astype(dtype) for x in arrays]
+        for left, right, labels in self.pairs:
+            found = labels.evaluate(xs[left], xs[right])
+            xs = [found, *[x for i, x in enumerate(xs) if i not in (left, right)]]
+        return xs[0]
+
+    @cached
+    def pairs(self) -> tuple[tuple[int, int, Labels], ...]:
+        """The products of two that several operands are: their places, and labels; each is the first operand then."""
+        found: list[tuple[int, int, Labels]] = []
+        operands, flags = self.operands, self.conjugated
+        _, order = order_of_pairs(operands, self.result, self.lengths)
+        for n, (left, right, result) in enumerate(order, 1):
+            two, own = (operands[left], operands[right]), (flags[left], flags[right])
+            merged = self.merged if n == len(order) else None
+            shapes = list(map(self.lengths_of, two))
+            alone = {label: self.lengths[label] for label in result}  # which may be of no operand
+            labels = labelled(shapes, two, result, conjugated=own, lengths=alone, merged=merged)
+            found.append((left, right, labels))
+            others = [i for i in range(len(operands)) if i not in (left, right)]
+            operands = result, *[operands[i] for i in others]
+            flags = False, *[flags[i] for i in others]
+        return tuple(found)
 
     @cached
     def permutation(self) -> Names | None:
@@ -230,22 +257,16 @@ class Labels(FieldRecord, Composite):
         return Sequences(flips, "full", slice(low - start, high - start), filled)
 
     def summed(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
-        """Return the result where labels are repeated, alone, or in more than two operands."""
+        """Return the result where labels are repeated or alone, or there is one operand."""
         if len(xs) == 2:
             first, second, kept, plan = sum_of_two(names[0], names[1], self.result, self.lengths)
             found = multiply_labelled(first.applied(xs[0]), second.applied(xs[1]), plan)
             if kept == self.result:
                 return found
         else:
+            (own,), (x,) = names, xs
             kept = kept_labels(self.result, names)
-            if (kept,) == tuple(names):
-                return self.stretched(xs[0], kept)
-            short = {label: k for k, label in enumerate(dict.fromkeys(itertools.chain(*names)))}
-            pairs: list[Any] = []
-            for x, own in zip(xs, names, strict=True):
-                pairs += [x, [short[label] for label in own]]
-            large = len(xs) > 1 and math.prod([self.lengths[label] for label in short]) >= WORTH_A_PATH
-            found = np.einsum(*pairs, [short[label] for label in kept], optimize=large)
+            found = x if kept == own else np.einsum(x, list(map(own.index, own)), list(map(own.index, kept)))
         return self.stretched(found, kept)
 
     def stretched(self, found: Any, kept: Names) -> Any:

@@ -37,13 +37,14 @@ def contraction(call: Call) -> Found:
     terms = [
         Scalar(call.nodes, read_by_labels(call, labels, i, names, space), space) for i in range(len(labels.operands))
     ]
-    product = terms[0]
-    name = "product" if len(names) > len(kept) else "multiply"
+    product, is_truth = terms[0], call.out.dtype.kind == "b"
+    name = "and" if is_truth else "product" if len(names) > len(kept) else "multiply"
     for term in terms[1:]:
         product = operate(name, product, term)
     if bound is not None:
         product = within(product, bound, labels, names)
-    found = reduced(call.nodes, "add", product.access, space, range(len(kept), len(names)))
+    combine = "or" if is_truth else "add"
+    found = reduced(call.nodes, combine, product.access, space, range(len(kept), len(names)))
     if len(kept) < len(labels.result):
         found = on_diagonals(call.nodes, found, kept, labels)
     return reshaped(call.nodes, found, labels.lengths_of(labels.result), call.out.shape)
@@ -121,15 +122,12 @@ def on_diagonals(nodes: Nodes, x: Access, kept: Sequence[int], labels: Labels) -
 
 def unfit(call: Call, labels: Labels) -> str:
     """Return why a sum of products is not one for kernels; nothing if it is."""
-    if call.out.dtype.kind == "b":
-        return "products of bools"
     if is_worth_a_step(labels, call.out.dtype):
         return "a product of matrices"
-    work = multiplications(labels)
     if labels.relation is not None:
-        shortest = min([labels.lengths[n] for n in labels.relation.labels])
+        work, shortest = multiplications(labels), min([labels.lengths[n] for n in labels.relation.labels])
         return "a long convolution" if work > MACHINE.convolved[0] and shortest > MACHINE.convolved[1] else ""
-    return f"{work} multiplications of several factors" if work > MACHINE.several_factors and len(call.args) > 2 else ""
+    return ""
 
 
 def is_worth_a_step(labels: Labels, dtype: DType) -> bool:
