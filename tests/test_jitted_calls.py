@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import weakref
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wengert as wg
-from tests.test_entry import same
+from tests.test_entry import Named, changed, same
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError
 from wengert.support import config
 from wengert.transforms import jit as jit_module
 
 pytest.importorskip("llvmlite")
+
+
+@dataclasses.dataclass
+class Plain:
+    w: Any
+    b: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    w: Any
+    b: Any
+
+    def __post_init__(self) -> None:
+        if self.w is None:
+            raise ValueError("weights are needed")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("it is not for comparing")
+
+
+@dataclasses.dataclass(slots=True)
+class InSlots:
+    w: Any
+    b: Any
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: Any
+    name: str = ""
+    bend: Callable[..., Any] = np.sin
+
+
+@wg.tree.register
+class Line:
+    def __init__(self, offset: Any, width: Any) -> None:
+        self.width, self.offset = width, offset
+
+
+class ByFunction:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+wg.tree.register(ByFunction, lambda x: ((x.value,), None), lambda _, children: ByFunction(*children))
 
 X = np.linspace(0.5, 1.5, 10)
 GRID = np.arange(12.0).reshape(3, 4)
@@ -91,6 +139,16 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "static arguments": (wg.jit(power, static_argnums=1), (X, 3), {}),
     "static arguments by name": (wg.jit(power, static_argnames="times"), (X,), {"times": 3, "scale": 2.0}),
     "static functions": (wg.jit(lambda f, x: f(x), static_argnums=0), (rosenbrock, X), {}),
+    "named tuples": (wg.jit(lambda p: Named(p.b, p.w * p.b)), (Named(X, 2.0),), {}),
+    "named tuples with defaults": (wg.jit(lambda p: Named(p.b * p.w)), (Named(X),), {}),
+    "dataclasses": (wg.jit(lambda p: Plain(p.b, [p.w * p.b])), (Plain(X, 2.0),), {}),
+    "frozen dataclasses": (wg.jit(lambda p: Frozen(p.b, p.w * p.b)), (Frozen(X, 2.0),), {}),
+    "dataclasses with slots": (wg.jit(lambda p: InSlots(p.w * 3.0, p)), (InSlots(X, None),), {}),
+    "static fields": (wg.jit(lambda p: Layer(p.weight * 2.0, p.name, p.bend)), (Layer(X, "one", np.tanh),), {}),
+    "registered objects": (wg.jit(lambda p: Line(p.offset, p.width * p.offset)), (Line(X, 2.0),), {}),
+    "gradients of objects": (wg.jit(wg.grad(lambda p: rosenbrock(p.w) * p.b)), (Frozen(X, 2.0),), {}),
+    "keys that are made": (wg.jit(lambda p: {1: p["a b"[::-1]] * 2.0}), ({"b a": X, 0: 1.0},), {}),
+    "many numbers": (wg.jit(lambda p: (p[0] + p[-1], [x * 2.0 for x in p[:3]])), ([1.5] * 300,), {}),
     "static text": (wg.jit(lambda x, c: x * c[1], static_argnums=1), (X, ("times", 2.0)), {}),
     "computed places": (wg.jit(lambda x, i: (x[i] * 2.0, np.sum(x[i]))), (X, np.array([3, -1, 0])), {}),
     "gradients at computed places": (wg.jit(wg.grad(lambda x, i: np.sum(x[i] ** 2))), (X, np.array([3, -1, 3])), {}),
@@ -111,6 +169,37 @@ def test_the_third_call_is_native(case: str, monkeypatch: pytest.MonkeyPatch) ->
         assert type(x) is type(y)
         assert np.ndim(x) == 0 or x.strides == y.strides
     assert f.trace_count == 1
+
+
+def test_objects_that_change_are_other_arguments() -> None:
+    f = wg.jit(lambda p: len(vars(p)) * p.width)
+    line = Line(2.0, 1.5)
+    assert [f(line) for _ in range(3)] == [3.0] * 3
+    line.more = 1.0  # type: ignore[attr-defined]
+    assert [f(line) for _ in range(3)] == [4.5] * 3
+    g = wg.jit(lambda p: p.weight * len(p.name))
+    layer = Layer(2.0, "abc")
+    assert [g(layer) for _ in range(3)] == [6.0] * 3
+    layer.name = "ab"
+    assert [g(layer) for _ in range(3)] == [4.0] * 3
+    del layer.name  # the class has one
+    assert [g(layer) for _ in range(3)] == [0.0] * 3
+    assert len(g.variants()) == 3
+    g(changed(layer, weight=X))[0] = 1.0
+    assert X[0] == 0.5
+
+
+def test_attributes_that_become_computed_are_held_while_they_are_needed() -> None:
+    class Given(Plain):
+        pass
+
+    f = wg.jit(lambda p: (p.w * 2.0, p.b))
+    for _ in range(3):
+        f(Given(X, 1.0))
+    thing, tables = Given(X, 1.0), []
+    Given.w = property(lambda _: tables.append(1) or np.full(10, float(len(tables))))  # type: ignore[assignment]
+    for _ in range(3):
+        assert f(thing)[0][0] == 2.0 * len(tables)
 
 
 def test_a_place_out_of_bounds_is_numpys_error_from_native_calls_too() -> None:
@@ -151,7 +240,8 @@ PYTHON: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "arguments that are written to": (wg.jit(written), (X,)),
     "arguments that are overwritten": (wg.jit(written, donate_argnums=0), (X.copy(),)),
     "equations that NumPy computes": (wg.jit(lambda x: np.partition(x, 0)), (X,)),
-    "static objects that compare otherwise": (wg.jit(lambda x, d: x.astype(d), static_argnums=1), (X, np.dtype(float))),
+    "static objects that compare otherwise": (wg.jit(lambda x, d: x * float(d), static_argnums=1), (X, Fraction(1, 2))),
+    "objects that are taken apart by a function": (wg.jit(lambda p: p.value * 2.0), (ByFunction(X),)),
 }
 
 

@@ -25,7 +25,7 @@ from wengert.lowering.segments import Segment, Segments
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
-from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
+from wengert.native.kinds import MANY_LEAVES, ContainerKind, Kind, kind_of, leaves, with_leaves
 from wengert.passes.equations import distinct_variables, enter, inside
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
@@ -152,6 +152,11 @@ def calls_to_wait(graph: Graph) -> int:
     return calls_before(graph)
 
 
+def tuple_of(kinds: Sequence[Kind]) -> Kind:
+    """Return the kind of tuples."""
+    return ContainerKind(tuple, tuple(kinds))
+
+
 class GraphFunction(Entry):
     """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when that is worth it.
 
@@ -201,7 +206,7 @@ class GraphFunction(Entry):
         entry: Entry,
         arguments: Sequence[Kind | None],
         names: Sequence[str] = (),
-        arranged: Callable[[Sequence[Kind]], Any] = tuple,
+        arranged: Callable[[Sequence[Kind]], Kind | None] = tuple_of,
     ) -> None:
         """Let an entry call the program natively from now on, if one program computes all of the graph.
 
@@ -210,7 +215,7 @@ class GraphFunction(Entry):
             arguments: the kinds of its arguments, whose arrays and numbers are the graph's inputs; None for arguments
                 that have none.
             names: of those that are given by name, the last ones.
-            arranged: puts the outputs into containers.
+            arranged: gives the kind of the result for those of the outputs.
         """
         callee = self.callee
         if callee is None or self.compiled is None:
@@ -219,7 +224,7 @@ class GraphFunction(Entry):
         known, results = known_kinds(arguments), known_kinds(list(map(result_kind, graph.outputs)))
         if known is None or results is None:
             return
-        result = kind_of(arranged(results))
+        result = arranged(results)
         given = given_kinds(known, graph.inputs)
         if result is None or given is None or len(list(leaves([*given, result]))) > MANY_LEAVES:
             return

@@ -34,6 +34,7 @@ tuple_item = external("PyTuple_GetItem", POINTER, POINTER, I64)
 list_size = external("PyList_Size", I64, POINTER)
 list_item = external("PyList_GetItem", POINTER, POINTER, I64)
 dict_size = external("PyDict_Size", I64, POINTER)
+attributes_of = external("PyObject_GenericGetDict", POINTER, POINTER, POINTER)
 dict_next = external("PyDict_Next", I32, POINTER, Pointer(I64), Pointer(POINTER), Pointer(POINTER))
 is_true = external("PyObject_IsTrue", I32, POINTER)
 int_value = external("PyLong_AsLongLongAndOverflow", I64, POINTER, Pointer(I32))
@@ -44,6 +45,10 @@ new_list = external("PyList_New", POINTER, I64)
 set_list_item = external("PyList_SetItem", I32, POINTER, I64, POINTER)
 new_dict = external("PyDict_New", POINTER)
 set_dict_item = external("PyDict_SetItem", I32, POINTER, POINTER, POINTER)
+attribute = external("PyObject_GenericGetAttr", POINTER, POINTER, POINTER)
+set_attribute = external("PyObject_GenericSetAttr", I32, POINTER, POINTER, POINTER)
+call_with = external("PyObject_Call", POINTER, POINTER, POINTER, POINTER)
+clear_error = external("PyErr_Clear", VOID)
 new_float = external("PyFloat_FromDouble", POINTER, F64)
 new_int = external("PyLong_FromLongLong", POINTER, I64)
 new_bool = external("PyBool_FromLong", POINTER, I64)
@@ -54,6 +59,7 @@ new_array = external(
 )
 new_copy = external("PyArray_NewCopy", POINTER, POINTER, I32)
 allocate = external("aligned_alloc", POINTER, I64, I64)
+allocate_room = external("malloc", POINTER, I64)
 free = external("free", VOID, POINTER)
 copy = external("memcpy", POINTER, POINTER, POINTER, I64)
 
@@ -76,13 +82,32 @@ def attempt(b: Builder, called: Value, arguments: Value, positional: Value, name
         referring = place.load()
         variant = referring.load().to(VARIANT)
         b.give_if(variant.equals(None), False)
+        size, own = variant.get("room"), b.stack(POINTER)
+        own.store(None)
+        with b.when(size.differs(0)):
+            own.store(b.call(allocate_room, size))
+            b.give_if(own.load().equals(None), False)
+        b.do(divide_room, variant, frame, b.select(size.equals(0), frame.field("room").as_address(), own.load()))
         with b.when(b.call(suits, variant, arguments, positional, names, frame)):
             with b.when(referring.differs(called.field("first"))):  # next time it comes first
                 referring.store(variant.get("next"))
                 variant.set("next", called.get("first"))
                 called.set("first", variant)
-            b.give(b.call(run, variant, frame, result))
+            is_all = b.call(run, variant, frame, result)
+            b.do(free, own.load())
+            b.give(is_all)
+        b.do(free, own.load())
         place.store(variant.field("next"))
+
+
+@native(VOID, Pointer(VARIANT), Pointer(FRAME), POINTER)
+def divide_room(b: Builder, variant: Value, frame: Value, room: Value) -> None:
+    """Note where the numbers, addresses and objects of a call have room."""
+    leaves, words = variant.get("inputs") + variant.get("outputs"), room.to(I64)
+    frame.set("holds", variant.get("holds"))
+    frame.set("numbers", words)
+    frame.set("addresses", words.at(leaves * 2).as_address().to(POINTER))
+    frame.set("objects", words.at(leaves * 3 + 1).as_address().to(POINTER))
 
 
 @native(POINTER, Pointer(ENTRY), Pointer(POINTER), I64, POINTER)
@@ -123,47 +148,64 @@ def insert(b: Builder, called: Value, variant: Value) -> None:
 
 @native(BOOL, Pointer(VARIANT), Pointer(POINTER), I64, POINTER, Pointer(FRAME))
 def suits(b: Builder, variant: Value, arguments: Value, positional: Value, names: Value, frame: Value) -> None:
-    """Whether arguments are those of a variant; note where their data lie."""
-    count = variant.get("arguments")
+    """Whether arguments are those of a variant; note where their data lie, and hold them if that is asked for."""
+    count, inputs, objects = variant.get("arguments"), variant.get("inputs"), frame.get("objects")
     b.give_if(positional.differs(variant.get("positional")) | variant.get("kept").equals(None), False)
     with b.when(names.equals(None)) as otherwise:
         b.give_if(count.differs(positional), False)
     with otherwise:
         b.give_if(b.call(tuple_size, names).differs(count - positional), False)
         with b.loop(count - positional) as given:
-            wanted = variant.get("names").at(given.index).load()
-            b.give_if(b.call(tuple_item, names, given.index).differs(wanted), False)
-    nodes = variant.get("nodes").to(NODE)
+            name, wanted = b.call(tuple_item, names, given.index), variant.get("names").at(given.index).load()
+            b.give_if(b.call(is_key, name.to(OBJECT), wanted.to(OBJECT)).equals(False), False)
+    holds, nodes = frame.get("holds").differs(0), variant.get("nodes").to(NODE)
+    with b.when(holds), b.loop(inputs) as each:
+        objects.at(each.index).store(None)
     with b.loop(count) as each:
         argument = arguments.at(each.index).load().to(OBJECT)
-        b.give_if(b.call(matches, nodes.at(each.index), argument, frame).equals(False), False)
+        with b.when(b.call(matches, nodes.at(each.index), argument, frame).equals(False)):
+            with b.when(holds):
+                b.do(drop_all, objects, inputs)
+            b.give(False)
     b.give(True)
+
+
+@native(VOID, Pointer(POINTER), I64)
+def drop_all(b: Builder, objects: Value, count: Value) -> None:
+    """Drop the objects that there are."""
+    with b.loop(count) as each:
+        thing = objects.at(each.index).load()
+        with b.when(thing.differs(None)):
+            b.do(drop, thing)
 
 
 @native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
 def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     """Whether an object is what a node describes; note where its data lie."""
     b.give_if(thing.get("type").differs(node.get("type")), False)
-    way, slot = node.get("way"), node.get("slot").widened(I64)
-    address, held = frame.field("addresses").at(slot), frame.field("objects").at(slot)
+    way = node.get("way")
+    b.give_if(way.equals(Way.ANY), True)
+    with b.when(way >= Way.TUPLE):  # which is held while it is looked into: attributes may be computed
+        b.do(hold, thing)
+        found = b.call(contains, node, thing, frame)
+        b.do(drop, thing)
+        b.give(found)
+    with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):
+        b.give(b.call(is_constant, node, thing))
     with b.when(way.equals(Way.ARRAY)):
-        array = thing.to(ARRAY)
-        b.give_if(b.call(fits, node, array).equals(False), False)
-        address.store(array.get("data"))
-        held.store(thing)
+        b.give_if(b.call(fits, node, thing.to(ARRAY)).equals(False), False)
+    slot = node.get("slot").widened(I64)
+    address, number = frame.get("addresses").at(slot), frame.get("numbers").at(slot * 2)
+    frame.get("objects").at(slot).store(thing)
+    with b.when(frame.get("holds").differs(0)):
+        b.do(hold, thing)
+    with b.when(way.equals(Way.ARRAY)):
+        address.store(thing.to(ARRAY).get("data"))
         b.give(True)
     with b.when(way.equals(Way.IN_PLACE)):
         address.store(thing.at(1))
-        held.store(thing)
         b.give(True)
-    b.give_if(way.equals(Way.ANY), True)
-    with b.when(way >= Way.TUPLE):
-        b.give(b.call(contains, node, thing, frame))
-    with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):
-        b.give(b.call(is_constant, node, thing))
-    number = frame.field("numbers").at(slot * 2)
     address.store(number)
-    held.store(thing)
     with b.when(way.equals(Way.BOOL)):
         number.store(b.call(is_true, thing).widened(I64))
         b.give(True)
@@ -205,22 +247,59 @@ def fits(b: Builder, node: Value, array: Value) -> None:
 
 @native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
 def contains(b: Builder, node: Value, thing: Value, frame: Value) -> None:
-    """Whether a tuple, list or dictionary holds what a node describes."""
+    """Whether a tuple, a list, a dictionary or an object holds what a node describes."""
     way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
+    with b.when(way.equals(Way.OBJECT)):
+        b.give(b.call(has_attributes, node, thing, frame))
     for kind, size, item in ((Way.TUPLE, tuple_size, tuple_item), (Way.LIST, list_size, list_item)):
         with b.when(way.equals(kind)):
             b.give_if(b.call(size, thing).differs(count), False)
             with b.loop(count) as each:
                 found = b.call(item, thing, each.index).to(OBJECT)
+                with b.when(found.equals(None)):  # it has become shorter
+                    b.do(clear_error)
+                    b.give(False)
                 b.give_if(b.call(matches, items.at(each.index), found, frame).equals(False), False)
             b.give(True)
     b.give_if(b.call(dict_size, thing).differs(count), False)
     place, key, value = b.stack(I64), b.stack(POINTER), b.stack(POINTER)
     place.store(0)
     with b.loop(count) as each:
-        b.do(dict_next, thing, place, key, value)
-        b.give_if(key.load().differs(node.get("names").at(each.index).load()), False)
+        b.give_if(b.call(dict_next, thing, place, key, value).equals(0), False)
+        wanted = node.get("names").at(each.index).load().to(OBJECT)
+        b.give_if(b.call(is_key, key.load().to(OBJECT), wanted).equals(False), False)
         b.give_if(b.call(matches, items.at(each.index), value.load().to(OBJECT), frame).equals(False), False)
+    b.give(True)
+
+
+@native(BOOL, Pointer(OBJECT), Pointer(OBJECT))
+def is_key(b: Builder, key: Value, wanted: Value) -> None:
+    """Whether a key is the one that is wanted, or an equal one of its type, where no Python compares."""
+    b.give_if(key.equals(wanted), True)
+    b.give_if(key.get("type").differs(wanted.get("type")), False)
+    b.give(b.call(compare, key, wanted, EQUAL).equals(1))
+
+
+@native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
+def has_attributes(b: Builder, node: Value, thing: Value, frame: Value) -> None:
+    """Whether an object has the attributes that a node describes."""
+    count, items, held = node.get("count"), node.get("items").to(NODE), node.get("held")
+    with b.when(held >= 0):
+        attributes = b.call(attributes_of, thing, None)
+        with b.when(attributes.equals(None)):
+            b.do(clear_error)
+            b.give(False)
+        number = b.call(dict_size, attributes)
+        b.do(drop, attributes)
+        b.give_if(number.differs(held.widened(I64)), False)
+    with b.loop(count) as each:
+        found = b.call(attribute, thing, node.get("names").at(each.index).load()).to(OBJECT)
+        with b.when(found.equals(None)):
+            b.do(clear_error)
+            b.give(False)
+        is_wanted = b.call(matches, items.at(each.index), found, frame)
+        b.do(drop, found)
+        b.give_if(is_wanted.equals(False), False)
     b.give(True)
 
 
@@ -235,15 +314,12 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
     error of a handler of signals is to go on.
     """
     b.do(hold, variant)
-    inputs, outputs = variant.get("inputs"), variant.get("outputs")
-    objects = frame.field("objects")
-    with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
-        b.do(hold, objects.at(each.index).load())
+    inputs, outputs, objects = variant.get("inputs"), variant.get("outputs"), frame.get("objects")
     with b.loop(outputs) as each:
         objects.at(inputs + each.index).store(None)
     failed = frame.field("failed")
     failed.store(0)
-    frame.field("addresses").at(inputs + outputs).store(failed)
+    frame.get("addresses").at(inputs + outputs).store(failed)
     result.store(None)
     with (
         b.when(b.call(prepare, variant, frame)),
@@ -252,12 +328,9 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
         b.when(b.call(box, variant, frame)),
     ):
         result.store(b.call(assembled, variant.get("result").to(NODE), frame))
-    with b.loop(outputs) as each:  # what an error has left; the others belong to the result
-        left = objects.at(inputs + each.index).load()
-        with b.when(left.differs(None)):
-            b.do(drop, left)
-    with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
-        b.do(drop, objects.at(each.index).load())
+    b.do(drop_all, objects.at(inputs), outputs)  # what an error has left; the others belong to the result
+    with b.when(frame.get("holds").differs(0)):
+        b.do(drop_all, objects, inputs)
     b.do(drop, variant)
     b.give_if(failed.load().equals(0), True)
     b.give(b.call(met_error).differs(None))
@@ -269,25 +342,25 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
     inputs, nodes = variant.get("inputs"), variant.get("made").to(NODE)
     with b.loop(variant.get("copies")) as each:
         slot = variant.get("copied").at(each.index).load()
-        given = frame.field("objects").at(slot).load()
+        given = frame.get("objects").at(slot).load()
         made = b.call(new_copy, given, C_ORDER)
         b.give_if(made.equals(None), False)
-        frame.field("objects").at(slot).store(made)  # which is held in the place of what was given
+        frame.get("objects").at(slot).store(made)  # which is held in the place of what was given
         b.do(drop, given)
-        frame.field("addresses").at(slot).store(made.to(ARRAY).get("data"))
+        frame.get("addresses").at(slot).store(made.to(ARRAY).get("data"))
     with b.loop(variant.get("outputs")) as each:
         node, slot = nodes.at(each.index), inputs + each.index
-        address = frame.field("addresses").at(slot)
+        address = frame.get("addresses").at(slot)
         with b.when(node.get("way").equals(Way.ARRAY)) as otherwise:
             dtype = node.get("dtype")
             b.do(hold, dtype)  # the array takes it over
             described = node.get("rank"), node.get("shape"), node.get("strides")
             made = b.call(new_array, node.get("type"), dtype, *described, None, 0, None)
             b.give_if(made.equals(None), False)
-            frame.field("objects").at(slot).store(made)
+            frame.get("objects").at(slot).store(made)
             address.store(made.to(ARRAY).get("data"))
         with otherwise:
-            address.store(frame.field("numbers").at(slot * 2))
+            address.store(frame.get("numbers").at(slot * 2))
     b.give(True)
 
 
@@ -298,7 +371,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
     Kernels that take long may look up, so that signals are answered and other threads run, all of which may call this;
     so the arena belongs to one call, whether or not it releases the lock, and nobody asks for it without.
     """
-    addresses, arena = frame.field("addresses"), variant.get("arena")
+    addresses, arena = frame.get("addresses"), variant.get("arena")
     team, busy = b.stack(POINTER), variant.get("busy")
     team.store(None)
     with b.when(variant.get("team").differs(None)):
@@ -351,9 +424,9 @@ def box(b: Builder, variant: Value, frame: Value) -> None:
     with b.loop(variant.get("outputs")) as each:
         node, slot = nodes.at(each.index), inputs + each.index
         with b.when(node.get("way").differs(Way.ARRAY)):
-            made = b.call(boxed, node, frame.field("numbers").at(slot * 2))
+            made = b.call(boxed, node, frame.get("numbers").at(slot * 2))
             b.give_if(made.equals(None), False)
-            frame.field("objects").at(slot).store(made)
+            frame.get("objects").at(slot).store(made)
     b.give(True)
 
 
@@ -377,7 +450,7 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
     """Return a result: an array or number that was made, a known object or a copy of it, or a container of results."""
     way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
     with b.when(way < Way.SAME):
-        place = frame.field("objects").at(node.get("slot").widened(I64))
+        place = frame.get("objects").at(node.get("slot").widened(I64))
         made = place.load()
         place.store(None)
         b.give(made)
@@ -386,8 +459,12 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
         b.give(node.get("value"))
     with b.when(way.equals(Way.COPY)):
         b.give(b.call(new_copy, node.get("value"), SAME_ORDER))
-    for kind, new, set_item in ((Way.TUPLE, new_tuple, set_tuple_item), (Way.LIST, new_list, set_list_item)):
-        with b.when(way.equals(kind)):
+    is_called = way.equals(Way.CALLED)
+    for is_made, new, set_item in (
+        (way.equals(Way.TUPLE) | is_called, new_tuple, set_tuple_item),
+        (way.equals(Way.LIST), new_list, set_list_item),
+    ):
+        with b.when(is_made):
             several = b.call(new, count)
             b.give_if(several.equals(None), None)
             with b.loop(count) as each:
@@ -396,17 +473,37 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
                     b.do(drop, several)
                     b.give(None)
                 b.do(set_item, several, each.index, item)
+            with b.when(is_called):
+                named = b.call(call_with, node.get("type"), several, None)
+                b.do(drop, several)
+                b.give(named)
             b.give(several)
-    several = b.call(new_dict)
-    b.give_if(several.equals(None), None)
-    with b.loop(count) as each:
-        item = b.call(assembled, items.at(each.index), frame)
+    b.give(b.call(assembled_by_name, node, frame))
+
+
+@native(POINTER, Pointer(NODE), Pointer(FRAME))
+def assembled_by_name(b: Builder, node: Value, frame: Value) -> None:
+    """Return a dictionary of results, or an object whose attributes they are."""
+    items, is_object, several = node.get("items").to(NODE), node.get("way").equals(Way.OBJECT), b.stack(POINTER)
+    with b.when(is_object) as otherwise:
+        kind = b.stack(POINTER)
+        kind.store(node.get("type"))
+        several.store(b.call(vectorcall, node.get("value"), kind, 1, None))
+    with otherwise:
+        several.store(b.call(new_dict))
+    b.give_if(several.load().equals(None), None)
+    with b.loop(node.get("count")) as each:
+        item, name, failed = b.call(assembled, items.at(each.index), frame), b.stack(POINTER), b.stack(I32)
         with b.when(item.equals(None)):
-            b.do(drop, several)
+            b.do(drop, several.load())
             b.give(None)
-        failed = b.call(set_dict_item, several, node.get("names").at(each.index).load(), item)
+        name.store(node.get("names").at(each.index).load())
+        with b.when(is_object) as otherwise:
+            failed.store(b.call(set_attribute, several.load(), name.load(), item))
+        with otherwise:
+            failed.store(b.call(set_dict_item, several.load(), name.load(), item))
         b.do(drop, item)
-        with b.when(failed.differs(0)):
-            b.do(drop, several)
+        with b.when(failed.load().differs(0)):
+            b.do(drop, several.load())
             b.give(None)
-    b.give(several)
+    b.give(several.load())

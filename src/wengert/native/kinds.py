@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+import enum
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from wengert.support.records import Record
 LONGEST = 1 << 63
 """The first int that is too long for native code."""
 
-MANY_LEAVES = 256
+MANY_LEAVES = 1 << 16
 """How many arrays and numbers arguments and results may have together."""
 
 NUMBERS = frozenset(
@@ -55,17 +55,23 @@ class NumberKind(Record):
         self.type = type
 
 
+ANY_NUMBER = -1
+
+
 class ContainerKind(Record):
-    """A tuple, a list or a dictionary, and none of their subclasses.
+    """A container of exactly a class: a tuple, a list, a dictionary, a named tuple, or an object with attributes.
 
     Attributes:
-        type: which of the three.
+        type: its class.
         items: the kinds of what it holds.
-        names: the keys of a dictionary, in their order.
+        names: the keys of a dictionary, in their order, or the names of attributes.
+        held: how many attributes the `__dict__` of an object has.
     """
 
-    def __init__(self, type: type, items: tuple[Kind, ...], names: tuple[str, ...] = ()) -> None:
-        self.type, self.items, self.names = type, items, names
+    def __init__(
+        self, type: type, items: tuple[Kind, ...], names: tuple[Any, ...] = (), held: int = ANY_NUMBER
+    ) -> None:
+        self.type, self.items, self.names, self.held = type, items, names, held
 
 
 class SameKind(Record):
@@ -101,28 +107,71 @@ class AnyKind(Record):
 
 
 Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | AnyKind
+AsKind: TypeAlias = Callable[[Any], Kind | None]
 
 
-def kind_of(value: Any) -> Kind | None:
+class Attributes(Record):
+    """The attributes of an object that is a container.
+
+    Attributes:
+        names: of those that are its items.
+        static: the names of the others, which belong to its structure.
+        held: how many its `__dict__` must have.
+    """
+
+    def __init__(self, names: Sequence[str], static: Sequence[str], held: int = ANY_NUMBER) -> None:
+        self.names, self.static, self.held = names, static, held
+
+
+ATTRIBUTES: dict[type, Callable[[Any], Attributes | None]] = {}
+"""What says by which attributes objects of a class are containers; None if native code does not see these."""
+
+
+def kind_of(value: Any, static: AsKind | None = None) -> Kind | None:
     """Return the kind that a value is of, as an argument; None for what native code cannot look at.
 
-    A kind in the place of a value stands for values of it.
+    Args:
+        value: the value.
+        static: gives the kinds of static attributes; `constant_kind` if not given.
     """
-    if isinstance(value, Kind):
-        return value
     if type(value) is np.ndarray:
         if value.dtype.type not in NUMBERS or not value.dtype.isnative or not value.flags.aligned:
             return None
         return ArrayKind(np.dtype(value.dtype.type), value.shape, None if value.flags.c_contiguous else value.strides)
     if type(value) in NUMBERS:
         return NumberKind(type(value)) if type(value) is not int or -LONGEST <= value < LONGEST else None
-    if type(value) not in (tuple, list, dict):
-        return SameKind(None) if value is None else None
-    names = tuple(value) if type(value) is dict else ()
-    items = [kind_of(item) for item in (value.values() if type(value) is dict else value)]
-    if None in items or not all(map(is_found, names)):
-        return None
-    return ContainerKind(type(value), tuple([item for item in items if item is not None]), names)
+    return SameKind(None) if value is None else container_kind(value, static or constant_kind)
+
+
+def container_kind(value: Any, static: AsKind) -> Kind | None:
+    """Return the kind of a container; None for those that native code cannot look into."""
+    own = type(value)
+    names: tuple[Any, ...] = ()
+    held = ANY_NUMBER
+    if own in (tuple, list) or is_named_tuple(own):
+        items = [kind_of(item, static) for item in value]
+    elif own is dict:
+        names, items = tuple(value), [kind_of(item, static) for item in value.values()]
+    else:
+        attributes = ATTRIBUTES[own](value) if own in ATTRIBUTES else None
+        if attributes is None:
+            return None
+        names, held = (*attributes.names, *attributes.static), attributes.held
+        items = [kind_of(getattr(value, name), static) for name in attributes.names]
+        items += [static(getattr(value, name)) for name in attributes.static]
+    known = [item for item in items if item is not None]
+    return ContainerKind(own, tuple(known), names, held) if len(known) == len(items) and are_keys(names) else None
+
+
+def are_keys(names: Sequence[Any]) -> bool:
+    """Tell whether native code finds keys: it lets nothing compare them that is written in Python."""
+    own: tuple[Any, ...] = tuple(map(type, names))
+    return all(kind in (str, int) or kind.__eq__ is object.__eq__ for kind in own)
+
+
+def is_named_tuple(own: type) -> bool:
+    """Tell whether a class is one of named tuples."""
+    return issubclass(own, tuple) and type(getattr(own, "_fields", None)) is tuple and hasattr(own, "_make")
 
 
 def constant_kind(value: Any) -> Kind | None:
@@ -135,12 +184,20 @@ def constant_kind(value: Any) -> Kind | None:
         return None if None in items else ContainerKind(tuple, tuple([item for item in items if item is not None]))
     own: Any = type(value)
     is_alone = value is None or (own.__eq__ is object.__eq__ and own.__hash__ is object.__hash__)
-    return SameKind(value) if is_alone or own in CONSTANTS else None
+    return SameKind(value) if is_alone or own in CONSTANTS or is_one(value) else None
 
 
-def is_found(name: Any) -> bool:
-    """Tell whether native code finds a name, which it knows by its place in memory."""
-    return type(name) is str and sys.intern(name) is name
+def is_one(value: Any) -> bool:
+    """Tell whether a value that compares with others cannot change: itself, and nothing equal, is known by its place.
+
+    It is a member of an enumeration, a dtype of numbers, or a frozen dataclass of such values.
+    """
+    if isinstance(value, np.dtype):
+        return value.isbuiltin == 1
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return isinstance(value, enum.Enum)
+    return all(constant_kind(getattr(value, name, value)) is not None for name in value.__dataclass_fields__)
 
 
 def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
@@ -153,15 +210,30 @@ def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
 
 
 def with_leaves(kinds: Sequence[Kind], found: Iterator[Kind]) -> list[Kind]:
-    """Return kinds with others in the place of their arrays and numbers, in order."""
+    """Return kinds with others in the place of their arrays and numbers, in order.
+
+    Raises:
+        StopIteration: there are fewer others.
+    """
     return [
         next(found)
         if isinstance(kind, ArrayKind | NumberKind)
-        else ContainerKind(kind.type, tuple(with_leaves(kind.items, found)), kind.names)
+        else ContainerKind(kind.type, tuple(with_leaves(kind.items, found)), kind.names, kind.held)
         if isinstance(kind, ContainerKind)
         else kind
         for kind in kinds
     ]
+
+
+def kind_like(example: Any, parts: Sequence[Kind]) -> Kind | None:
+    """Return the kind of results like one, whose arrays and numbers are of some kinds; None if native code makes none.
+
+    Static attributes of objects are the same objects in all of them.
+    """
+    kind = kind_of(example, SameKind)
+    if kind is None or len(list(leaves((kind,)))) != len(parts):
+        return None
+    return with_leaves((kind,), iter(parts))[0]
 
 
 def check_leaves(arguments: Sequence[Kind], result: Kind) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from wengert.native.callee import GENERATION, Callee
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
 from wengert.native.objects import OBJECT, TYPE, check_layout
-from wengert.native.tables import ENTRY, VARIANT, Tables
+from wengert.native.tables import ENTRY, VARIANT, Tables, room_for
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.function_protocol import LikeFunction
 
@@ -126,6 +126,7 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.result, view.made = tables.result(result)
         view.arguments, view.positional = len(arguments), len(arguments) - len(names)
         view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
+        view.room = room_for(view.inputs + view.outputs)
         view.arena = None if callee.arena is None else callee.arena.ctypes.data
         pieces = callee.pieces()
         view.size, view.pieces, view.count = callee.size, tables.pieces(pieces), len(pieces)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from wengert.native.kinds import (
-    MANY_LEAVES,
     AnyKind,
     ArrayKind,
     ContainerKind,
@@ -26,6 +25,8 @@ from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Sign
 
 MANY_VARIANTS = 64
 """How many variants an entry keeps: 64 comparisons take less than a microsecond."""
+FEW_LEAVES = 256
+"""How many arrays and numbers have room on the stack."""
 
 
 class Way(enum.IntEnum):
@@ -44,8 +45,10 @@ class Way(enum.IntEnum):
     TUPLE = 10
     LIST = 11
     DICT = 12
-    ANY = 13
-    COPY = 14
+    OBJECT = 13
+    CALLED = 14  # a result: what a class gives for some items
+    ANY = 15
+    COPY = 16
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -57,11 +60,12 @@ NODE = Struct(
     rank=I32,
     flags=I32,  # that an array must have
     slot=I32,  # which of a kernel's addresses is its
+    held=I32,  # how many attributes the dictionary of an OBJECT has, or any number
     type=POINTER,
     dtype=POINTER,
     shape=Pointer(I64),
     strides=Pointer(I64),  # none: elements side by side in C order
-    value=POINTER,  # of SAME and COPY
+    value=POINTER,  # of SAME and COPY; what makes an OBJECT
     items=POINTER,  # NODEs
     names=Pointer(POINTER),
     count=I64,
@@ -90,7 +94,8 @@ VARIANT = Struct(
     releases=I64,  # 1 if the interpreter lock is released
     copied=Pointer(I64),  # the places of arguments of which the kernel gets copies
     copies=I64,  # how many these are
-    holds=I64,  # 1 if arguments are held: containers, which other threads could empty, and copies
+    holds=I64,  # 1 if arguments are held: those in containers, which others could empty, and copies
+    room=I64,  # bytes that a frame needs beside itself; 0 if what it has will do
     kept=POINTER,  # the owner of all these tables; Python's from here on
     next=POINTER,
     plan=POINTER,
@@ -117,11 +122,19 @@ ENTRY = Struct(
 FRAME = Struct(
     "Frame",
     failed=I64,  # whether there are no results, which a kernel may say after them
-    numbers=Array(I64, 2 * MANY_LEAVES),
-    addresses=Array(POINTER, MANY_LEAVES + 1),
-    objects=Array(POINTER, MANY_LEAVES),  # that belong to the addresses
+    holds=I64,  # that of the variant
+    numbers=Pointer(I64),  # two words each
+    addresses=Pointer(POINTER),  # and that of `failed`
+    objects=Pointer(POINTER),  # that belong to the addresses
+    room=Array(I64, 4 * FEW_LEAVES + 1),
 )
 """What one call has on the stack."""
+
+
+def room_for(leaves: int) -> int:
+    """Return the bytes that a call with so many arrays and numbers needs beside a frame."""
+    return 0 if leaves <= FEW_LEAVES else 8 * (4 * leaves + 1)
+
 
 NUMBERS: dict[type, Way] = {int: Way.INT, bool: Way.BOOL}
 RESULTS: dict[type, Way] = {float: Way.FLOAT, complex: Way.COMPLEX, **NUMBERS}
@@ -173,9 +186,10 @@ class Tables:
             elif isinstance(kind, AnyKind):
                 node.way, node.type = Way.ANY, self.address(kind.type)
             elif isinstance(kind, ContainerKind):
-                node.way, node.type = CONTAINERS[kind.type], self.address(kind.type)
+                node.way, node.type = way_of(kind, other is not Way.IN_PLACE), self.address(kind.type)
                 node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)
-                node.names = self.names(kind.names)
+                node.names, node.held = self.names(kind.names), kind.held
+                node.value = self.address(object.__new__)
             else:
                 node.slot, self.slots = self.slots, self.slots + 1
                 if isinstance(kind, NumberKind):
@@ -211,6 +225,15 @@ class Tables:
         self.kept.append(table)
         return ctypes.addressof(table)
 
-    def names(self, names: Sequence[str]) -> int:
-        """Write the addresses of names, which are those of the same names in Python's code; return where."""
-        return self.words([self.address(sys.intern(name)) for name in names])
+    def names(self, names: Sequence[Any]) -> int:
+        """Write the addresses of names or keys, which are those of the same names in Python's code; return where."""
+        return self.words([self.address(sys.intern(name) if type(name) is str else name) for name in names])
+
+
+def way_of(kind: ContainerKind, is_result: bool) -> Way:
+    """Return how a container is looked into, or made."""
+    if kind.type in CONTAINERS:
+        return CONTAINERS[kind.type]
+    if issubclass(kind.type, tuple):
+        return Way.CALLED if is_result else Way.TUPLE
+    return Way.OBJECT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
-from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
+from wengert.native.kinds import AnyKind, Kind, constant_kind, kind_of
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
@@ -174,10 +175,6 @@ class Jitted(Entry, Generic[P, R]):
         finally:
             restore_settings(entered)
         example = next((A_TENSOR for x in given if type(x) is Tensor), None)
-        if example is None and form.is_native:
-            if form.called:
-                form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs))
-            form.called = True
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
             if isinstance(target := given[position], np.ndarray | Tensor):
@@ -186,7 +183,13 @@ class Jitted(Entry, Generic[P, R]):
         for i in form.merged:
             if i < visible and type(found[i]) is np.ndarray:
                 found[i] = found[i].copy(order="K")
-        return cast(R, unflatten(form.structure, found))
+        result = unflatten(form.structure, found)
+        if example is None and form.is_native:
+            if form.called:
+                with contextlib.suppress(RecursionError):  # containers are nested too deeply
+                    form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs), result)
+            form.called = True
+        return cast(R, result)
 
     def form_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[TracedForm, list[Any], list[Any]]:
         """Return the form for arguments, traced if they are new, and their leaves, as given and as arrays."""
@@ -251,8 +254,7 @@ class Jitted(Entry, Generic[P, R]):
         if self.is_method:  # the instance: it does not live as long as what would hold it
             found[0] = AnyKind(type(args[0]))
         for name, value in kwargs.items():
-            kind = constant_kind(value) if name in self.static_argnames else kind_of(value)
-            found.append(kind if is_found(name) else None)
+            found.append(constant_kind(value) if name in self.static_argnames else kind_of(value))
         return found
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:

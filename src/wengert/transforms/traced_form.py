@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wengert.control.subgraphs import dependent_outputs, keep_places
-from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.diagnostics.source_positions import Position, caller
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
@@ -23,7 +22,7 @@ from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain
 from wengert.native.entry import Entry
-from wengert.native.kinds import Kind
+from wengert.native.kinds import Kind, kind_like
 from wengert.passes.dead_code import eliminate_dead, must_run
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
@@ -124,10 +123,10 @@ class TracedForm:
         more = self.captured or self.written or self.donated or self.merged
         return not more and self.native is not None and self.native.callee is not None
 
-    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
+    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str], result: Any) -> None:
         """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""
         assert self.native is not None
-        self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
+        self.native.offer(entry, arguments, names, functools.partial(kind_like, result))
 
 
 class GradientHalves(NamedTuple):

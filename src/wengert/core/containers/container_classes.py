@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from wengert.errors import UsageError
-from wengert.support.attributes import has_class_attribute, own_attributes
+from wengert.native.kinds import ANY_NUMBER, ATTRIBUTES, Attributes
+from wengert.support.attributes import class_attribute, has_class_attribute, own_attributes
 from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED, WALKING
 
@@ -143,6 +144,9 @@ def register_dataclass(kind: type[Any]) -> None:
     names = [f.name for f in fields if f.name not in static]
 
     order = (*names, *static)
+    known = Attributes(names, static)
+    if has_plain_attributes(kind):
+        ATTRIBUTES[kind] = lambda instance: known
 
     def children_of(instance: Any, is_child: Test = is_traced) -> list[str]:
         return names + [name for name in static if is_child(getattr(instance, name))]
@@ -216,7 +220,26 @@ def register_attributes(kind: type[Any], static: Collection[str] = (), namespace
                 vars(instance)[name] = value
         return instance
 
+    def attributes_in_memory(instance: Any) -> Attributes | None:
+        names = attributes_of(instance).keys()
+        if not slots <= names or any(is_computed(kind, name) for name in names - slots):
+            return None
+        held = len(names - slots) if kind.__dictoffset__ else ANY_NUMBER
+        return Attributes(sorted(names - static), sorted(names & static), held)
+
+    if NAMESPACE in namespaces and has_plain_attributes(kind):
+        ATTRIBUTES[kind] = attributes_in_memory
     register(kind, take_apart, put_together, names_of, "GetAttrEntry", namespaces)
+
+
+def has_plain_attributes(kind: type[Any]) -> bool:
+    """Tell whether attributes of instances of a class are found as Python finds them where the class says nothing."""
+    return class_attribute(kind, "__getattribute__") is object.__getattribute__
+
+
+def is_computed(kind: type[Any], name: str) -> bool:
+    """Tell whether a class has a property, or something like it, in the way of an attribute."""
+    return hasattr(type(class_attribute(kind, name)), "__set__")
 
 
 def slots_of(kind: type[Any]) -> frozenset[str]:
