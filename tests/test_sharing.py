@@ -83,12 +83,10 @@ def with_crowd(count: int) -> wg.Tensor:
 
 
 @pytest.fixture(autouse=True)
-def collections_of_what_a_test_makes() -> Iterator[None]:
-    """Leave out of garbage collections what is there before: after thousands of tests one takes half a second."""
+def collections_of_what_a_test_makes() -> None:
+    """Leave what is there before out of collections, for good: after thousands of tests one takes half a second."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def at_any_allocation(prepare: Callable[[], Any], run: Callable[[Any], Any], check: Callable[[Any], None]) -> None:

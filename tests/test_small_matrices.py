@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import Failures, some_of
 from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.core.graph.graph import Graph
 from wengert.emission import lapack_routines
@@ -102,25 +103,26 @@ ROUTINES: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
 }
 
 
+SIZES = [
+    *[(np.float64, n) for n in (1, 2, 7, LARGEST, LARGEST + 1, 70)],
+    *[(np.float32, n) for n in (3, LARGEST, LARGEST + 1)],
+    *[(np.complex128, n) for n in (1, 3, LARGEST, 70)],
+    *[(np.complex64, n) for n in (2, LARGEST + 1)],
+]
+
+
 @pytest.mark.parametrize("name", ROUTINES)
-@pytest.mark.parametrize(
-    ("dtype", "size"),
-    [
-        *[(np.float64, n) for n in (1, 2, 7, LARGEST, LARGEST + 1, 70)],
-        *[(np.float32, n) for n in (3, LARGEST, LARGEST + 1)],
-        *[(np.complex128, n) for n in (1, 3, LARGEST, 70)],
-        *[(np.complex64, n) for n in (2, LARGEST + 1)],
-    ],
-)
-def test_routines_give_what_lapack_gives(name: str, size: int, dtype: Any) -> None:
+def test_routines_give_what_lapack_gives(name: str) -> None:
     function, make, has_right = ROUTINES[name]
-    a = make(size, size, dtype=dtype)
-    for matrix in (a, np.asfortranarray(a)):
-        if not has_right:
-            require_same(function, matrix)
-            continue
-        for right in (random(size, dtype), random((size, 3), dtype), np.asfortranarray(random((size, 9), dtype))):
-            require_same(function, matrix, right)
+    failures = Failures()
+    for dtype, size in some_of(SIZES, name):
+        a = make(size, size, dtype=dtype)
+        rights = (random(size, dtype), random((size, 3), dtype), np.asfortranarray(random((size, 9), dtype)))
+        for matrix in (a, np.asfortranarray(a)):
+            for right in rights if has_right else [None]:
+                with failures.of(f"{np.dtype(dtype)}, {size}"):
+                    require_same(function, matrix, *[right] * has_right)
+    failures.tell()
 
 
 @pytest.mark.parametrize(
@@ -181,29 +183,30 @@ def test_spectra_of_what_is_not_finite_are_numpys() -> None:
             np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-10)
 
 
+STACKS = [
+    (np.float64, 19, 5, "lanes"),
+    (np.float64, 8, LARGEST, "lanes"),
+    (np.float32, 37, 3, "lanes"),
+    (np.float64, 3, LARGEST, "small"),
+]
+
+
 @pytest.mark.parametrize("name", ROUTINES)
-@pytest.mark.parametrize(
-    ("dtype", "count", "size", "family"),
-    [
-        (np.float64, 19, 5, "lanes"),
-        (np.float64, 8, LARGEST, "lanes"),
-        (np.float32, 37, 3, "lanes"),
-        (np.float64, 3, LARGEST, "small"),
-    ],
-)
-def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(
-    name: str, dtype: Any, count: int, size: int, family: str
-) -> None:
+def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(name: str) -> None:
     function, make, has_right = ROUTINES[name]
-    a = make(count, size, size, dtype=dtype)
-    rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
-    graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
-    assert f"routine {family}." in graph
-    for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
-        for right in rights or [None]:
-            require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
-    for right in rights:
-        require_same(wg.vmap(function, in_axes=(None, 0)), a[0], right, exact=False)
+    failures = Failures()
+    for dtype, count, size, family in some_of(STACKS, name):
+        with failures.of(f"{np.dtype(dtype)}, {count}, {size}"):
+            a = make(count, size, size, dtype=dtype)
+            rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
+            graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
+            assert f"routine {family}." in graph
+            for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
+                for right in rights or [None]:
+                    require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
+            for right in rights:
+                require_same(wg.vmap(function, in_axes=(None, 0)), a[0], right, exact=False)
+    failures.tell()
 
 
 def outcome(function: Callable[[Any], Any], a: Any) -> Any:

@@ -46,7 +46,7 @@ def kernel_of(function: Callable[..., Any], xs: Sequence[Any]) -> Compiled | Non
 def points_of(row: Row) -> list[Any]:
     """Return random points of a row's ranges, an array for each operand."""
     generator = np.random.default_rng(7)
-    count = 400 if OPTIONS.every else 2 if row.slow else 30
+    count = 400 if OPTIONS.every else 2 if row.slow else 12
     return list(np.array([row.drawn(generator) for _ in range(count)]).T.copy())
 
 

@@ -81,7 +81,7 @@ def check(sample: Sample, order: int) -> None:
 
 @over(ELEMENTWISE, few=True)
 def test_elementwise_primitives(sample: Sample) -> None:
-    check(sample, 4)
+    check(sample, 3)
 
 
 def test_every_elementwise_primitive_is_among_them() -> None:

@@ -304,7 +304,7 @@ def test_entropies_of_a_number_for_all_are_relative_to_equal_shares() -> None:
 
 
 KINDS = {"accepted", "other", "refused", "raw"}
-EVERY = 1 if OPTIONS.every else 40
+EVERY = 1 if OPTIONS.every else 120
 
 
 @pytest.fixture
