@@ -29,6 +29,11 @@ def test_participles_alone_are_found_among_names():
     assert [function.name for function in house.participles(names)] == ["given", "_scaled"]
 
 
+def test_definitions_are_found_wherever_they_stand():
+    text = "if x:\n    def f():\n        with f:\n            import a\nmatch x:\n    case 1:\n        class C: ..."
+    assert sorted(type(node).__name__ for node in house.statements(text)) == ["ClassDef", "FunctionDef", "Import"]
+
+
 def test_late_imports_make_circles():
     graph = house.imports(FILES)
     assert graph["wengert"] == {"wengert.core.values.tensor"}

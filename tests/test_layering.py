@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.cases import together
+from tools.house import statements
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
@@ -76,22 +77,21 @@ def unit_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "wengert"
 
 
-@functools.cache
-def tree_of(module: str) -> ast.Module:
-    """The syntax tree of a module."""
-    return ast.parse(MODULES[module].read_text())
+def statements_of(module: str) -> list[ast.stmt]:
+    """The definitions and imports of a module."""
+    return statements(MODULES[module].read_text())
 
 
 @functools.cache
 def imports_of(module: str) -> list[tuple[int, str]]:
     """What `imported` finds in a module of this package."""
-    return imported(module, tree_of(module))
+    return imported(module, MODULES[module].read_text())
 
 
-def imported(module: str, tree: ast.Module) -> list[tuple[int, str]]:
+def imported(module: str, text: str) -> list[tuple[int, str]]:
     """Lines and names of the modules of this package that a module imports, anywhere and for anybody."""
     found: list[tuple[int, str]] = []
-    for node in ast.walk(tree):
+    for node in statements(text):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -145,7 +145,7 @@ def circles_among(modules: Iterable[str], imports: Callable[[str], Iterable[str]
 def test_private_names_stay_in_their_module(module):
     borrowed = [
         f"{module}:{node.lineno} imports {alias.name} from {node.module}"
-        for node in ast.walk(tree_of(module))
+        for node in statements_of(module)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wengert.")
         for alias in node.names
         if alias.name.startswith("_") and f"{node.module}.{alias.name}" not in MODULES
@@ -168,7 +168,7 @@ def test_what_functions_mean_is_looked_up_for_numpys_protocols_alone(module):
     taken = "wengert.core.values.numpy_overrides", "wengert.core.values.tensor"
     read = [
         f"{module}:{node.lineno} imports FUNCTIONS; import the function that is called"
-        for node in ast.walk(tree_of(module))
+        for node in statements_of(module)
         if isinstance(node, ast.ImportFrom) and node.module in taken and module not in READERS
         for alias in node.names
         if alias.name == "FUNCTIONS"
@@ -190,15 +190,15 @@ def test_what_checkers_are_told_to_ignore_has_a_reason(module):
 
 def test_it_sees_imports_inside_functions():
     source = "def f():\n    from wengert import cli\n    import wengert.transforms.reverse\n"
-    assert imported("wengert.core.example", ast.parse(source)) == [
+    assert imported("wengert.core.example", source) == [
         (2, "wengert"),
         (3, "wengert.transforms.reverse"),
-    ] or imported("wengert.core.example", ast.parse(source)) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
+    ] or imported("wengert.core.example", source) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
 
 
 def test_it_sees_imports_for_type_checking():
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wengert.cli import main\n"
-    assert imported("wengert.core.example", ast.parse(source)) == [(3, "wengert.cli")]
+    assert imported("wengert.core.example", source) == [(3, "wengert.cli")]
 
 
 def test_it_sees_circles():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import posixpath
 import re
 import subprocess
@@ -28,6 +29,7 @@ __all__ = [
     "participles",
     "repeated_classes",
     "sources",
+    "statements",
     "table",
 ]
 
@@ -83,11 +85,26 @@ def folders(files: Sources) -> dict[str, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
+@functools.cache
+def statements(text: str) -> list[ast.stmt]:
+    """Return the definitions and imports of a file, wherever they stand; expressions have none and are passed by."""
+    found: list[ast.stmt] = []
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.expr):
+                continue
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+                found.append(node)
+            waiting.append(node)
+    return found
+
+
 def functions(files: Sources) -> list[Function]:
     """Return all functions, the longest first."""
     found = []
     for path, text in files.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in statements(text):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.append(Function(length(node), path, node.name))
     return sorted(found, reverse=True)
@@ -117,7 +134,7 @@ def imports(files: Sources) -> dict[str, set[str]]:
     """Return which modules of the package each module imports, wherever the statement stands."""
     modules = {module_of(path): path for path in files if path.endswith(".py")}
     return {
-        module: {name for node in ast.walk(ast.parse(files[path])) for name in imported(node, modules)}
+        module: {name for node in statements(files[path]) for name in imported(node, modules)}
         for module, path in modules.items()
     }
 
@@ -127,7 +144,7 @@ def module_of(path: str) -> str:
     return ("wengert/" + path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def imported(node: ast.AST, modules: Container[str]) -> Iterator[str]:
+def imported(node: ast.stmt, modules: Container[str]) -> Iterator[str]:
     """Yield the modules, of those given, that a statement imports or takes names from."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in modules)
@@ -161,8 +178,8 @@ def reach(graph: Mapping[str, set[str]], module: str) -> set[str]:
 
 def repeated_classes(files: Sources) -> dict[str, int]:
     """Return the names that more than one class has, and how many have them."""
-    trees = (ast.parse(text) for text in files.values())
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    named = (node for text in files.values() for node in statements(text))
+    names = Counter(node.name for node in named if isinstance(node, ast.ClassDef))
     return {name: count for name, count in names.most_common() if count > 1}
 
 
