@@ -49,11 +49,20 @@ def complicated(x: Any) -> Any:
     return np.exp(1j * x) * 2.0, np.sum(x * TABLE), x > 0.0
 
 
+def indexed(x: Any) -> Any:
+    y = x[..., np.array([0, 2, 5])] * x[0]
+    y[np.array([1])] = x[1:2]
+    if np.sum(x) > 1e9:
+        raise ValueError("too much")
+    return y, np.exp(x)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradient": wg.value_and_grad(lambda x: np.sum(np.log(x + 1.0) * np.sin(x))),
     "numpy between": solved,
     "orders and inputs": oriented,
     "complex and constants": complicated,
+    "indices and errors": wg.jit(indexed),
     "nothing to do": lambda x: (x, 2.0),
 }
 
@@ -135,7 +144,7 @@ x, y = np.random.default_rng(0).uniform(1, 2, (2, 200_000))
 graph = trace(wg.value_and_grad(f, (0, 1)))(x, y)
 from wengert.compile.executable import Compiled
 results = Compiled(graph)([x, y])
-wanted = "llvmlite", "wengert.lowering.rules.lower", "wengert.kernel.kernel", "wengert.emission.driver"
+wanted = "llvmlite", "wengert.lowering.rules.lower", "wengert.kernel.kernel", "wengert.native.builder"
 loaded = [name for name in wanted if name in sys.modules]
 print(json.dumps([[np.asarray(r).tobytes().hex()[:64] for r in results], float(results[0]), loaded]))
 """

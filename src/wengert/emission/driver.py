@@ -23,17 +23,10 @@ from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
-from wengert.native.growing_rows import (
-    GROWING,
-    POOL,
-    TAKE_ROOM,
-    begin_pool,
-    hand_out,
-    move_bytes,
-    release_pool,
-)
+from wengert.native.growing_rows import GROWING
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
 from wengert.native.jobs import SHARE
+from wengert.native.row_pool import POOL, TAKE_ROOM, begin_pool, hand_out, move_bytes, release_pool
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached

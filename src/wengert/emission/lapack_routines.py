@@ -18,8 +18,8 @@ from wengert.emission.matrix_routines import Matrix, Problem, Problems, kernel_o
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
-from wengert.native.growing_rows import move_bytes
 from wengert.native.lapack import PREFIX, THREADS, are_offered
+from wengert.native.row_pool import move_bytes
 from wengert.native.structs import (
     F32,
     F64,

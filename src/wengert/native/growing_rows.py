@@ -1,7 +1,6 @@
 """Rows that loops leave behind, of which nobody knows how many there will be: their memory grows while a program runs.
 
-Memory comes from a pool of the call: first from its arena, then in pieces from the system, each twice as large as the
-one before. All pieces are given back when the call ends.
+`row_pool` has the native functions; what was kept is called without them, and without what writes native functions.
 """
 
 from __future__ import annotations
@@ -11,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.builder import Builder
 from wengert.native.code_memory import address_of
-from wengert.native.functions import NativeFunction, external
-from wengert.native.structs import BOOL, I8, I64, POINTER, VOID, Pointer, Signature, Struct
-from wengert.native.values import Value
-from wengert.support.machine import MACHINE
+from wengert.native.structs import I64, POINTER, Struct
 
 UNKNOWN = -1
 """The length, in shapes, of rows that grow."""
@@ -28,76 +23,6 @@ GROWING = Struct(
     count=I64,
 )
 """Rows of which nobody knows how many there are, as programs hand them to each other."""
-
-POOL = Struct(
-    "Pool",
-    memory=POINTER,
-    used=I64,  # bytes of it
-    size=I64,
-    pieces=POINTER,  # the last of those that came from the system, each of which begins with the address of another
-)
-
-allocate = external("malloc", POINTER, I64)
-free = external("free", VOID, POINTER)
-move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
-
-
-def take_room(b: Builder, pool: Value, rows: Value, count: Value, step: Value, before: Value) -> None:
-    """Give rows more room, and copy those there are; return whether there is none."""
-    size = (count * step + (MACHINE.apart - 1)) & -MACHINE.apart
-    with b.when(pool.get("size") < pool.get("used") + size):
-        twice = pool.get("size") * 2
-        more = b.select(twice < size, size, twice)
-        piece = b.call(allocate, more + MACHINE.apart)
-        with b.when(piece.equals(None)):
-            b.give(True)
-        piece.to(POINTER).store(pool.get("pieces"))
-        pool.set("pieces", piece)
-        pool.set("memory", piece.to(I8).at(MACHINE.apart).as_address())
-        pool.set("used", 0)
-        pool.set("size", more)
-    room = pool.get("memory").to(I8).at(pool.get("used")).as_address()
-    pool.set("used", pool.get("used") + size)
-    with b.when(before.differs(0)):
-        b.do(move_bytes, room, rows.get("first"), before * step)
-    rows.set("first", room)
-    rows.set("step", step)
-    b.give(False)
-
-
-TAKE_ROOM = "take_room"
-room_for_rows = NativeFunction(
-    TAKE_ROOM, Signature(BOOL, (Pointer(POOL), Pointer(GROWING), I64, I64, I64)), take_room, rare=True
-)
-
-
-def begin_pool(pool: Value, memory: Value, size: int) -> None:
-    """Write that a pool begins with some memory."""
-    pool.set("memory", memory.as_address())
-    pool.set("used", 0)
-    pool.set("size", size)
-    pool.set("pieces", None)
-
-
-def release_pool(b: Builder, pool: Value) -> None:
-    """Write that all pieces of a pool are given back."""
-    with b.section() as leave, b.forever():
-        piece = pool.get("pieces")
-        with b.when(piece.equals(None)):
-            leave()
-        pool.set("pieces", piece.to(POINTER).load())
-        b.do(free, piece)
-
-
-def hand_out(b: Builder, rows: Value) -> Value:
-    """Write that rows get memory of their own, which the caller gives back; return whether there is none."""
-    size = rows.get("count") * rows.get("step")
-    room = b.call(allocate, size + 1)
-    is_absent = room.equals(None)
-    with b.when(room.differs(None)):
-        b.do(move_bytes, room, rows.get("first"), size)
-        rows.set("first", room)
-    return is_absent
 
 
 class Rows(np.ndarray[Any, Any]):

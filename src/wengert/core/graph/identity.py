@@ -71,7 +71,7 @@ def identity(value: Any) -> Hashable:
     (False, False, True)
     """
     kind = type(value)
-    if kind is int or kind is str or value is None:
+    if kind is int or kind is str or value is None or value is ...:
         return value  # type: ignore[no-any-return]  # they equal nothing else that is returned here
     if kind is tuple:
         for x in value:
@@ -104,7 +104,8 @@ def identity(value: Any) -> Hashable:
     if isinstance(value, Composite):
         return kind.__name__, value.structure()
     if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
-        return "error", kind, identity(value.args), identity(value.__cause__), identity(vars(value))
+        name = kind.__name__ if kind.__module__ == "builtins" else Object(kind)
+        return "error", name, identity(value.args), identity(value.__cause__), identity(vars(value))
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return Object(kind), tuple(map(identity, value)), identity(attribute(value, "__dict__"))
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # parameters of primitives, made anew at each call

@@ -14,6 +14,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.identity import Composite
 from wengert.core.memory.views import lasting
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import shape_of
@@ -26,7 +27,7 @@ Entries = tuple[Any, ...]
 """The static form of an index."""
 
 
-class _Operand:
+class _Operand(Composite):
     """Mark the place of an array operand in an index."""
 
     def __repr__(self) -> str:
@@ -34,6 +35,10 @@ class _Operand:
 
     def __reduce__(self) -> str:
         return "OPERAND"
+
+    def structure(self) -> tuple[()]:
+        """Return what it is made of: nothing."""
+        return ()
 
 
 OPERAND = _Operand()
