@@ -63,6 +63,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "orders and inputs": oriented,
     "complex and constants": complicated,
     "indices and errors": wg.jit(indexed),
+    "one of several orders": wg.grad(lambda x: wg.while_loop(lambda s: np.sum(s) < 50.0, lambda s: s * 1.5, x).sum()),
     "nothing to do": lambda x: (x, 2.0),
 }
 

@@ -15,6 +15,7 @@ from wengert.compile.programs import BACKEND
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest
 from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import Joined, Strides, ways_of
 from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
@@ -67,8 +68,13 @@ def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
 
     How arguments lie in memory is part of it, because results lie as they do.
     """
-    made = digest((graph.structure(), tuple([v.strides for v in variables_of(graph)])))
+    made = digest((graph.structure(), tuple([named_strides(v.strides) for v in variables_of(graph)])))
     return None if made is None else f"{kind} {made.hex()}{MEASURED}"
+
+
+def named_strides(strides: Strides) -> Any:
+    """Return strides as plain data; those of a value that lies in one of several ways as all of these, in order."""
+    return strides if type(strides) is not Joined else sorted(ways_of(strides), key=repr)
 
 
 def variables_of(graph: Graph) -> list[Variable]:

@@ -104,8 +104,13 @@ def identity(value: Any) -> Hashable:
     if isinstance(value, Composite):
         return kind.__name__, value.structure()
     if isinstance(value, Exception):  # made anew whenever its line runs, which a note tells
-        name = kind.__name__ if kind.__module__ == "builtins" else Object(kind)
-        return "error", name, identity(value.args), identity(value.__cause__), identity(vars(value))
+        return (
+            "error",
+            kind.__name__ if kind.__module__ == "builtins" else Object(kind),
+            identity(value.args),
+            identity(value.__cause__),
+            identity(vars(value)),
+        )
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return Object(kind), tuple(map(identity, value)), identity(attribute(value, "__dict__"))
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # parameters of primitives, made anew at each call
