@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wengert.native import engine, jobs
+from wengert.native import engine, job_tables, jobs
 from wengert.native.builder import Builder, program, template
 from wengert.native.functions import NativeFunction, Table, external, native
-from wengert.native.loader import machine_code
+from wengert.native.loader import kept_code
 from wengert.native.structs import (
     BOOL,
     F64,
@@ -38,7 +38,7 @@ PAIR = Struct("Pair", first=I32, second=I64)
 
 def compiled(*functions: NativeFunction) -> list[Any]:
     """Return native functions as ctypes calls them."""
-    code = machine_code(program(*functions), tuple(f.name for f in functions))
+    code = kept_code(program(*functions)).addresses
     found = []
     for function in functions:
         kind = function.signature.returns
@@ -313,7 +313,7 @@ def test_fields_lie_as_in_c_and_lines_of_their_own_begin_lines() -> None:
     assert (PAIR.offset("first"), PAIR.offset("second"), PAIR.size) == (0, InC.second.offset, ctypes.sizeof(InC))
     offsets = {name: MIXED.offset(name) for name in MIXED.fields}
     assert (offsets["bytes"], offsets["after"], offsets["last"], MIXED.size) == (128, 260, 384, 512)
-    for struct in (jobs.SHARED, jobs.PLACE):
+    for struct in (job_tables.SHARED, job_tables.PLACE):
         assert struct.size % 128 == 0
 
 
@@ -413,7 +413,7 @@ def test_llvm_refuses_a_value_that_was_not_computed_on_every_way() -> None:
         b.give(y)
 
     with pytest.raises(RuntimeError, match="dominate"):
-        machine_code(program(halfway), ())
+        kept_code(program(halfway))
 
 
 def test_a_function_that_the_system_lacks_is_refused() -> None:
@@ -424,7 +424,7 @@ def test_a_function_that_the_system_lacks_is_refused() -> None:
         b.do(lacking)
 
     with pytest.raises(AttributeError, match="no_such_function_anywhere"):
-        machine_code(program(lost), ())
+        kept_code(program(lost))
 
 
 @pytest.mark.parametrize("rounds", [10, engine.LONGEST])

@@ -43,7 +43,7 @@ from wengert.native.kinds import (
     kind_of,
     leaves,
 )
-from wengert.native.loader import loaded, machine_code
+from wengert.native.loader import kept_code, loaded
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
@@ -85,7 +85,7 @@ def kernel(write: Callable[[Builder, Value, Value], None], name: str = "kernel")
     def body(b: Builder, data: Value, arena: Value, team: Value) -> None:
         write(b, data, arena)
 
-    return machine_code(program(NativeFunction(name, KERNEL, body)), (name,))[name]
+    return kept_code(program(NativeFunction(name, KERNEL, body))).addresses[name]
 
 
 def copying(sizes: list[int]) -> int:
@@ -523,7 +523,7 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
         with otherwise:
             data.at(0).load().to(I64).store(team.to(I64).load())
 
-    address = machine_code(program(NativeFunction("told", KERNEL, body)), ("told",))["told"]
+    address = kept_code(program(NativeFunction("told", KERNEL, body))).addresses["told"]
     memory = ctypes.c_int64(77)
     place = ctypes.c_void_p(ctypes.addressof(memory))
     assert made(way, way[1]((), NumberKind(int), address))() == -1

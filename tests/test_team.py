@@ -29,7 +29,7 @@ from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
 from wengert.errors import UsageError
-from wengert.native import elementwise, inner_loops, jobs, loader, team
+from wengert.native import elementwise, inner_loops, job_tables, jobs, loader, team
 from wengert.native.builder import Builder, program
 from wengert.native.elementwise import LARGE, LoopSharing, shared
 from wengert.native.functions import native
@@ -111,7 +111,7 @@ def test_every_element_is_computed_once_whatever_the_size_and_the_team(count: in
     loop = inner_loops.loop_of(np.add, x.dtype)
     assert loop is not None
     total = np.zeros_like(x)
-    assert crew.apply(loop[1], total, x, total) in (0, jobs.REFUSED)  # too few elements are left to NumPy
+    assert crew.apply(loop[1], total, x, total) in (0, job_tables.REFUSED)  # too few elements are left to NumPy
     if x.size >= LARGE:
         assert np.array_equal(total, x)
 
@@ -166,10 +166,10 @@ def test_rows_are_shared(crew: Counting) -> None:
     assert crew.computed == 1
 
 
-MARKS = Struct("Marks", done=Pointer(I64), again=Pointer(jobs.JOB), team=Pointer(jobs.SHARED), nested=I64)
+MARKS = Struct("Marks", done=Pointer(I64), again=Pointer(job_tables.JOB), team=Pointer(job_tables.SHARED), nested=I64)
 
 
-@native(VOID, *jobs.JOB.parameters)
+@native(VOID, *job_tables.JOB.parameters)
 def mark(b: Builder, argument: Value, first: Value, last: Value) -> None:
     """Count what is done of a job, and try to dispatch another one meanwhile."""
     marks = argument.to(MARKS)
@@ -183,12 +183,12 @@ def mark(b: Builder, argument: Value, first: Value, last: Value) -> None:
 @pytest.mark.parametrize(("count", "grain"), [(1, 1), (3, 1), (4, 1), (5, 1), (100, 7), (1000, 100), (1003, 10)])
 def test_a_job_of_any_kind_is_done_once(count: int, grain: int, crew: Counting) -> None:
     done = (ctypes.c_int64 * count)()
-    function = loader.machine_code(program(mark), (mark.name,))[mark.name]
+    function = loader.kept_code(program(mark)).addresses[mark.name]
     marks = MARKS.ctype(ctypes.addressof(done), function, crew.place.value, 0)
     for rounds in range(1, 20):
         raised = team.team_of(3).run(function, ctypes.addressof(marks), count, grain)
         shared_out = count >= 4 * grain
-        assert raised == (0 if shared_out else jobs.REFUSED)
+        assert raised == (0 if shared_out else job_tables.REFUSED)
         assert set(done) == ({rounds} if shared_out else {0})
     assert (marks.nested < 0) == shared_out  # while a job runs, others are refused
 
@@ -397,7 +397,7 @@ def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -
 
 def places(crew: Counting) -> list[Any]:
     """Return the places of a team's workers."""
-    return [jobs.PLACE.view(team.place_address(crew.place.value, n)) for n in range(1, crew.threads)]
+    return [job_tables.PLACE.view(team.place_address(crew.place.value, n)) for n in range(1, crew.threads)]
 
 
 def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:
@@ -522,7 +522,7 @@ def test_the_number_of_threads_can_be_changed(monkeypatch: pytest.MonkeyPatch) -
         wg.set_num_threads(threads)
         assert comes_true(lambda: computed() == 1, lambda: time.sleep(0.001))
         assert before != changed.place.value
-        assert jobs.SHARED.view(changed.place.value).threads == threads
+        assert job_tables.SHARED.view(changed.place.value).threads == threads
     wg.set_num_threads(1)
     assert [computed() for _ in range(3 * elementwise.TRIAL)] == [0] * 3 * elementwise.TRIAL
     assert changed.place.value is None
@@ -571,7 +571,7 @@ LONG = 2_000_000
 """How often a worker's part looks for work: some 0.1 seconds."""
 
 
-@native(VOID, *jobs.JOB.parameters)
+@native(VOID, *job_tables.JOB.parameters)
 def wait_for_the_worker(b: Builder, argument: Value, first: Value, _last: Value) -> None:
     """Wait in the first part until the worker has begun; take long in the first part of the worker's region."""
     begun = argument.to(I64)
@@ -586,7 +586,7 @@ def turns_on_one_processor() -> None:
     """Print how much processor time the dispatcher takes of what a worker takes for which it waits."""
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     names = (wait_for_the_worker.name,)
-    function = loader.machine_code(program(wait_for_the_worker), names)[names[0]]
+    function = loader.kept_code(program(wait_for_the_worker)).addresses[names[0]]
     begun, pair = ctypes.c_int64(), team.team_of(2)
     start = time.thread_time(), time.process_time()
     pair.run(function, ctypes.addressof(begun), jobs.MANY, 1)
@@ -626,11 +626,11 @@ def test_a_process_ends_that_asks_for_a_team_while_it_ends() -> None:
 
 FORKED = """
 import threading
-from wengert.native import jobs
+from wengert.native import job_tables
 from wengert.native.elementwise import SHARING
 
 def recruited():
-    return jobs.SHARED.view(SHARING.place.value).recruited
+    return job_tables.SHARED.view(SHARING.place.value).recruited
 
 def threads():
     return len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 0
@@ -678,12 +678,12 @@ def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
         "from wengert.native.elementwise import SHARING\n"
         "SHARING.start()\n"  # here, not by a thread that ends: the system keeps its stack for another
         f"{PROGRAM}import resource\n"
-        "from wengert.native import jobs\n"
+        "from wengert.native import job_tables\n"
         "SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
         "x = np.ones(100_000)\n"
         "pages = int(open('/proc/self/statm').read().split()[0])\n"
         "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 3_000_000,) * 2)\n"  # less than a stack
-        "print(float(np.sum(wg.asarray(x) * 2.0)), jobs.SHARED.view(SHARING.place.value).threads)\n"
+        "print(float(np.sum(wg.asarray(x) * 2.0)), job_tables.SHARED.view(SHARING.place.value).threads)\n"
     )
     done = in_a_process(program)
     assert (done.returncode, done.stdout) == (0, "200000.0 1\n"), done.stderr

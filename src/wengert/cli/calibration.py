@@ -17,7 +17,7 @@ from wengert.compile.executable import Compiled
 from wengert.native.builder import Builder, program
 from wengert.native.cache import for_me_alone, object_cache
 from wengert.native.functions import native
-from wengert.native.loader import machine_code
+from wengert.native.loader import kept_code
 from wengert.native.structs import I64
 from wengert.native.values import Value
 from wengert.passes.pipeline import flatten_calls
@@ -78,7 +78,7 @@ def measured_fields() -> dict[str, Any]:
 
 def chain() -> Callable[[], None]:
     """Return what takes so many cycles as multiplications one after the other do."""
-    address = machine_code(program(multiply_on), (multiply_on.name,))[multiply_on.name]
+    address = kept_code(program(multiply_on)).addresses[multiply_on.name]
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
     return lambda: function(ROUNDS)
 

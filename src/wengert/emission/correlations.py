@@ -18,7 +18,8 @@ from wengert.emission.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
-from wengert.native.jobs import JOB, SHARED, share
+from wengert.native.job_tables import JOB, SHARED
+from wengert.native.jobs import share
 from wengert.native.structs import BOOL, I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value

@@ -26,8 +26,8 @@ from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import NativeFunction
-from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.interrupts import LOOK_UP, look_up_now
+from wengert.native.job_tables import INNER_LOOP
 from wengert.native.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
 from wengert.native.loader import kept_function, loaded
 from wengert.native.row_pool import TAKE_ROOM, room_for_rows

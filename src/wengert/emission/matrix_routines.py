@@ -15,7 +15,8 @@ from wengert.emission.tiled_functions import SCALARS
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
-from wengert.native.jobs import JOB, SHARED, share_parts
+from wengert.native.job_tables import JOB, SHARED
+from wengert.native.jobs import share_parts
 from wengert.native.structs import F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
 from wengert.native.tables import KERNEL
 from wengert.native.values import Stored, Value

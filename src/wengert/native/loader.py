@@ -62,16 +62,17 @@ def kept_function(name: str, write: Callable[[str], str]) -> int:
 
 
 @functools.cache
-def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
-    """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
+def kept_code(key: str, write: Callable[[], str] | None = None) -> Code:
+    """Return code that is known by a key, from the cache or compiled now; it stays until the process ends.
 
-    Returns:
-        Their addresses.
+    Args:
+        key: what it is known by, or the text itself.
+        write: gives the text, if the key is not the text.
 
     Raises:
         AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
             absent or cannot compile it here.
     """
-    code = loaded(kept_object(text, lambda: text))
+    code = loaded(kept_object(key, write or (lambda: key)))
     code.stay()  # threads may be in it until the very end of the process
-    return {function: code.addresses[function] for function in functions}
+    return code

@@ -11,9 +11,9 @@ import ctypes
 import os
 import time
 
-from wengert.native import jobs
-from wengert.native.builder import program
-from wengert.native.loader import machine_code
+from wengert.native.job_tables import PLACE, SHARED
+from wengert.native.loader import kept_code
+from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MACHINE, PROCESSOR, PROCESSORS
 
 PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long as OpenMP's do
@@ -28,11 +28,11 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         check_system()
-        names = jobs.dispatch.name, jobs.linger.name
-        code, linger = machine_code(program(jobs.dispatch, jobs.linger), names).values()
+        functions = kept_code("a team", written).addresses
+        code, linger = functions["dispatch"], functions["linger"]
         libc = ctypes.CDLL(None)
         libc.aligned_alloc.restype = ctypes.c_void_p
-        self.size = jobs.SHARED.size + jobs.PLACE.size * threads
+        self.size = SHARED.size + PLACE.size * threads
         sizes = ctypes.c_size_t(MACHINE.apart), ctypes.c_size_t(self.size)
         address = libc.aligned_alloc(*sizes)  # never freed: workers use it
         if not address:
@@ -45,23 +45,32 @@ class Team:
     def begin(self) -> None:
         """Be without workers until there is a job, as at first and in a process that was forked."""
         ctypes.memset(self.address, 0, self.size)
-        team = jobs.SHARED.view(self.address)
+        team = SHARED.view(self.address)
         team.dispatch, team.threads, team.patience = self.code, self.threads, self.patience
 
     def run(self, function: int, argument: int, count: int, grain: int) -> int:
         """Run a job: call a function for all of so many parts, on several threads at once.
 
         Args:
-            function: the address of a jobs.JOB.
+            function: the address of a JOB.
             argument: the address of what it is given, which must stay until it is done.
             count: how many parts there are.
             grain: how many of them a thread takes at once: some 5 microseconds of work.
 
         Returns:
-            The floating-point conditions met, bits of `CONDITIONS`; jobs.REFUSED if nothing was done, because the team
+            The floating-point conditions met, bits of `CONDITIONS`; REFUSED if nothing was done, because the team
             has another job, or because this one is too small.
         """
         return int(self.dispatch(self.address, function, argument, count, grain))
+
+
+def written() -> str:
+    """Return the text of what workers run; what it is written with is loaded only if it is needed."""
+    with UNSTOPPED:
+        from wengert.native.builder import program
+        from wengert.native.jobs import dispatch, linger
+
+    return program(dispatch, linger)
 
 
 TEAMS: dict[int, Team] = {}
@@ -93,7 +102,7 @@ def check_system() -> None:
 
 def place_address(team: int, number: int) -> int:
     """Return where the place with a number lies."""
-    return team + jobs.SHARED.size + jobs.PLACE.size * number
+    return team + SHARED.size + PLACE.size * number
 
 
 def seconds_of_a_look(linger: int) -> float:
