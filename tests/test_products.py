@@ -320,6 +320,51 @@ def test_what_is_read_twice_is_no_part_of_a_sum(small_steps: None) -> None:
     require_products(wg.graph.trace(lambda x, y: np.arange(81.0).reshape(9, 9) + x @ y)(*args), args, 1)
 
 
+PARTS: dict[str, Callable[..., Any]] = {
+    "rows": lambda x, y: x[2:9] @ y,
+    "columns": lambda x, y: x[:, 3:] @ y[3:],
+    "backwards": lambda x, y: x[::-1, ::-2] @ y[9::-1],
+    "of both": lambda x, y: x[:, :7] @ np.transpose(x[1::2, 7:14]),
+    "one of several": lambda x, y: x[:, :10] @ np.reshape(y, (2, 10, 7))[1],
+    "reshaped part": lambda x, y: np.reshape(x[3:9], (2, 3, 20)) @ y,
+    "diagonal": lambda x, y: np.einsum("ij,jjk->ik", x[:, :7], np.reshape(y[:7], (7, 7, 1)) + np.zeros((7, 7, 7))),
+    "of a product": lambda x, y: (x @ y)[:, :5] @ y[:5],
+    "of a sum": lambda x, y: (x @ y + y[0])[2:] @ y[:7],
+    "complex": lambda x, y: (x * 1j)[:, 4:] @ (y - 1j)[4:],
+    "complex of a product": lambda x, y: (x @ (y * 1j))[:, ::-1] @ (x @ (y + 1j))[:7, 1:],
+    "with a sum": lambda x, y: x[:, 5:] @ y[5:] + y[1],
+    "read besides": lambda x, y: (x[:, 5:] @ y[5:], x[:, 5:] * 2),
+    "repeated": lambda x, y: np.broadcast_to(x[0], (9, 20)) @ y,
+}
+"""Functions of parts of arrays that products read, some where they lie."""
+
+
+@together("name, order", [(name, order) for name in PARTS for order in "CF"])
+def test_parts_are_read_where_they_lie(name: str, order: Any, small_steps: None) -> None:
+    random = np.random.default_rng(8)
+    args = [np.array(random.standard_normal(shape), order=order) for shape in ((12, 20), (20, 7))]
+    require_products(wg.graph.trace(PARTS[name])(*args), args, None)
+    np.testing.assert_allclose(wg.jit(PARTS[name])(*args)[0], PARTS[name](*args)[0], rtol=1e-12)
+
+
+def test_no_part_of_an_argument_is_copied(small_steps: None) -> None:
+    weights, x = np.arange(192.0).reshape(3, 8, 8) / 99, np.ones((5, 8))
+
+    def once(w: Any, x: Any) -> Any:
+        return x @ w[1] @ w[2, ::-1].T
+
+    def rounds(w: Any, x: Any) -> Any:
+        return wg.scan(lambda h, row: (np.tanh(h @ w[1] + row @ w[2, ::-1].T), None), x, np.ones((4, 5, 8)))[0]
+
+    for function, copies in ((once, 0), (rounds, 1)):
+        (part,) = segmented(flatten_calls(wg.graph.trace(function)(weights, x))).parts
+        assert part.program is not None
+        step = part.program if function is once else part.program.programs[-1]
+        assert len(list(products_of(step))) == 2
+        assert len([own for own in step.steps if not isinstance(own, Product)]) == copies, text(step)
+        np.testing.assert_allclose(wg.jit(function)(weights, x), function(weights, x), rtol=1e-12)
+
+
 @together("name", FUNCTIONS)
 def test_functions_of_products_are_programs(name: str, small_steps: None) -> None:
     function, count = FUNCTIONS[name]

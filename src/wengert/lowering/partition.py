@@ -21,7 +21,7 @@ from wengert.lowering.correlation_steps import CorrelationStep, correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
-from wengert.lowering.products import ProductStep, originals, product_step, sum_step, with_product_steps
+from wengert.lowering.products import ProductStep, originals, product_step, with_product_steps
 from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
@@ -56,11 +56,11 @@ def segmented(
 
 
 class StepLowering(StructuredLowering):
-    """Lower loops to the programs of their iterations, and calls to sums with products."""
+    """Lower loops to the programs of their iterations, and calls to products with views and sums."""
 
     def call(self, graph: Graph) -> ProductStep | None:
-        """Return a sum with a product; None if it is another graph."""
-        return sum_step(graph)
+        """Return a product; None if it is another graph."""
+        return product_step(graph.equations)
 
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
@@ -82,7 +82,7 @@ def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | Correl
     if isinstance(equation.primitive, Structured):
         found: Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
-    return product_step(equation) or matrix_routine(equation) or correlation_step(equation)
+    return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation)
 
 
 class Partition:

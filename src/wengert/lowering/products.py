@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,69 +24,98 @@ from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.contractions import is_worth_a_step
 from wengert.lowering.rules.joins import Part, choice
-from wengert.lowering.rules.lower import Lowered, in_memory, known_parameters, uses_of
+from wengert.lowering.rules.lower import Lowered, Lowering, known_parameters, uses_of
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
-from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.lowering.rules.view_index_maps import reshaped, window_on
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
 from wengert.primitives.conversion import astype
-from wengert.primitives.shapes import reshape, transpose
+
+Views = Mapping[Variable, Equation]
+"""The equations by which factors are views of arrays in memory, by their results."""
+
+
+class LabelMap(NamedTuple):
+    """Hold where points lie in a buffer: the first one, and how many elements apart they lie along labels."""
+
+    start: int
+    steps: dict[int, int]
 
 
 class ProductStep:
     """Hold a product that can be a step.
 
     Args:
-        equation: the product.
+        product: the equation.
         labels: those of its operands and its result.
+        views: the equations of what its factors are views of, by their results.
         addend: the variable that is added to it, if one is.
+        out: the result, of which the product is a part if something is added.
 
     Attributes:
-        operands: the factors, and what is added.
+        operands: the factors, or what they are views of, and what is added.
         inputs: variables that lie as the step reads these.
+        maps: where points lie in each.
         output: one that lies as the step writes the result.
+        is_readable: whether index maps tell where.
         doubled: the operand, of complex ones, that is read as `ComplexFactor`.
     """
 
-    def __init__(self, equation: Equation, labels: Labels, addend: Variable | None = None) -> None:
-        (out,) = equation.outputs
-        self.labels, self.operands = labels, [*equation.inputs, *[addend] * (addend is not None)]
-        pairs = zip(equation.inputs, labels.operands, strict=True)
-        self.inputs = [as_read(x, own, labels, out.dtype) for x, own in pairs]
-        self.output = as_written(out, labels)
+    def __init__(self, product: Equation, labels: Labels, views: Views, addend: Variable | None, out: Variable) -> None:
+        self.labels, self.output = labels, as_written(out, labels)
+        self.operands: list[Any] = []
+        self.inputs: list[Variable] = []
+        self.maps: list[LabelMap] = []
+        self.is_readable = True
+        chains = [views_behind(x, views) for x in product.inputs]
+        for x, chain, own in zip(product.inputs, chains, labels.operands, strict=True):
+            source = chain[0].inputs[0] if chain else x
+            like, found = as_read(source, chain, labels.lengths_of(own), out.dtype)
+            self.enter(source, like, found, own)
         if addend is not None:
-            self.inputs.append(self.output if addend.shape == out.shape else addend)
+            is_whole = addend.shape == out.shape
+            like, own = self.output if is_whole else addend, labels.result if is_whole else labels.result[-1:]
+            self.enter(addend, like, window_of(like, (), labels.lengths_of(own)), own)
         self.names = [n for n, length in enumerate(labels.lengths) if length > 1]
         self.doubled: ComplexFactor | None = None
         if out.dtype in PARTS:
             columns = int(last_label(self.output, labels) not in labels.operands[0])
-            self.doubled = ComplexFactor(self.inputs[columns], columns, labels)
+            self.doubled = ComplexFactor(self.inputs[columns], chains[columns], columns, labels)
+
+    def enter(self, operand: Any, like: Variable, index: AxisIndex | None, own: Names) -> None:
+        """Enter an operand, a variable that lies as it is read, where that is, and the labels of its axes."""
+        self.operands.append(operand)
+        self.inputs.append(like)
+        if index is None:
+            self.is_readable = False
+        else:
+            self.maps.append(labelled_map(index, own))
 
     def product(self, into: str, left: str, right: str, addend: str = "") -> Product:
         """Return the step, of buffers of some names: that of a factor which is doubled has been."""
         result = self.labels.result
-        own = [*self.labels.operands, *[result[len(result) - len(x.shape) :] for x in self.inputs[2:]], result]
-        arrays = zip((*self.inputs, self.output), own, strict=True)
-        steps = [steps_of(x, names, self.labels) for x, names in arrays]
+        index = window_of(self.output, (), self.labels.lengths_of(result))
+        assert index is not None
+        found = [*self.maps, labelled_map(index, result)]
         names, lengths = list(self.names), dict(enumerate(self.labels.lengths))
         if self.doubled is not None:
             names += [TERM, PART]
             lengths |= {TERM: 2, PART: 2}
-            steps = [{n: 2 * step for n, step in own.items()} for own in steps]
-            steps[1 - self.doubled.place][TERM] = 1
-            steps[self.doubled.place] = self.doubled.steps
-            steps[2:] = [{**own, PART: 1} for own in steps[2:]]
-        maps = [Affine(0, tuple([own.get(n, 0) for n in names])) for own in steps]
+            found = [LabelMap(2 * start, {n: 2 * step for n, step in own.items()}) for start, own in found]
+            found[1 - self.doubled.place].steps[TERM] = 1
+            found[self.doubled.place] = LabelMap(0, self.doubled.steps)
+            found[2:] = [LabelMap(start, {**own, PART: 1}) for start, own in found[2:]]
+        maps = [Affine(start, tuple([own.get(n, 0) for n in names])) for start, own in found]
         added = maps[2] if len(maps) > 3 else None
         extents = tuple([lengths[n] for n in names])
         return Product(into, maps[-1], left, maps[0], right, maps[1], extents, addend, added)
 
     @property
     def fits(self) -> bool:
-        """Whether it has no more dimensions than a step may have."""
-        return len(dimensions_of(self.product("z", "x", "y")).levels) <= LEVELS
+        """Whether it has no more dimensions than a step may have, and index maps tell where its factors are."""
+        return self.is_readable and len(dimensions_of(self.product("z", "x", "y")).levels) <= LEVELS
 
 
 TERM, PART = -1, -2
@@ -100,13 +129,14 @@ class ComplexFactor:
     So a product of complex matrices is one of real ones with twice as many terms and columns.
 
     Args:
-        x: a variable that lies as the factor.
+        x: a variable that lies as the factor, or as what it is a view of.
+        views: the equations of the factor, from that on.
         place: 0 if it is the left one, 1 if it is the right one.
         labels: those of the product.
     """
 
-    def __init__(self, x: Variable, place: int, labels: Labels) -> None:
-        self.x, self.place, self.labels, self.own = x, place, labels, labels.operands[place]
+    def __init__(self, x: Variable, views: Sequence[Equation], place: int, labels: Labels) -> None:
+        self.x, self.views, self.place, self.labels, self.own = x, views, place, labels, labels.operands[place]
         other, result = set(labels.operands[1 - place]), labels.result
         distinct = list(dict.fromkeys(self.own))
         columns = sorted([n for n in distinct if n in result and n not in other], key=result.index)
@@ -127,10 +157,13 @@ class ComplexFactor:
     def program(self) -> Program:
         """Return the program that writes the real numbers."""
         nodes, shape = Nodes(), self.labels.lengths_of(self.own)
-        value = in_memory(nodes, "x0", self.x)
+        factor = self.views[-1].outputs[0] if self.views else self.x
+        lowering = Lowering(Graph((self.x,), self.views, (factor,)), nodes)
+        lowered = lowering.lowered()
+        value = lowering.value(factor)
         assert isinstance(value, Pair)
         at = [AxisIndex(0, ((self.order.index(n), 1),) if self.labels.lengths[n] > 1 else ()) for n in self.own]
-        halves = [reshaped(nodes, part, self.x.shape, shape).through(tuple(at)) for part in value]
+        halves = [reshaped(nodes, part, factor.shape, shape).through(tuple(at)) for part in value]
         ends = self.order.index(TERM), self.order.index(PART)
         conjugated = self.labels.conjugated[self.place], self.labels.conjugated[1 - self.place]
         parts = []
@@ -141,29 +174,29 @@ class ComplexFactor:
             box[ends[0]], box[ends[1]] = (term, term + 1), (part, part + 1)
             parts.append(Part((-x if flips % 2 else x).access, tuple(box), False))
         whole = choice(nodes, self.space, PARTS[self.x.dtype], parts)
-        return program_of(Lowered(nodes, (value.real.node,), ((whole, self.space),), {}))
+        return program_of(Lowered(nodes, lowered.inputs, ((whole, self.space),), {}))
 
 
-def product_step(equation: Equation) -> ProductStep | None:
-    """Return the product of an equation as a step; None if it is another, or a small one."""
-    labels = labels_of_step(equation)
-    step = None if labels is None else ProductStep(equation, labels)
-    return step if step is not None and step.fits else None
+def product_step(equations: Sequence[Equation]) -> ProductStep | None:
+    """Return a product as a step, with views that its factors are, and what is added; None if they are something else.
 
-
-def sum_step(graph: Graph) -> ProductStep | None:
-    """Return a graph of a product, and of what is added to it, as a step; None if it is another graph."""
-    if len(graph.equations) != 2:
-        return None
-    product, addition = graph.equations
+    Args:
+        equations: of the views, the product, and the sum.
+    """
+    *views, product = equations
+    (out,) = product.outputs if len(product.outputs) == 1 else (None,)
+    addition = product
+    if product.primitive is add and views:
+        product = views.pop()
     labels = labels_of_step(product)
-    if labels is None or addition.primitive is not add:
+    if labels is None or type(out) is not Variable or not all(view.primitive.view for view in views):
         return None
-    addend = next((x for x in addition.inputs if x is not product.outputs[0]), None)
-    if type(addend) is not Variable or not is_addend(addend, addition.outputs[0], product.outputs[0], labels):
-        return None
-    whole = Equation(product.primitive, product.inputs, product.params, addition.outputs)
-    step = ProductStep(whole, labels, addend)
+    addend = None
+    if addition is not product:
+        addend = next((x for x in addition.inputs if x is not product.outputs[0]), None)
+        if type(addend) is not Variable or not is_addend(addend, out, product.outputs[0], labels):
+            return None
+    step = ProductStep(product, labels, {view.outputs[0]: view for view in views}, addend, out)
     return step if step.fits else None
 
 
@@ -198,12 +231,34 @@ def labels_of(equation: Equation) -> Labels | None:
     return form.record([x.shape for x in avals[:-1]], params)
 
 
-def as_read(x: Any, own: Names, labels: Labels, dtype: np.dtype[Any]) -> Variable:
-    """Return a variable that lies as a step reads an operand: where that is, if it can be."""
-    aval = aval_of(x)
-    if type(x) is Variable and x.dtype == dtype and x.shape == labels.lengths_of(own):
-        return x
-    return Variable.of(Aval(aval.shape, dtype))
+def as_read(x: Any, views: Sequence[Equation], shape: tuple[int, ...], dtype: Any) -> tuple[Variable, AxisIndex | None]:
+    """Return a variable that lies as a step reads what is a view of an operand, and where: there, if that can be."""
+    if type(x) is Variable and x.dtype == dtype and (found := window_of(x, views, shape)) is not None:
+        return x, found
+    like = Variable.of(Aval(aval_of(x).shape, dtype))
+    return like, window_of(like, views, shape)
+
+
+def window_of(x: Variable, views: Sequence[Equation], shape: tuple[int, ...]) -> AxisIndex | None:
+    """Return where a view of an array that lies as a variable, in another shape, is; None if NumPy copies."""
+    axes = axes_in_kernels(x)
+
+    def view(whole: Any) -> Any:
+        found = whole.transpose(inverse(axes))
+        for equation in views:
+            found = equation.primitive.evaluate(found, **equation.params)
+        return found.reshape(shape)
+
+    found = window_on(tuple([x.shape[axis] for axis in axes]), view)
+    return None if found is None else found[0]
+
+
+def labelled_map(index: AxisIndex, own: Names) -> LabelMap:
+    """Return where labels of an operand are, along whose axes an index moves."""
+    steps: dict[int, int] = {}
+    for axis, step in index.terms:
+        steps[own[axis]] = steps.get(own[axis], 0) + step
+    return LabelMap(index.offset, steps)
 
 
 def as_written(out: Variable, labels: Labels) -> Variable:
@@ -233,19 +288,6 @@ def last_label(out: Variable, labels: Labels) -> int:
     return [labels.result[axis] for axis in axes if shape[axis] > 1][-1]
 
 
-def steps_of(x: Variable, own: Names, labels: Labels) -> dict[int, int]:
-    """Return how many elements of an array it is from one place to the next along each of its labels."""
-    shape = labels.lengths_of(own)
-    axes = axes_in_kernels(x) if x.shape == shape else range(len(shape))
-    found: dict[int, int] = {}
-    step = 1
-    for axis in reversed(axes):
-        if shape[axis] > 1:
-            found[own[axis]] = found.get(own[axis], 0) + step
-        step *= shape[axis]
-    return found
-
-
 # Factors that are views
 
 
@@ -256,23 +298,91 @@ Origins = Mapping[Equation, Sequence[Equation]]
 def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
     """Return a graph as products are steps of it, and what its equations stand for.
 
-    Products of several factors are those of two. They read transposed and reshaped factors where they are, and add what
-    is added to them. A sum that a step computes with its product is a call.
+    Products of several factors are those of two. They read what factors are views of where it is, and add what is added
+    to them: these are calls of views, a product, and a sum.
     """
     graph = Graph(graph.inputs, [own for equation in graph.equations for own in in_pairs(equation)], graph.outputs)
     made = {v: equation for equation in graph.equations for v in equation.outputs}
-    origins: dict[Equation, Sequence[Equation]] = {}
-    equations = [with_factors_in_place(equation, made, origins) for equation in graph.equations]
-    graph = without_unused(graph, equations, {view for group in origins.values() for view in group[:-1]})
+    steps = with_sums(graph)
+    bodies = {last: with_views(body, made, steps) for last, body in steps.items()}
+    origins = {as_call(body): body for body in bodies.values() if len(body) > 1}
+    calls = {body[-1]: equation for equation, body in origins.items()}
+    inner = {own for body in steps.values() for own in body[:-1]}
+    equations = [calls.get(e, e) for e in graph.equations if e not in inner]
+    views = {own for body in origins.values() for own in body if own.primitive.view}
+    return without_unused(graph, equations, views), origins
+
+
+def with_sums(graph: Graph) -> dict[Equation, list[Equation]]:
+    """Return the products of a graph that are steps, each with the sum that its step computes, by the last of these."""
+    found = {e: [e] for e in graph.equations if labels_of_step(e) is not None}
     uses = uses_of(graph)
-    products = {e.outputs[0]: e for e in graph.equations if labels_of_step(e) is not None and uses[e.outputs[0]] == 1}
-    sums = {e: found for e in graph.equations if (found := with_sum(e, products)) is not None}
-    for addition, found in sums.items():
-        product = found.params["graph"].equations[0]
-        origins[found] = (*origins.get(product, (product,)), addition)
-    inner = {found.params["graph"].equations[0] for found in sums.values()}
-    equations = [sums.get(e, e) for e in graph.equations if e not in inner]
-    return Graph(graph.inputs, equations, graph.outputs), origins
+    products = {e.outputs[0]: e for e in found if uses[e.outputs[0]] == 1}
+    for addition in [e for e in graph.equations if e.primitive is add]:
+        for x in reversed(addition.inputs):
+            product = products.get(x) if type(x) is Variable else None
+            if product is not None and product_step((product, addition)) is not None:
+                del found[product]
+                found[addition] = [product, addition]
+                break
+    return found
+
+
+def as_call(body: Sequence[Equation]) -> Equation:
+    """Return the call of some equations, the last of which gives its result."""
+    bound = {v for equation in body for v in equation.outputs}
+    inputs = tuple([x for x in distinct_variables(x for e in body for x in e.inputs) if x not in bound])
+    graph, last = Graph(inputs, tuple(body), body[-1].outputs), body[-1]
+    return Equation(call, inputs, {"graph": graph, "name": "product"}, last.outputs, last.origin)
+
+
+def with_views(body: list[Equation], made: Views, steps: Container[Equation]) -> list[Equation]:
+    """Return a product, and its sum, behind the views that its factors are, as far as a step reads these in place."""
+    product, labels = body[0], labels_of_step(body[0])
+    assert labels is not None
+    factors = list(zip(product.inputs, map(labels.lengths_of, labels.operands), strict=True))
+    views: list[Equation] = []
+    for x, shape in factors:
+        chain = views_behind(x, made)
+        while chain and not is_read_in_place(chain, shape, product.outputs[0].dtype, made, steps):
+            chain = chain[1:]
+        views += [view for view in chain if view not in views]
+    whole = [*views, *body]
+    return whole if views and product_step(whole) is not None else body
+
+
+def views_behind(x: Any, made: Views) -> list[Equation]:
+    """Return the equations by which a value is a view of another one, from that on."""
+    found: list[Equation] = []
+    while type(x) is Variable and x in made and made[x].primitive.view and len(made[x].inputs) == 1:
+        found.insert(0, made[x])
+        (x,) = made[x].inputs
+    return found
+
+
+def is_read_in_place(
+    views: Sequence[Equation], shape: tuple[int, ...], dtype: Any, made: Views, steps: Container[Equation]
+) -> bool:
+    """Tell whether a product can, and should, read the last of some views where their source lies in memory.
+
+    What kernels compute they write where products read it, so parts of that are no views.
+
+    Args:
+        views: the equations.
+        shape: in which the product reads it.
+        dtype: of the product.
+        made: by what variables are bound.
+        steps: the equations whose results steps leave in memory.
+    """
+    (source,), (x,) = views[0].inputs, views[-1].outputs
+    if type(source) is not Variable or not source.dtype == x.dtype == dtype or UNKNOWN in source.shape:
+        return False
+    size, whole = math.prod(shape), math.prod(source.shape)
+    is_there = source not in made or made[source].primitive.structured or made[source] in steps
+    if size > whole or (size < whole and not is_there):
+        return False
+    found = window_of(source, views, shape)
+    return found is not None and len(found.terms) == sum([n > 1 for n in shape])
 
 
 def in_pairs(equation: Equation) -> list[Equation]:
@@ -319,60 +429,6 @@ def originals(part: Graph, origins: Origins) -> Graph:
     found = [own for equation in part.equations for own in origins.get(equation, (equation,))]
     distinct = [equation for equation in dict.fromkeys(found) if given.isdisjoint(equation.outputs)]
     return Graph(part.inputs, distinct, part.outputs)
-
-
-def with_sum(addition: Equation, products: Mapping[Variable, Equation]) -> Equation | None:
-    """Return a sum with a product as the call of both; None if no step computes them."""
-    if addition.primitive is not add:
-        return None
-    for x in reversed(addition.inputs):
-        product = products.get(x) if type(x) is Variable else None
-        if product is not None:
-            inputs = tuple(distinct_variables([*product.inputs, *[y for y in addition.inputs if y is not x]]))
-            body = Graph(inputs, (product, addition), addition.outputs)
-            if sum_step(body) is not None:
-                return Equation(call, inputs, {"graph": body, "name": "sum"}, addition.outputs, addition.origin)
-    return None
-
-
-def with_factors_in_place(
-    equation: Equation, made: Mapping[Variable, Equation], origins: dict[Equation, Sequence[Equation]]
-) -> Equation:
-    """Return a product of what its factors are views of, and note what it stands for; other equations as they are."""
-    labels = labels_of_step(equation)
-    if labels is None:
-        return equation
-    views: list[Equation] = []
-    pairs = [source_of(x, own, labels, made, views) for x, own in zip(equation.inputs, labels.operands, strict=True)]
-    inputs, operands = tuple([x for x, _ in pairs]), tuple([own for _, own in pairs])
-    if all(new is old for new, old in zip(inputs, equation.inputs, strict=True)):
-        return equation
-    shape = equation.outputs[0].shape
-    merged = None if labels.lengths_of(labels.result) == shape else shape
-    labels = labels.replaced(operands=operands, merged=merged)
-    found = Equation(PRIMITIVES["contract"], inputs, {"labels": labels}, equation.outputs, equation.origin)
-    if product_step(found) is None:
-        return equation
-    origins[found] = (*reversed(views), equation)
-    return found
-
-
-def source_of(
-    x: Any, own: Names, labels: Labels, made: Mapping[Variable, Equation], views: list[Equation]
-) -> tuple[Any, Names]:
-    """Return what an operand is a view of, and the labels of its elements there; add the equations of the views."""
-    while type(x) is Variable and x in made and made[x].primitive in (transpose, reshape):
-        (source,), params = made[x].inputs, made[x].params
-        lies_in_order = type(source) is Variable and axes_in_kernels(source) == tuple(range(len(source.shape)))
-        if made[x].primitive is transpose:
-            if labels.lengths_of(own) != x.shape:
-                break
-            own = tuple([own[axis] for axis in inverse(axes_of(params, len(own)))])
-        elif not lies_in_order or params.get("order", "C") != "C":
-            break
-        views.append(made[x])
-        x = source
-    return x, own
 
 
 def axes_of(params: Mapping[str, Any], rank: int) -> tuple[int, ...]:
