@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.cases import together
+from tests.cases import some_of, together
 from tests.samples.base import normal
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.graph import subgraphs
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.testing import check_grads
+from wengert.traces.calls import InGraph
 
 SUBSETS = [subset for n in range(4) for subset in itertools.combinations(("vjp", "jvp", "batch"), n)]
 X, Y = np.array([0.5, -1.5]), np.array([2.0, 0.3])
@@ -996,3 +998,108 @@ def test_rules_that_decide_by_what_they_capture_do_so_under_jit():
 
     gradient = wg.jit(wg.grad(scaled))
     np.testing.assert_allclose([gradient(1.0, k) for k in (2.0, -2.0)], [2.0, 3.0])
+
+
+# Native calls
+
+
+def ruled_power(x, n, way):
+    return x**n if way == "power" else x * n
+
+
+def nested(x):
+    return chosen(x) * inner(inner(x))
+
+
+class Saving(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.k, slope = k, np.cos(x * k)
+        ctx.save_for_backward(slope)
+        ctx.mark_non_differentiable(slope)
+        return np.sin(x * k) if np.sum(x) > 0 else np.sin(x * k) * 1.0
+
+    @staticmethod
+    def backward(ctx, ct):
+        return 2 * ct * ctx.k * ctx.saved_tensors[0], None
+
+
+def one_or_other(x):
+    if np.sum(x) > 0:
+        return x * x
+    while np.sum(x) < 0:
+        x = x + 1.0
+    return x
+
+
+inner = ruled(np.sin, vjp=(lambda x: (inner(x), x), lambda x, ct: (2 * ct * np.cos(x),)))
+chosen = ruled(one_or_other, vjp=(lambda x: (one_or_other(x), x), lambda x, ct: (ct * x,)))
+lanes_of_its_own = ruled(lambda x: x**3, jvp=lambda p, t: (p[0] ** 3, 5 * t[0]))
+lanes_of_its_own.defbatch(lambda _size, batched, x: (x**3 * 1.0, batched[0]))
+power = ruled(ruled_power, vjp=(lambda *a: (ruled_power(*a), a), lambda a, ct: (ct * a[0] * a[1], None, None)))
+CALLED = {
+    "a choice and a loop": chosen,
+    "nested": ruled(
+        nested, vjp=(lambda x: (nested(x), x), lambda x, ct: (ct * wg.grad(lambda y: np.sum(nested(y)))(x),))
+    ),
+    "a batch rule": lanes_of_its_own,
+    "static arguments": lambda x: power(x, 3, "power") + power(x, 2, "times"),
+    "stopped": ruled(lambda x: wg.stop_gradient(x) * x),
+    "a Function": lambda x: Saving.apply(x, 2),
+    "part": ruled(lambda x: x[::-1], vjp=(lambda x: (x[::-1], None), lambda _, ct: (3 * ct,))),
+}
+AROUND = {
+    "alone": lambda f: lambda x: np.sum(f(x)),
+    "scan": lambda f: lambda x: wg.scan(lambda c, e: (c * 0.5 + np.sum(f(x * e)), None), 0.3, np.array([0.5, 0.9]))[0],
+    "while": lambda f: lambda x: wg.while_loop(lambda s: s[1] < 3, lambda s: (f(s[0]) * 0.5, s[1] + 1), (x, 0))[0][1],
+    "cond": lambda f: lambda x: wg.cond(x[0] > 0, lambda y: np.sum(f(y)), lambda y: np.sum(y), x),
+    "lanes": lambda f: lambda x: np.sum(wg.vmap(f)(np.stack([x, -x]))),
+}
+TAKEN = {
+    "value": lambda f: f,
+    "grad": wg.grad,
+    "jvp": lambda f: lambda x: wg.jvp(f, (x,), (np.ones_like(x),))[1],
+    "grad of grad": lambda f: wg.grad(lambda x: np.sum(wg.grad(f)(x))),
+    "vmap of grad": lambda f: lambda x: wg.vmap(wg.grad(f))(np.stack([x, -x])),
+}
+
+
+def calls_left(graph):
+    inner_graphs = [g for e in graph.equations for _, g in subgraphs(e.params)]
+    own = [e for e in graph.equations if isinstance(e.primitive, InGraph)]
+    return len(own) + sum(map(calls_left, inner_graphs))
+
+
+@together("called", CALLED)
+@together("taken", some_of([(a, t) for a in AROUND for t in TAKEN], seed="native rules"))
+def test_calls_are_equations_where_derivatives_have_been_taken(called, taken):
+    around, transform = taken
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # eager lanes that decide run one by one
+        function = TAKEN[transform](AROUND[around](CALLED[called]))
+        jitted, x = wg.jit(function), np.array([0.5, -0.3])
+        np.testing.assert_allclose(jitted(x), function(x), rtol=1e-12)
+        assert not calls_left(jitted.lower(x).graph)
+
+
+def test_a_function_that_does_more_than_compute_is_called_each_time() -> None:
+    seen = []
+
+    def noting(x: Any) -> Any:
+        seen.append(1)
+        return x * 2.0
+
+    for rule in map(wg.custom_rule, (noting, lambda x: x * len(x.numpy().shape) + x)):
+        run = wg.jit(lambda x, rule=rule: rule(x) * 1.0)
+        assert [run(x).tolist() for x in (X, Y)] == [(2.0 * X).tolist(), (2.0 * Y).tolist()]
+        assert calls_left(run.lower(X).graph) == 1
+    assert len(seen) >= 3
+
+
+def test_a_function_captures_what_a_jitted_one_does() -> None:
+    scale = np.array([2.0, 3.0])
+    rule = wg.custom_rule(lambda x: x * scale)
+    run = wg.jit(lambda x: rule(x) + x)
+    first = run(X)
+    scale *= 10.0
+    np.testing.assert_array_equal(run(X), first)

@@ -59,8 +59,18 @@ def trace_subgraph(
             never run, and fail if it did.
     """
     reach = Reach(name, function)
+    return trace_within(reach, function, examples, name, outside=reach.staged() if whole else ())
+
+
+def trace_within(
+    reach: Reach,
+    function: Callable[..., Sequence[Any]],
+    examples: Sequence[Any],
+    name: str,
+    outside: Sequence[Tensor] = (),
+) -> tuple[Graph, list[Tensor]]:
+    """Return the same of a function that changes nothing of what it can reach; `outside` as for `stage_function`."""
     orders = list(map(strides_of, examples))
-    outside = reach.staged() if whole else ()
     with Watch() as watch, reach:
         graph, captured = stage_function(
             lambda xs: call_user(function, xs, {}), list(map(aval_of, examples)), name, orders=orders, outside=outside

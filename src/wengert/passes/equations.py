@@ -10,7 +10,7 @@ from typing import Any
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval
 
 Pass = Callable[[Graph], Graph]
@@ -120,6 +120,5 @@ LOOPS = Loops()
 
 def loop_parameters(equation: Equation) -> Mapping[str, Any] | None:
     """Return the parameters of the loop that an equation is lowered to; None if it is lowered to none."""
-    lower = equation.primitive.lower if isinstance(equation.primitive, Structured) else None
-    found: Mapping[str, Any] | None = lower and lower(equation.params, LOOPS)
+    found: Mapping[str, Any] | None = equation.primitive.lower(equation.params, LOOPS)
     return found

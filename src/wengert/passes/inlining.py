@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import is_number
 from wengert.passes.equations import Known, holds_graphs, rename_known, throughout
 
@@ -38,16 +38,15 @@ def inline_calls(graph: Graph) -> Graph:
         if body is None:
             kept.append(equation if inputs is equation.inputs else equation.using(inputs))
         else:
-            known.update(zip(equation.outputs, splice(body, inputs, kept), strict=True))
+            known.update(zip(equation.outputs, splice(inline_calls(body), inputs, kept), strict=True))
     if not known:
         return graph
     return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def body_of(equation: Equation) -> Graph | None:
-    """Return the graph that a `call` evaluates on its operands; None for every other operation."""
-    primitive = equation.primitive
-    body: Graph | None = primitive.lower(equation.params, CALLS) if isinstance(primitive, Structured) else None
+    """Return the graph that a call evaluates on its operands; None for every other operation."""
+    body: Graph | None = equation.primitive.lower(equation.params, CALLS)
     if body is None or len(body.inputs) != len(equation.inputs) or len(body.outputs) != len(equation.outputs):
         return None
     return body

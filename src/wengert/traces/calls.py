@@ -17,11 +17,14 @@ from wengert.core.diagnostics.source_positions import Position, caller, position
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Region
 from wengert.core.forms.shape_probes import example_of
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import StructuredLowering
+from wengert.core.primitives.traced_rules import TRACING_CALLS
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply, as_tensor, innermost
 from wengert.core.values.recording import next_level
@@ -30,6 +33,7 @@ from wengert.core.values.tensor import (
     Trace,
     constant_tensor,
     innermost_trace,
+    is_staged,
     make_tensor,
     raw,
     unwrap_plain,
@@ -76,7 +80,7 @@ class UserCall(Primitive):
             self.remember(found)
             return found
 
-        return lanes.together(lane, operands, lanes.flags)
+        return lanes.together(lane, operands, lanes.flags, unroll=not any(map(is_staged, operands)))
 
     def pull(self, ct: Any, out: Any, operands: Values, avals: Avals) -> Values:
         """Apply the reverse rule; see `Primitive.vjp`."""
@@ -113,6 +117,11 @@ class UserCall(Primitive):
 
     def compare(self, other: UserCall) -> None:
         """Take note of what this call and one on other values told their reverse rules differently."""
+
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether something was found different."""
+        return False
 
     def evaluate(self, *values: Any) -> Any:
         """Make the call; results have memory that neither its arguments nor the user may write to."""
@@ -212,7 +221,7 @@ class UserCall(Primitive):
         """The evaluation, which is the user's."""
         return self.evaluate
 
-    def lasting(self, inputs: Values, avals: Sequence[Aval]) -> Primitive:
+    def lasting(self, inputs: Values, outputs: Sequence[Variable]) -> Primitive:
         """Return what stands for the call in a graph.
 
         What it told its reverse rule comes from examples; another call on others tells whether that depends on values.
@@ -222,7 +231,8 @@ class UserCall(Primitive):
             other = self.anew(examples)
             other.evaluate(*(x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples))
             self.compare(other)
-        return InGraph(self, avals)
+        values = TRACING_CALLS[0](self, inputs, outputs) if TRACING_CALLS else None
+        return InGraph(self, [v.aval for v in outputs], values)
 
 
 class InLanes(UserCall):
@@ -287,6 +297,11 @@ class InLanes(UserCall):
         assert isinstance(other, InLanes)
         self.one.compare(other.one)
 
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether something was found different in one lane."""
+        return self.one.depends_on_values
+
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the rule of one lane needs, of all."""
         return self.one.saved(wanted)
@@ -322,13 +337,16 @@ class InLanes(UserCall):
         flags = [*self.flags, *[True] * len(outs), *self.flags]
         return self.joined(self.together(rule, [*tangents, *outs, *operands], flags))
 
-    def together(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool]) -> Values:
+    def together(
+        self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], unroll: bool = True
+    ) -> Values:
         """Return what a rule of one lane gives for all, lanes in front; lane by lane if it looks at elements.
 
         Args:
             rule: from values to results; there may be None among both.
             values: what it is called with.
             flags: which of them have lanes, in front.
+            unroll: whether it may be called lane by lane.
         """
         trace = Batch(next_level(), self.size, "vmap")
         before = refusal_count()
@@ -336,7 +354,7 @@ class InLanes(UserCall):
             found = rule([in_lanes(x, trace) if flag else x for x, flag in zip(values, flags, strict=True)])
             return [None if x is None else in_front(x, trace) for x in found]
         except (WengertError, TypeError, ValueError) as error:
-            if not is_refusal(error):
+            if not unroll or not is_refusal(error):
                 raise
         finally:
             trace.end()
@@ -345,11 +363,14 @@ class InLanes(UserCall):
 
 
 class InGraph(Primitive):
-    """Stand for a call in a graph: each evaluation is a call of its own.
+    """Stand for a call in a graph, which has rules as long as derivatives are taken; values are those of a graph.
+
+    Where the user's function looks at elements there is no such graph, and each evaluation is a call of its own.
 
     Args:
         traced: the call that was traced, on examples.
         avals: those of its results.
+        values: the graph of its values; None if it looks at elements.
     """
 
     kind = "opaque"
@@ -357,19 +378,27 @@ class InGraph(Primitive):
     unfolds = True
     firm = False
 
-    def __init__(self, traced: UserCall, avals: Sequence[Aval]) -> None:
+    def __init__(self, traced: UserCall, avals: Sequence[Aval], values: Graph | None) -> None:
         super().__init__(traced.name, self.call, form=Region(lambda _inputs, _params: avals))
         self.traced = traced
+        self.values = values
         self.fresh_call = traced.anew(())
         self.outputs = len(avals)
 
     @property
     def must_run(self) -> bool:  # type: ignore[override]  # it turns out when the reverse rule is traced
         """Whether each evaluation has to tell the reverse rule what it was told when it was traced."""
-        return self.traced.is_relied_upon
+        return self.values is None and self.traced.is_relied_upon
+
+    def lower(self, _params: Mapping[str, Any], lowering: StructuredLowering) -> Any:
+        """Be lowered as a graph that runs once: no derivative is taken through code."""
+        return None if self.values is None else lowering.call(self.values)
 
     def call(self, *values: Any) -> Any:
         """Call the function on values of any kind."""
+        if self.values is not None and not any(type(x) is Tensor for x in values):
+            found = evaluate(self.values, values)
+            return found if self.outputs > 1 else found[0]
         again = self.fresh_call.anew(values)
         again.follow(self.traced)
         found = apply(again, *values)

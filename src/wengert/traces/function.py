@@ -61,8 +61,9 @@ class Function:
 
     What is differentiated must be an argument: `forward` refuses captured values that are, unless it detaches them.
 
-    Calls work in every transformation. In a traced function a call is one equation, which runs `forward` anew on the
-    values of each evaluation; what depends on values must then be saved with `save_for_backward`.
+    Calls work in every transformation. In a traced function a call is one equation, with the values of a graph that
+    `forward` is traced to, as any function there. A `forward` that looks at elements runs anew on the values of each
+    evaluation. What depends on values must be saved with `save_for_backward`.
 
     >>> import wengert as wg, numpy as np
     >>> class Cube(Function):
@@ -244,6 +245,11 @@ class FunctionCall(UserCall):
         assert other.context is not None
         self.depending = different_attributes(self.context, other.context)
 
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether attributes depend on values."""
+        return bool(self.depending)
+
     def require_like(self, traced: UserCall) -> None:
         """Raise a GraphError if a traced backward has read other attributes than those of this call."""
         assert isinstance(traced, FunctionCall)
@@ -326,9 +332,9 @@ class FunctionCall(UserCall):
         before = [x._value for x in taken]
         with in_forward(self.name):
             if self.cls.setup_context is Function.setup_context:
-                result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs)
+                result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs, operands)
             else:
-                result = self.call("forward", "*args", arguments, self.kwargs) if known is None else known
+                result = self.call("forward", "*args", arguments, self.kwargs, operands) if known is None else known
                 given = (context, tuple(arguments), result)
                 self.call("setup_context", "ctx, inputs, output", given)
         outs = list(result) if isinstance(result, tuple) else [result]

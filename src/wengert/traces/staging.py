@@ -162,7 +162,7 @@ class Staging(Transient):
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
-        lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
+        lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs)
         if called := primitive.called():
             self.steady.append(variables_stay(primitive.name, called))
         origin = number_origin(caller())

@@ -190,7 +190,8 @@ class CustomCall(UserCall):
         arguments = self.arguments(operands)
         taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
         before = [x._value for x in taken]
-        found, self.out_structure = leaves_of_result(self.rule.fun(*arguments))
+        result = in_form(operands, self.rule.fun, lambda form: form(*arguments))
+        found, self.out_structure = leaves_of_result(result)
         require_unwritten(self.name, taken, before, "Write into a copy")
         if not found:
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from wengert.control.side_effects import Reach
+from wengert.control.traced_calls import graph_of_values
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.primitives.traced_rules import CONVERTING
+from wengert.core.primitives.traced_rules import CONVERTING, TRACING_CALLS
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
@@ -106,6 +107,7 @@ def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., An
 
 
 CONVERTING.append(run_converting)
+TRACING_CALLS.append(graph_of_values)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:

@@ -221,6 +221,13 @@ class Primitive:
         if firm is not None:
             self.firm = firm
 
+    def lower(self, _params: Mapping[str, Any], _lowering: Any) -> Any:
+        """Return what a `StructuredLowering` makes of the graphs it runs, by the method for what is done with them.
+
+        None for what has no other form than its evaluation.
+        """
+        return None
+
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
 
@@ -281,7 +288,7 @@ class Primitive:
         """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
         return ()
 
-    def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
+    def lasting(self, _inputs: Sequence[Any], _outputs: Sequence[Any]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""
         return self
 

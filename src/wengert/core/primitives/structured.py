@@ -58,13 +58,6 @@ class Structured(Primitive):
         """Return about how often each of the graphs runs."""
         return 1.0
 
-    def lower(self, _params: Mapping[str, Any], _lowering: StructuredLowering) -> Any:
-        """Return what a lowering makes of the graphs among the parameters, by the method for what is done with them.
-
-        None for what has no other form than its evaluation.
-        """
-        return None
-
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
         raise NotImplementedError

@@ -1,4 +1,7 @@
-"""Functions of users that may ask traced values for their truth: these are called in their converted form."""
+"""Functions of users that may ask traced values for their truth: these are called in their converted form.
+
+Layers above enter what traces and converts, since rules are called below them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from wengert.core.values.tensor import is_staged
 
 CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
 """What calls a user's function that may ask traced values for their truth; a layer above enters it."""
+TRACING_CALLS: list[Callable[[Any, Sequence[Any], Sequence[Any]], Any]] = []
+"""What traces a call of a function with rules to a graph of its values; a layer above enters it."""
 
 
 def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:

@@ -1,0 +1,61 @@
+"""Graphs of the values of functions that have rules, for where no derivative is taken through them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.errors import WengertError
+from wengert.primitives.conversion import copy
+from wengert.support.refusals import forgive, refusal_count
+from wengert.traces.calls import UserCall
+
+
+def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[Variable]) -> Graph | None:
+    """Return the graph of what a call computes; None if its function looks at elements, or does more than compute.
+
+    Args:
+        call: made already, of other values.
+        operands: variables and literals that it is made of in a graph.
+        results: what it gives there.
+    """
+    made = call.anew(operands)
+    reach = Reach(call.name, made.compute, made.called())
+    if reach.parameters():  # they are read anew at each evaluation
+        return None
+    before = refusal_count()
+    try:
+        graph, captured = trace_within(reach, lambda *xs: made.compute(xs), operands, call.name)
+        if call.has_state:
+            made.compare(call)
+    except (WengertError, TypeError, ValueError):
+        forgive(before)
+        return None
+    if captured or made.depends_on_values or len(graph.outputs) != len(results):
+        return None
+    graph = with_memory_of_their_own(graph)
+    same = [(v.aval, v.strides) == (x.aval, x.strides) for v, x in zip(results, graph.outputs, strict=True)]
+    return graph if all(same) else None
+
+
+def with_memory_of_their_own(graph: Graph) -> Graph:
+    """Return a graph with copies of results that are operands, constants, views, or results already."""
+    views = {v for e in graph.equations if e.primitive.view for v in e.outputs}
+    seen: set[Any] = {*graph.inputs, *views}
+    equations, outputs = [*graph.equations], []
+    for x in graph.outputs:
+        if type(x) is not Variable or x in seen:
+            (aval,), order = avals_and_strides(copy, (x,), {"order": "K"})
+            variable = Variable.of(aval, "", None if order is None else order[0])
+            equations.append(Equation(copy, (x,), {"order": "K"}, (variable,)))
+            outputs.append(variable)
+        else:
+            outputs.append(x)
+            seen.add(x)
+    return Graph(graph.inputs, equations, outputs)
