@@ -25,7 +25,17 @@ from wengert.lowering.segments import Segment, Segments
 from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable
-from wengert.native.kinds import MANY_LEAVES, ContainerKind, Kind, kind_of, leaves, with_leaves
+from wengert.native.kinds import (
+    MANY_LEAVES,
+    NOTHING,
+    ArrayKind,
+    Beside,
+    ContainerKind,
+    Kind,
+    kind_of,
+    leaves,
+    with_leaves,
+)
 from wengert.passes.equations import distinct_variables, enter, inside
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
@@ -207,6 +217,7 @@ class GraphFunction(Entry):
         arguments: Sequence[Kind | None],
         names: Sequence[str] = (),
         arranged: Callable[[Sequence[Kind]], Kind | None] = tuple_of,
+        beside: Beside = NOTHING,
     ) -> None:
         """Let an entry call the program natively from now on, if one program computes all of the graph.
 
@@ -216,20 +227,27 @@ class GraphFunction(Entry):
                 that have none.
             names: of those that are given by name, the last ones.
             arranged: gives the kind of the result for those of the outputs.
+            beside: what else is read and written; the last outputs are those that donated arguments get.
         """
         callee = self.callee
         if callee is None or self.compiled is None:
             return
         graph = self.compiled.segments.graph
-        known, results = known_kinds(arguments), known_kinds(list(map(result_kind, graph.outputs)))
+        known = known_kinds([*arguments, *[kind for _, kind in beside.captured]])
+        results = known_kinds(list(map(result_kind, graph.outputs)))
         if known is None or results is None:
             return
-        result = arranged(results)
+        visible = len(results) - len(beside.donated)
+        result, more = arranged(results[:visible]), [kind for kind in results[visible:] if isinstance(kind, ArrayKind)]
         given = given_kinds(known, graph.inputs)
-        if result is None or given is None or len(list(leaves([*given, result]))) > MANY_LEAVES:
+        if result is None or given is None or len(list(leaves([*given, result, *more]))) > MANY_LEAVES:
             return
+        inputs = list(leaves(given))
+        if [inputs[place] for place, _ in beside.donated] != results[visible:]:
+            return
+        captured = tuple(zip([x for x, _ in beside.captured], given[len(arguments) :], strict=True))
         with contextlib.suppress(*ABSENT):
-            entry.add(Variant(given, result, callee, names))
+            entry.add(Variant(given[: len(arguments)], result, callee, names, beside.replaced(captured=captured), more))
 
 
 def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:

@@ -161,12 +161,42 @@ def suits(b: Builder, variant: Value, arguments: Value, positional: Value, names
     holds, nodes = frame.get("holds").differs(0), variant.get("nodes").to(NODE)
     with b.when(holds), b.loop(inputs) as each:
         objects.at(each.index).store(None)
+    others = nodes.at(count), variant.get("captured"), variant.get("others")
+    with (
+        b.when(b.call(all_match, nodes, arguments, count, frame)),
+        b.when(b.call(all_match, *others, frame)),
+        b.when(b.call(are_apart, variant, frame)),
+    ):
+        b.give(True)
+    with b.when(holds):
+        b.do(drop_all, objects, inputs)
+    b.give(False)
+
+
+@native(BOOL, Pointer(NODE), Pointer(POINTER), I64, Pointer(FRAME))
+def all_match(b: Builder, nodes: Value, things: Value, count: Value, frame: Value) -> None:
+    """Whether each of some objects is what its node describes; note where their data lie."""
     with b.loop(count) as each:
-        argument = arguments.at(each.index).load().to(OBJECT)
-        with b.when(b.call(matches, nodes.at(each.index), argument, frame).equals(False)):
-            with b.when(holds):
-                b.do(drop_all, objects, inputs)
-            b.give(False)
+        thing = things.at(each.index).load().to(OBJECT)
+        b.give_if(b.call(matches, nodes.at(each.index), thing, frame).equals(False), False)
+    b.give(True)
+
+
+@native(BOOL, Pointer(VARIANT), Pointer(FRAME))
+def are_apart(b: Builder, variant: Value, frame: Value) -> None:
+    """Whether what will be written to shares memory with no other argument."""
+    spans, addresses = variant.get("spans"), frame.get("addresses")
+
+    def reached(place: Value) -> list[Value]:
+        ends = spans.at(place * 2)
+        return [addresses.at(place).to(I64).load() + end.load() for end in (ends, ends.at(1))]
+
+    with b.loop(variant.get("writes")) as one:
+        own = variant.get("written").at(one.index).load()
+        low, high = reached(own)
+        with b.loop(variant.get("inputs")) as each:
+            begin, end = reached(each.index)
+            b.give_if(each.index.differs(own) & (begin < high) & (low < end), False)
     b.give(True)
 
 
@@ -327,6 +357,10 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
         b.when(failed.load().equals(0)),
         b.when(b.call(box, variant, frame)),
     ):
+        with b.loop(variant.get("donations")) as each:
+            place, output, size = (variant.get("donated").at(each.index * 3 + k).load() for k in range(3))
+            addresses = frame.get("addresses")
+            b.do(copy, addresses.at(place).load(), addresses.at(output).load(), size)
         result.store(b.call(assembled, variant.get("result").to(NODE), frame))
     b.do(drop_all, objects.at(inputs), outputs)  # what an error has left; the others belong to the result
     with b.when(frame.get("holds").differs(0)):

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from wengert.native.kinds import NOTHING
 from wengert.support.function_protocol import LikeFunction
 
 if TYPE_CHECKING:
     from wengert.native.callee import Callee
-    from wengert.native.kinds import Kind
+    from wengert.native.kinds import ArrayKind, Beside, Kind
 
 
 class PythonVariant:
@@ -27,7 +28,15 @@ class PythonVariant:
         RuntimeError: always.
     """
 
-    def __init__(self, arguments: Sequence[Kind], result: Kind, callee: Callee, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[Kind],
+        result: Kind,
+        callee: Callee,
+        names: Sequence[str] = (),
+        beside: Beside = NOTHING,
+        more: Sequence[ArrayKind] = (),
+    ) -> None:
         raise RuntimeError("the objects of this interpreter are not known")
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert.support.records import Record
+from wengert.support.records import FieldRecord, Record
 
 LONGEST = 1 << 63
 """The first int that is too long for native code."""
@@ -127,6 +127,24 @@ ATTRIBUTES: dict[type, Callable[[Any], Attributes | None]] = {}
 """What says by which attributes objects of a class are containers; None if native code does not see these."""
 
 
+class Beside(FieldRecord):
+    """What calls read and write beside their arguments and results.
+
+    Attributes:
+        captured: objects that are read at each call, and their kinds; their arrays and numbers come after those of the
+            arguments.
+        written: the places of arrays that can be written to and share memory with no other.
+        donated: pairs: the place of an array, and that of the output, after those of the result, that is copied there.
+    """
+
+    captured: tuple[tuple[Any, Kind], ...] = ()
+    written: tuple[int, ...] = ()
+    donated: tuple[tuple[int, int], ...] = ()
+
+
+NOTHING = Beside()
+
+
 def kind_of(value: Any, static: AsKind | None = None) -> Kind | None:
     """Return the kind that a value is of, as an argument; None for what native code cannot look at.
 
@@ -236,9 +254,9 @@ def kind_like(example: Any, parts: Sequence[Kind]) -> Kind | None:
     return with_leaves((kind,), iter(parts))[0]
 
 
-def check_leaves(arguments: Sequence[Kind], result: Kind) -> None:
+def check_leaves(arguments: Sequence[Kind], results: Sequence[Kind]) -> None:
     """Raise a ValueError unless arrays and numbers are few enough, and the types of numbers are known."""
-    inputs, outputs = list(leaves(arguments)), list(leaves((result,)))
+    inputs, outputs = list(leaves(arguments)), list(leaves(results))
     if len(inputs) + len(outputs) > MANY_LEAVES:
         raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs; {MANY_LEAVES} together are possible")
     for kind in (*inputs, *outputs):

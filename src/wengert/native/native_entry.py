@@ -18,9 +18,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.native.callee import GENERATION, Callee
-from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
+from wengert.native.kinds import (
+    NOTHING,
+    NUMBERS,
+    ArrayKind,
+    Beside,
+    ContainerKind,
+    Kind,
+    NumberKind,
+    check_leaves,
+    leaves,
+)
 from wengert.native.objects import OBJECT, TYPE, check_layout
-from wengert.native.tables import ENTRY, VARIANT, Tables, room_for
+from wengert.native.tables import ENTRY, VARIANT, Tables, room_for, span
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.function_protocol import LikeFunction
 
@@ -111,6 +121,8 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         result: the kind of the result.
         callee: the kernel; several variants may share it.
         names: of the arguments given by name, in their order.
+        beside: what else it reads and writes.
+        more: the kinds of its outputs that are no part of the result.
 
     Raises:
         ValueError: there are too many arrays and numbers, or numbers of another type.
@@ -118,14 +130,29 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
 
     __slots__ = ("kept", "next", "plan")
 
-    def __init__(self, arguments: Sequence[Kind], result: Kind, callee: Callee, names: Sequence[str] = ()) -> None:
-        check_leaves(arguments, result)
-        tables = Tables()
+    def __init__(
+        self,
+        arguments: Sequence[Kind],
+        result: Kind,
+        callee: Callee,
+        names: Sequence[str] = (),
+        beside: Beside = NOTHING,
+        more: Sequence[ArrayKind] = (),
+    ) -> None:
+        given = [*arguments, *[kind for _, kind in beside.captured]]
+        check_leaves(given, (result, *more))
+        tables = Tables(beside.written)
         view = VARIANT.view(id(self))
-        view.kernel, view.nodes, view.names = callee.address, tables.arguments(arguments), tables.names(names)
-        view.result, view.made = tables.result(result)
+        view.kernel, view.nodes, view.names = callee.address, tables.arguments(given), tables.names(names)
+        view.result, view.made = tables.result(result, more)
         view.arguments, view.positional = len(arguments), len(arguments) - len(names)
-        view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
+        view.inputs, view.outputs = len(list(leaves(given))), len(list(leaves((result, *more))))
+        view.captured = tables.words([tables.address(x) for x, _ in beside.captured])
+        view.others, view.spans = len(beside.captured), tables.spans(given)
+        view.written, view.writes = tables.words(beside.written), len(beside.written)
+        first = view.outputs - len(more)
+        donated = [(place, view.inputs + first + k, span(more[k])[1]) for place, k in beside.donated]
+        view.donated, view.donations = tables.words([x for triple in donated for x in triple]), len(donated)
         view.room = room_for(view.inputs + view.outputs)
         view.arena = None if callee.arena is None else callee.arena.ctypes.data
         pieces = callee.pieces()
@@ -134,7 +161,7 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.generation = ctypes.addressof(GENERATION)
         view.team, view.releases = None if callee.team is None else ctypes.addressof(callee.team), callee.releases
         view.copied, view.copies = tables.words(tables.copied), len(tables.copied)
-        view.holds = bool(tables.copied) or any(isinstance(kind, ContainerKind) for kind in arguments)
+        view.holds = bool(tables.copied) or any(isinstance(kind, ContainerKind) for kind in given)
         self.kept = tables.kept, callee
 
     def __reduce__(self) -> NoReturn:

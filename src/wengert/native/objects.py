@@ -51,7 +51,7 @@ ARRAY = Struct(
     dtype=POINTER,
     flags=I32,
 )
-CONTIGUOUS, ALIGNED = 0x1, 0x100
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 DTYPE = Struct("Dtype", head=HEAD, type=POINTER, characters=I32, number=I32)
 """A dtype, up to its number: the type of its scalars; its characters for kind, type and byte order. These say all of a
@@ -62,8 +62,9 @@ def check_layout() -> None:
     """Raise a RuntimeError unless arrays are as ARRAY has them."""
     array = np.zeros((2, 3))
     view = ARRAY.view(id(array))
-    found = view.data, view.rank, view.dtype, view.flags & (CONTIGUOUS | ALIGNED)
-    if found != (array.ctypes.data, array.ndim, id(array.dtype), CONTIGUOUS | ALIGNED):
+    flags = CONTIGUOUS | ALIGNED | WRITEABLE
+    found = view.data, view.rank, view.dtype, view.flags & flags
+    if found != (array.ctypes.data, array.ndim, id(array.dtype), flags):
         raise RuntimeError("the layout of arrays is unknown")
     known = array.dtype
     for dtype in (known, known.newbyteorder("="), known.newbyteorder("S")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from wengert.native.kinds import (
     SameKind,
     leaves,
 )
-from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
+from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD, WRITEABLE
 from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
 MANY_VARIANTS = 64
@@ -95,6 +96,13 @@ VARIANT = Struct(
     copied=Pointer(I64),  # the places of arguments of which the kernel gets copies
     copies=I64,  # how many these are
     holds=I64,  # 1 if arguments are held: those in containers, which others could empty, and copies
+    captured=Pointer(POINTER),  # objects whose nodes are those after the arguments
+    others=I64,  # how many these are
+    spans=Pointer(I64),  # for each input where its elements begin and end, in bytes after its data
+    written=Pointer(I64),  # the places of inputs that share memory with no other
+    writes=I64,  # how many these are
+    donated=Pointer(I64),  # for each array that a result is copied to: its place, that of the result, bytes
+    donations=I64,  # how many these are
     room=I64,  # bytes that a frame needs beside itself; 0 if what it has will do
     kept=POINTER,  # the owner of all these tables; Python's from here on
     next=POINTER,
@@ -149,23 +157,25 @@ class Tables:
         kept: what must live as long as the tables.
         slots: how many arrays and numbers have got a place among a kernel's addresses.
         copied: the places of the arguments of which the kernel gets copies.
+        written: those that can be written to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, written: Sequence[int] = ()) -> None:
         self.kept: list[Any] = []
         self.slots = 0
         self.copied: list[int] = []
+        self.written = written
 
     def arguments(self, kinds: Sequence[Kind]) -> int:
         """Write the nodes of arguments; return their address."""
         return self.nodes(kinds, NUMBERS, Way.IN_PLACE)
 
-    def result(self, kind: Kind) -> tuple[int, int]:
-        """Write the node of a result, and those of its arrays and numbers; return their addresses."""
+    def result(self, kind: Kind, more: Sequence[Kind]) -> tuple[int, int]:
+        """Write the node of a result, and those of its arrays and numbers and of more; return their addresses."""
         first = self.slots
         whole = self.nodes((kind,), RESULTS, Way.SCALAR)
         self.slots = first
-        return whole, self.nodes(list(leaves((kind,))), RESULTS, Way.SCALAR)
+        return whole, self.nodes(list(leaves((kind, *more))), RESULTS, Way.SCALAR)
 
     def nodes(self, kinds: Sequence[Kind], numbers: dict[type, Way], other: Way) -> int:
         """Write nodes side by side; return their address.
@@ -205,6 +215,7 @@ class Tables:
         node.way, node.type, node.dtype = Way.ARRAY, self.address(np.ndarray), self.address(kind.dtype)
         node.rank, node.shape = len(kind.shape), self.words(kind.shape)
         node.flags = ALIGNED | (CONTIGUOUS if kind.strides is None else 0)
+        node.flags |= WRITEABLE if node.slot in self.written else 0
         node.strides = None if kind.strides is None else self.words(kind.strides)
 
     def pieces(self, pieces: Sequence[tuple[int, int, np.ndarray[Any, Any]]]) -> int:
@@ -213,6 +224,10 @@ class Tables:
         table = (PIECE.ctype * max(len(rows), 1))(*rows)
         self.kept += [table, pieces]
         return ctypes.addressof(table)
+
+    def spans(self, kinds: Sequence[Kind]) -> int:
+        """Write where the elements of arrays and numbers begin and end; return the address."""
+        return self.words([place for kind in leaves(kinds) for place in span(kind)])
 
     def address(self, value: Any) -> int:
         """Return the address of an object, and keep it."""
@@ -228,6 +243,17 @@ class Tables:
     def names(self, names: Sequence[Any]) -> int:
         """Write the addresses of names or keys, which are those of the same names in Python's code; return where."""
         return self.words([self.address(sys.intern(name) if type(name) is str else name) for name in names])
+
+
+def span(kind: ArrayKind | NumberKind) -> tuple[int, int]:
+    """Return where the elements of an array begin and end, in bytes after its data."""
+    if isinstance(kind, NumberKind) or 0 in kind.shape:
+        return 0, 0
+    size = kind.dtype.itemsize
+    if kind.strides is None:
+        return 0, math.prod(kind.shape) * size
+    reached = [(n - 1) * step for n, step in zip(kind.shape, kind.strides, strict=True)]
+    return sum([x for x in reached if x < 0]), sum([x for x in reached if x > 0]) + size
 
 
 def way_of(kind: ContainerKind, is_result: bool) -> Way:

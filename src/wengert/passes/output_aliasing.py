@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from wengert.core.forms.abstract_evaluation import avals_and_strides
@@ -40,17 +40,23 @@ def merged_results(before: Graph, after: Graph) -> frozenset[int]:
     return frozenset(found)
 
 
-def with_packed_results(graph: Graph) -> Graph:
+def with_packed_results(graph: Graph, apart: Collection[int] = ()) -> Graph:
     """Return a graph whose results are copies where they lie in inputs, or with gaps in memory that nobody else sees.
 
     The gaps may be other elements, those in reverse order, and repeated ones. Kernels write such copies like all else.
+
+    Args:
+        graph: the graph.
+        apart: the places of results that are to share memory with no other.
     """
     owner = owner_of(graph)
     owners = list(map(owner, graph.outputs))
     counts, inputs = Counter(owners), set(graph.inputs)
     equations, outputs = list(graph.equations), list(graph.outputs)
     for i, (x, own) in enumerate(zip(outputs, owners, strict=True)):
-        if own is not None and has_elements(x) and (own in inputs or (counts[own] == 1 and is_spread(x))):
+        if own is None or not has_elements(x):
+            continue
+        if own in inputs or (i in apart if counts[own] > 1 else is_spread(x)):
             equations.append(copying(x))
             outputs[i] = equations[-1].outputs[0]
     if len(equations) == len(graph.equations):

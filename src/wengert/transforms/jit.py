@@ -180,9 +180,6 @@ class Jitted(Entry, Generic[P, R]):
             if isinstance(target := given[position], np.ndarray | Tensor):
                 target[...] = results[index]  # the caller's
         found = [as_given(own_memory(x, leaves), example) for x in results[:visible]]
-        for i in form.merged:
-            if i < visible and type(found[i]) is np.ndarray:
-                found[i] = found[i].copy(order="K")
         result = unflatten(form.structure, found)
         if example is None and form.is_native:
             if form.called:

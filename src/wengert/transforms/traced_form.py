@@ -22,7 +22,7 @@ from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.recording import has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain
 from wengert.native.entry import Entry
-from wengert.native.kinds import Kind, kind_like
+from wengert.native.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
 from wengert.passes.dead_code import eliminate_dead, must_run
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
@@ -81,7 +81,7 @@ class TracedForm:
     @cached
     def packed(self) -> Graph:
         """The graph with results that fill memory of their own."""
-        return with_packed_results(self.graph)
+        return with_packed_results(self.graph, {*self.merged, *[output for _, output in self.donated]})
 
     @cached
     def function(self) -> Run:
@@ -113,20 +113,35 @@ class TracedForm:
             self.partitions[wanted, masked] = found
         return found
 
+    def apart(self, results: Sequence[Any]) -> Sequence[Any]:
+        """Return results with copies of the arrays that are one only since equal equations were merged."""
+        return [x.copy(order="K") if i in self.merged and type(x) is np.ndarray else x for i, x in enumerate(results)]
+
     @property
     def is_native(self) -> bool:
         """Whether native code is all there is to do.
 
-        What Python does before and after a call is not needed where the function neither captured Tensors nor wrote to
-        its arguments.
+        What Python does before and after a call is not needed where no tape may record what it captured.
         """
-        more = self.captured or self.written or self.donated or self.merged
-        return not more and self.native is not None and self.native.callee is not None
+        is_plain = all(x._trace is None for x in self.captured)
+        return is_plain and self.native is not None and self.native.callee is not None
 
     def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str], result: Any) -> None:
         """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""
         assert self.native is not None
-        self.native.offer(entry, arguments, names, functools.partial(kind_like, result))
+        captured = [(x, plain_kind(x)) for x in self.captured]
+        known = tuple([(x, kind) for x, kind in captured if kind is not None])
+        if len(known) == len(captured):
+            visible = len(self.graph.outputs) - len(self.donated)
+            donated = tuple([(place, output - visible) for place, output in self.donated])
+            beside = Beside(known, tuple(self.written), donated)
+            self.native.offer(entry, arguments, names, functools.partial(kind_like, result), beside)
+
+
+def plain_kind(tensor: Tensor) -> Kind | None:
+    """Return the kind of plain Tensors with arrays like that of one."""
+    kind = kind_of(tensor._value)
+    return None if kind is None else ContainerKind(Tensor, (kind, SameKind(None)), ("_value", "_trace"))
 
 
 class GradientHalves(NamedTuple):
@@ -306,9 +321,12 @@ def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
     tape = next(iter(traces))
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
-    if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return with_views_resolved(lambda *xs: record_form(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
-    return evaluate(form.graph, values)
+    if len(traces) == 1 and not any(type(x) is Tensor for x in below):
+        if isinstance(tape, Tape) and not recording(tape):
+            return form.function(*below)
+        if plain:
+            return form.apart(with_views_resolved(lambda *xs: record_form(form, tape, xs), *operands))  # type: ignore[arg-type]  # a tape
+    return form.apart(evaluate(form.graph, values))
 
 
 def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
