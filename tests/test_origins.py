@@ -55,7 +55,7 @@ TRANSFORMED = {
     "vmap of grad": lambda x: wg.vmap(wg.grad(program))(np.multiply.outer(np.ones(3), x)),
     "jacobian": lambda x: wg.jacobian(program)(2.0 * x),
     "taylor": lambda x: wg.taylor(program, (x,), (x,), order=3),
-    "grad of checkpoint": wg.grad(wg.checkpoint(program)),
+    "grad of checkpoint": lambda x: wg.grad(wg.checkpoint(program))(x),
 }
 
 

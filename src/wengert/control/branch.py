@@ -81,9 +81,11 @@ class Alternatives(Structured):
 
     Attributes:
         ahead: how many operands come before those that the graphs receive, and say which one runs.
+        again: what computes again, of the operands, what the reverse needs; None where that is kept.
     """
 
     ahead: ClassVar[int]
+    again: Alternatives | None = None
 
     def graphs(self, params: Params) -> Sequence[Graph]:
         """Return the graphs among the parameters."""
@@ -142,7 +144,10 @@ class Alternatives(Structured):
         """Run the forward half of a graph; the pullback runs its backward half."""
         results, graphs, ahead = self.reach(wanted, params, True), self.graphs(params), self.ahead
         inputs, outs = graphs[0].inputs, [aval_of(x) for x in graphs[0].outputs]
-        cuts = [split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params)) for x in graphs]
+        fixed = [self.again is not None] * len(inputs)
+        cuts = [
+            split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params), fixed=fixed) for x in graphs
+        ]
         slots, places = shared_slots([item.residuals for item in cuts])
         halves = [item.forward for item in cuts]
         if len(cuts) > 1:
@@ -163,7 +168,12 @@ class Alternatives(Structured):
                 ]
             operands = [values[ahead + i] for i in read]
             pulled = apply(
-                self, *values[:ahead], *operands, *found[len(outs) :], *given, **self.with_graphs(params, halves)
+                self.again or self,
+                *values[:ahead],
+                *operands,
+                *found[len(outs) :],
+                *given,
+                **self.with_graphs(params, halves),
             )
             return [*[None] * ahead, *keep_places(scatter_flagged(pulled, wanted[ahead:]), reached)]
 

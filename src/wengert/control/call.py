@@ -41,8 +41,9 @@ class CallPrimitive(Alternatives):
 
     ahead = 0
 
-    def __init__(self) -> None:
-        super().__init__("call", self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
+    def __init__(self, name: str, again: CallPrimitive | None = None) -> None:
+        super().__init__(name, self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
+        self.again = again
 
     def check(self, inputs: Sequence[Any], params: Params) -> None:
         """Check that the graph receives the operands."""
@@ -70,8 +71,22 @@ class CallPrimitive(Alternatives):
         return lowering.call(params["graph"])
 
 
-primitive = CallPrimitive()
-register(primitive)
+class Recomputation(CallPrimitive):
+    """Run a graph apart from all else: its equations are not merged with equal ones, whose results would be kept."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, self)
+
+    def lower(self, params: Params, lowering: StructuredLowering) -> Any:
+        """Be lowered as a program of its own."""
+        return lowering.recomputation(params["graph"])
+
+
+primitive = CallPrimitive("call")
+recomputation = Recomputation("recomputation")
+checkpoint = CallPrimitive("checkpoint", recomputation)
+for operation in (primitive, recomputation, checkpoint):
+    register(operation)
 
 
 class RunningCalls(threading.local):
@@ -113,20 +128,33 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):
         return called_with("call (fun)", fun, "*args", args)
-    return stage_call(fun, leaves, structure, staged)
+
+    def run(arguments: Any) -> Any:
+        return called_with("call (fun)", fun, "*args", arguments)
+
+    return stage_call(primitive, fun, run, leaves, structure, staged)
 
 
-def stage_call(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, staged: Sequence[bool]) -> Any:
+def stage_call(
+    primitive: CallPrimitive,
+    fun: Callable[..., Any],
+    run: Callable[[Any], Any],
+    leaves: Sequence[Any],
+    structure: Any,
+    staged: Sequence[bool],
+) -> Any:
     """Trace a call to one equation, and return its results in their containers.
 
     Args:
+        primitive: the operation that the call becomes.
         fun: the function.
+        run: calls it with its arguments in their containers.
         leaves: those of its arguments.
         structure: their containers.
         staged: which of the leaves have no elements yet.
     """
     name, inputs = function_name(fun), select_flagged(leaves, staged)
-    flat = FlatFunction("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
+    flat = FlatFunction(primitive.name, run, structure)
     written: list[int] = []
     used: list[Equation] = []
     stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Staging)}
@@ -141,7 +169,7 @@ def stage_call(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, s
 
     fixed = [None if s else x for x, s in zip(leaves, staged, strict=True)]
     with enter_call(name, (fun, structure, list(map(aval_of, inputs)), fixed)):
-        graph, captured = trace_subgraph(inner, inputs, f"call({name})")
+        graph, captured = trace_subgraph(inner, inputs, f"{primitive.name}({name})")
     require_unshared(name, inputs, captured, used, written)
     results = apply(primitive, *inputs, *captured, graph=graph, name=name)
     count = len(results) - len(written)

@@ -42,7 +42,7 @@ from wengert.control.subgraphs import (
     trace_closed,
     with_zeros,
 )
-from wengert.control.zero_sequence import collect_rows, zeros
+from wengert.control.zero_sequence import RowCollector, zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import LoopSpec, Parts, is_counted, parts
@@ -104,17 +104,13 @@ class LoopPrimitive(Structured):
     def repeat(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Run the loop on values that have elements."""
         given = parts(operands, params)
-        left: list[list[Any]] = [[] for _ in params["body"].outputs[params["spec"].carried :]]
+        spec = params["spec"]
+        left = [RowCollector(aval_of(x), spec.length, spec.reverse) for x in params["body"].outputs[spec.carried :]]
         run = self.iterate if params["cond"] is None else self.iterate_while
         carried = run(given, params, left)
-        if params["spec"].reverse:
-            for items in left:
-                items.reverse()
-        avals = [aval_of(x) for x in params["body"].outputs[len(carried) :]]
-        ends = [collect_rows(items, aval, params["spec"].length) for items, aval in zip(left, avals, strict=True)]
-        return (*apart(carried, operands), *ends)
+        return (*apart(carried, operands), *[rows.collected() for rows in left])
 
-    def iterate_while(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
+    def iterate_while(self, given: Parts, params: Params, left: list[RowCollector]) -> list[Any]:
         """Repeat while the condition holds in some lane; return what is carried at the end."""
         carried = given.carried
         for position in count():
@@ -124,7 +120,7 @@ class LoopPrimitive(Structured):
             carried = self.iteration(given, carried, position, active, params, left)
         return carried
 
-    def iterate(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
+    def iterate(self, given: Parts, params: Params, left: list[RowCollector]) -> list[Any]:
         """Repeat a number of times; return what is carried at the end."""
         carried = given.carried
         limit = given.limit[0] if params["spec"].length is None else params["spec"].length
@@ -137,7 +133,7 @@ class LoopPrimitive(Structured):
         return carried
 
     def iteration(
-        self, given: Parts, carried: list[Any], position: int, active: Any, params: Params, left: list[list[Any]]
+        self, given: Parts, carried: list[Any], position: int, active: Any, params: Params, left: list[RowCollector]
     ) -> list[Any]:
         """Evaluate the body once, put what it leaves behind into lists, and return what it carries."""
         inner = [*given.constants, *carried, *(sequence[position] for sequence in given.sequences)]
@@ -147,8 +143,8 @@ class LoopPrimitive(Structured):
             if is_concrete(active)
             else step_lanes(lambda xs: evaluate(params["body"], xs), active, inner, slice(own, own + len(carried)))
         )
-        for items, item in zip(left, found[len(carried) :], strict=True):
-            items.append(item)
+        for rows, item in zip(left, found[len(carried) :], strict=True):
+            rows.append(item)
         return list(found[: len(carried)])
 
     def rounds(self, params: Params) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.control.structured_checks import require
 from wengert.core.forms.form import Region
-from wengert.core.memory.memory_layout import example, strides_of
+from wengert.core.memory.memory_layout import Strides, example, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
@@ -18,12 +18,45 @@ from wengert.core.values.sequences import Items, sequence_aval
 from wengert.traces.linearity import Moves
 
 
-def collect_rows(arrays: list[Any], aval: Aval, length: int | None) -> Any:
-    """Return what iterations left behind as a value with the aval that `sequence_aval` gives."""
-    full = sequence_aval(aval, length)
-    if UNKNOWN in full.shape:
-        return Items(full, arrays)
-    return np.stack(arrays) if arrays else np.zeros(full.shape, full.dtype)
+class RowCollector:
+    """Collect what iterations leave behind: arrays, of whose number that is known, in their places at once.
+
+    Args:
+        aval: of one of them.
+        length: how many there will be; None if nobody knows.
+        reverse: whether the first one comes last.
+    """
+
+    def __init__(self, aval: Aval, length: int | None, reverse: bool) -> None:
+        self.aval, self.reverse = sequence_aval(aval, length), reverse
+        self.items: list[Any] = []
+        self.array: np.ndarray[Any, Any] | None = None
+        self.strides: Strides = None
+
+    def append(self, item: Any) -> None:
+        """Add what an iteration leaves."""
+        is_array = type(item) is np.ndarray and item.dtype == self.aval.dtype
+        if is_array and not self.items and UNKNOWN not in self.aval.shape:
+            self.strides = strides_of(item)
+            stacked = strides_of_stack(self.aval.shape, self.strides, item.itemsize)
+            self.array = example(self.aval.shape, stacked, item.dtype)
+        if self.array is not None and is_array and strides_of(item) == self.strides:
+            place = len(self.items)
+            row = self.array[-1 - place if self.reverse else place, ...]
+            row[...] = item
+            item = row
+        else:
+            self.array = None  # some are others: all are stacked in the end
+        self.items.append(item)
+
+    def collected(self) -> Any:
+        """Return all with the aval that `sequence_aval` gives."""
+        if self.array is not None:
+            return self.array
+        items = self.items[::-1] if self.reverse else self.items
+        if UNKNOWN in self.aval.shape:
+            return Items(self.aval, items)
+        return np.stack(items) if items else np.zeros(self.aval.shape, self.aval.dtype)
 
 
 def lane_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:

@@ -22,12 +22,12 @@ from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
 from wengert.lowering.products import ProductStep, originals, product_step, with_product_steps
-from wengert.lowering.program_steps import Rounds, StepsWriter, UnfitError
+from wengert.lowering.program_steps import Once, Rounds, StepsWriter, UnfitError
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import distinct_variables
-from wengert.passes.output_aliasing import sharing_views
+from wengert.passes.output_aliasing import sharing_views, with_own_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
 
@@ -62,6 +62,13 @@ class StepLowering(StructuredLowering):
         """Return a product; None if it is another graph."""
         return product_step(graph.equations)
 
+    def recomputation(self, graph: Graph) -> Once | None:
+        """Return the program of a graph; None if no program computes all of it."""
+        graph = with_own_results(flatten_calls(graph))
+        program = segmented(graph, is_inner=True).whole
+        is_whole = program is not None and len(set(graph.outputs)) == len(graph.outputs)
+        return Once(graph, program) if program is not None and is_whole else None
+
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
         iteration = iteration_of(params) if params["spec"].length != 0 else None
@@ -77,10 +84,10 @@ class StepLowering(StructuredLowering):
 STEPS = StepLowering()
 
 
-def step_of(equation: Equation) -> Rounds | ProductStep | MatrixRoutine | CorrelationStep | None:
+def step_of(equation: Equation) -> Once | Rounds | ProductStep | MatrixRoutine | CorrelationStep | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
-        found: Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
+        found: Once | Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
     return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation)
 

@@ -39,6 +39,13 @@ class Rounds(NamedTuple):
     condition: Program | None
 
 
+class Once(NamedTuple):
+    """Hold a graph that can be a step, with its program."""
+
+    graph: Graph
+    program: Program
+
+
 class StepsWriter:
     """Write the steps of a program.
 
@@ -133,11 +140,13 @@ class StepsWriter:
                 found.add(v)
         return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
 
-    def add(self, part: Graph, step: Program | Rounds | ProductStep | MatrixRoutine | CorrelationStep) -> None:
+    def add(self, part: Graph, step: Program | Once | Rounds | ProductStep | MatrixRoutine | CorrelationStep) -> None:
         """Add a part of the graph: a program of kernels, or an equation that is a step of another sort."""
         if isinstance(step, Program):
             variables = (*part.inputs, *part.outputs)
             self.steps.append(Run(step, tuple([self.write(v, v) for v in variables])))
+        elif isinstance(step, Once):
+            self.add_run(step, part.equations[0])
         elif isinstance(step, Rounds):
             self.add_loop(step, part.equations[0])
         elif isinstance(step, ProductStep):
@@ -146,6 +155,12 @@ class StepsWriter:
             self.add_routine(step, part.equations[0])
         self.steps += self.following
         self.following.clear()
+
+    def add_run(self, once: Once, equation: Equation) -> None:
+        """Add a run of a graph's program."""
+        read = map(self.read, equation.inputs, once.graph.inputs)
+        made = map(self.write, equation.outputs, once.graph.outputs)
+        self.steps.append(Run(once.program, (*read, *made)))
 
     def add_product(self, step: ProductStep, equation: Equation) -> None:
         """Add a product of matrices."""

@@ -8,7 +8,7 @@ one by one only where they look at elements. In a graph stands `InGraph`, which 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -92,11 +92,6 @@ class UserCall(Primitive):
 
     def anew(self, operands: Values) -> UserCall:
         """Return the same call, not made yet, for other operands."""
-        raise NotImplementedError
-
-    @property
-    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
-        """What calls share that do the same with the same operands; and what may be made anew: functions, arguments."""
         raise NotImplementedError
 
     def require_like(self, traced: UserCall) -> None:
@@ -265,12 +260,6 @@ class InLanes(UserCall):
     def anew(self, operands: Values) -> UserCall:
         """Return the same calls, not made yet."""
         return InLanes(self.one.anew(operands), self.size, self.flags)
-
-    @property
-    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
-        """The same of the call of one lane, and which operands have lanes."""
-        known, made = self.one.likeness
-        return (known, self.size, tuple(self.flags)), made
 
     def require_like(self, traced: UserCall) -> None:
         """Compare the calls of one lane."""

@@ -7,7 +7,7 @@ pass runs, it sees the saved Tensors of that level and is differentiable.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -212,12 +212,6 @@ class FunctionCall(UserCall):
         for place, operand in zip(self.places, operands, strict=False):
             needs[place] = needs[place] or innermost_trace(operand) is not None
         return FunctionCall(self.cls, self.args, self.kwargs, self.places, tuple(needs))
-
-    @property
-    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
-        """The class, and the arguments that are no operands."""
-        others = [x for i, x in enumerate(self.args) if i not in self.places]
-        return (self.cls, tuple(self.places)), (others, dict(self.kwargs))
 
     def forget_arguments(self) -> None:
         """Let the arguments go: what is needed of them is saved where it was recorded."""

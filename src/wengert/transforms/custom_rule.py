@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -172,11 +172,6 @@ class CustomCall(UserCall):
     def anew(self, _operands: Sequence[Any]) -> CustomCall:
         """Return the same call, not made yet."""
         return CustomCall(self.rule, self.leaves, self.structure, self.places)
-
-    @property
-    def likeness(self) -> tuple[Hashable, Sequence[Any]]:
-        """The structure of the arguments; the rule, and the arguments that are no operands."""
-        return (self.structure, tuple(self.places)), (self.rule, self.leaves)
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with other values for the operands."""

@@ -19,6 +19,10 @@ class StructuredLowering:
         """Lower a graph that runs once."""
         return None
 
+    def recomputation(self, _graph: Any) -> Any:
+        """Lower a graph that runs once, whose equations are not those of others, equal or not."""
+        return None
+
     def branch(self, _graphs: Sequence[Any]) -> Any:
         """Lower graphs of which an index, the first operand, chooses one."""
         return None
