@@ -6,10 +6,11 @@ they lie, and results scattered; between them a matrix has its elements of all l
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 from wengert.emission.matrix_routines import SOLVERS, Matrix, Problem, Problems, kernel_of
-from wengert.emission.tiled_functions import SCALARS
+from wengert.emission.tiled_functions import SCALARS, TiledFunctions
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import BOOL, I64, Array, vector_of
@@ -19,6 +20,8 @@ LANES = "lanes"
 """What the names of these kernels begin with: "lanes.solve.float64"."""
 WIDTH = 64
 """Bytes of their vectors, which processors without such take for several."""
+AHEAD = 4
+"""Elements of a row that are changed in one round."""
 
 
 def lanes_of(dtype: str) -> int:
@@ -70,11 +73,20 @@ class ScatteredMatrix(NamedTuple):
         return self._replace(matrix=self.matrix.transposed())
 
 
+class LaneFunctions(TiledFunctions):
+    """Say how lanes of one dtype are computed."""
+
+    def __init__(self, dtype: str, target: Target) -> None:
+        super().__init__(dtype, target)
+        self.lanes = lanes_of(dtype)
+        self.vector = vector_of(self.scalar, self.lanes)
+
+
 class LaneProblem(Problem):
     """Be several problems, one in each lane; where fewer are left the last one is solved in several."""
 
-    def __init__(self, problems: Problems, dtype: str, count: int, first: Value) -> None:
-        scalar, self.lanes = SCALARS[dtype], lanes_of(dtype)
+    def __init__(self, problems: Problems, functions: LaneFunctions, count: int, first: Value) -> None:
+        self.functions, scalar, self.lanes = functions, functions.scalar, functions.lanes
         super().__init__(problems, scalar, [scalar] * count, problems.b.constant(I64, 0))
         b = self.b
         self.kind, self.numbers = vector_of(scalar, self.lanes), b.numbers(I64, range(self.lanes))
@@ -106,9 +118,83 @@ class LaneProblem(Problem):
 
     def subtract(self, target: Value, source: Value, factor: Value, count: Value) -> None:
         """Subtract a multiple of some elements that lie side by side from others."""
-        with self.b.loop(count) as cells:
-            place = target.at(cells.index)
-            place.store(place.load() - factor * source.at(cells.index).load())
+        b, whole, less = self.b, count - count % AHEAD, -factor
+
+        def change(index: Value) -> None:
+            place = target.at(index)
+            place.store(self.functions.add_product(b, less, source.at(index).load(), place.load()))
+
+        with b.loop(whole, step=AHEAD) as cells:
+            for ahead in range(AHEAD):
+                change(cells.index + ahead)
+        with b.loop(count, whole) as cells:
+            change(cells.index)
+
+    def eliminate(self, work: Matrix) -> Value:
+        """Bring matrices with right sides beside them into triangular form; return the signs of exchanges of rows."""
+        b, n, width = self.b, self.size, work.row
+        with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
+            k = steps.index
+            with b.loop(n, k + 1, carry=[self.index(k), self.magnitude(work.at(k, k).load())]) as rows:
+                index, most = rows.values
+                size = self.magnitude(work.at(rows.index, k).load())
+                larger = size > most
+                rows.next(b.select(larger, self.index(rows.index), index), b.select(larger, size, most))
+            chosen, size = rows.results
+            self.fail_if(b.compare("ueq", size, 0))  # or NaN
+            moved = chosen.differs(self.index(k))
+            with b.when(self.holds(moved)):
+                self.exchange(work, k, chosen, width)
+            pivot = work.at(k, k)
+            scale = self.inverse(pivot.load())
+            with b.loop(n, k + 1) as rows:
+                start = work.at(rows.index, k)
+                self.subtract(start, pivot, start.load() * scale, width - k)
+            steps.next(b.select(moved, -steps.values[0], steps.values[0]))
+        return steps.results[0]
+
+    def substitute(self, triangle: Any, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
+        """Solve triangular systems in place, whose right sides lie row by row."""
+        b, n = self.b, self.size
+
+        def place(index: Value) -> Value:
+            return b.select(backward, n - 1 - index, index)
+
+        with b.loop(n, certain=True) as steps:
+            k = place(steps.index)
+            row = x.at(k, self.zero)
+            scale = self.inverse(b.select(unit, self.number(1.0), triangle.at(k, k).load()))
+            with b.loop(columns) as cells:
+                cell = row.at(cells.index)
+                cell.store(cell.load() * scale)
+            with b.loop(n, steps.index + 1) as others:
+                i = place(others.index)
+                self.subtract(x.at(i, self.zero), row, triangle.at(i, k).load(), columns)
+
+    def factorise(self, work: Matrix) -> None:
+        """Put the U of A = U^T U in the places of A, of which the upper triangles are read, with zeros below them."""
+        b, n = self.b, self.size
+        with b.loop(n, certain=True) as steps:
+            k = steps.index
+            square = work.at(k, k).load()
+            self.fail_if(b.compare("ule", square, 0))  # or NaN
+            root = b.intrinsic("sqrt", self.kind, square)
+            scale = self.inverse(root)
+            work.at(k, k).store(root)
+            with b.loop(k) as cells:
+                work.at(k, cells.index).store(self.number(0.0))
+            with b.loop(n, k + 1) as cells:
+                cell = work.at(k, cells.index)
+                cell.store(cell.load() * scale)
+            with b.loop(n, k + 1) as rows:
+                i = rows.index
+                self.subtract(work.at(i, i), work.at(k, i), work.at(k, i).load(), n - i)
+
+    def inverse(self, x: Value) -> Value:
+        """Return the inverses of numbers; leave all to Python where one is infinite."""
+        found = self.number(1.0) / x
+        self.fail_if(self.magnitude(found).equals(self.number(math.inf)))
+        return found
 
     def logarithm(self, x: Value) -> Value:
         """Return logarithms."""
@@ -120,13 +206,13 @@ class LaneProblem(Problem):
         return room.to(self.kind).load()
 
 
-def lanes_kernel(name: str, _target: Target) -> NativeFunction:
+def lanes_kernel(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "lanes.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
-    solver, count = SOLVERS[own]
+    (solver, count), functions = SOLVERS[own], LaneFunctions(dtype, target)
 
     def solve_all(problems: Problems) -> None:
         with problems.b.loop(problems.last, problems.first, step=lanes_of(dtype)) as some:
-            solver(LaneProblem(problems, dtype, count, some.index))
+            solver(LaneProblem(problems, functions, count, some.index))
 
     return kernel_of(name, count, solve_all)

@@ -7,24 +7,23 @@ largest element of a column as pivot, and by substitution (G. Golub and C. Van L
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from wengert.emission.tiled_functions import SCALARS
+from wengert.emission.eliminations import Eliminations
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share_parts
-from wengert.native.structs import F64, I8, I64, POINTER, Array, Float, Struct, Vector, vector_of
+from wengert.native.structs import F64, I8, I64, POINTER, Array, Float, Struct, Vector
 from wengert.native.tables import KERNEL
 from wengert.native.values import Stored, Value
 
 SMALL = "small"
 """What the names of these kernels begin with: "small.solve.float64"."""
-VECTOR = 32
-"""Bytes of the vectors that rows are subtracted by."""
 MOST = 4
 """Operands and results at most."""
 
@@ -141,10 +140,6 @@ class Problem:
         """Return a whole number, as what tells rows apart."""
         return value
 
-    def work(self, width: Value) -> Matrix:
-        """Return a matrix of so many columns in the room for the elimination."""
-        return Matrix(self.memory.to(self.kind), width, self.one)
-
     def parts_of(self, place: Value) -> list[Value]:
         """Return the real numbers that an element is."""
         return [place.load()]
@@ -161,36 +156,115 @@ class Problem:
         """Return a logarithm."""
         return self.b.call(external("log" if self.scalar is F64 else "logf", self.scalar, self.scalar), x)
 
-    def exchange(self, work: Matrix, k: Value, chosen: Value, width: Value) -> None:
-        """Exchange a row with another, from the diagonal on."""
-        with self.b.loop(width, k) as cells:
-            one, other = work.at(k, cells.index), work.at(chosen, cells.index)
-            kept = one.load()
-            one.store(other.load())
-            other.store(kept)
+    # What differs where there is a problem in each lane
 
-    def subtract(self, target: Value, source: Value, factor: Value, count: Value) -> None:
-        """Subtract a multiple of some elements that lie side by side from others."""
-        b, kind = self.b, vector_of(self.scalar, VECTOR * 8 // self.scalar.bits)
-        whole, factors = count - count % kind.count, b.spread(factor, kind.count)
-        with b.loop(whole, step=kind.count) as cells:
-            place, other = (x.at(cells.index).to(kind) for x in (target, source))
-            place.store(place.load() - factors * other.load())
-        with b.loop(count, whole) as cells:
-            place = target.at(cells.index)
-            place.store(place.load() - factor * source.at(cells.index).load())
+    def columns_of(self, count: Value) -> Value:
+        """Return how many columns there must be room for."""
+        return count
+
+    def side_by_side(self, *counts: Value) -> list[Matrix]:
+        """Return matrices of so many columns beside each other, in the room for the elimination."""
+        starts = [self.zero]
+        for count in counts:
+            starts.append(starts[-1] + self.columns_of(count))
+        work = Matrix(self.memory.to(self.kind), starts[-1], self.one)
+        return [work.after(start) for start in starts[:-1]]
+
+    def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:
+        """Copy so many columns."""
+        with self.b.loop(self.size) as rows, self.b.loop(columns) as cells:
+            target.at(rows.index, cells.index).store(source.at(rows.index, cells.index).load())
+
+    def eliminate(self, work: Matrix) -> Value:
+        """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
+        raise NotImplementedError
+
+    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
+        """Solve a triangular system in place, whose right sides lie row by row."""
+        raise NotImplementedError
+
+    def factorise(self, work: Matrix) -> None:
+        """Put the U of A = U^T U in the place of A, of which the upper triangle is read, with zeros below it."""
+        raise NotImplementedError
+
+
+class RowProblem(Problem):
+    """Be a problem whose rows are computed by vectors.
+
+    Attributes:
+        functions: what eliminates and substitutes.
+    """
+
+    def __init__(self, problems: Problems, functions: Eliminations, count: int, index: Value) -> None:
+        super().__init__(problems, functions.scalar, [functions.scalar] * count, index)
+        self.functions = functions
+
+    def columns_of(self, count: Value) -> Value:
+        """Return how many columns whole vectors have."""
+        return (count + self.functions.lanes - 1) & -self.functions.lanes
+
+    def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:
+        """Copy so many columns; by vectors, if lines of the target lie side by side."""
+        b, turned = self.b, target.column.differs(1)
+
+        def chosen(x: Value, y: Value) -> Value:
+            return b.select(turned, x, y)
+
+        with b.when(chosen(target.row, target.column).equals(1)) as otherwise:
+            along, across = chosen(source.column, source.row), chosen(source.row, source.column)
+            sizes = chosen(self.size, columns), chosen(target.column, target.row), chosen(columns, self.size)
+            b.do(self.functions.pack, source.first, along, across, *sizes, target.first)
+        with otherwise:
+            super().copy(target, source, columns)
+
+    def eliminate(self, work: Matrix) -> Value:
+        """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
+        b, n = self.b, self.size
+        pivots = work.first.at(n * work.row).to(I64)
+        b.do(self.functions.decompose, work.first, work.row, n, work.row, pivots, self.failed)
+        self.give_if_failed()
+        with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
+            sign = steps.values[0]
+            steps.next(b.select(pivots.at(steps.index).load().differs(steps.index), -sign, sign))
+        return steps.results[0]
+
+    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
+        """Solve a triangular system in place, whose right sides lie row by row."""
+        b, last = self.b, self.size - 1
+        with b.loop(b.select(unit, self.zero, self.size)) as rows:
+            pivot = triangle.at(rows.index, rows.index).load()
+            scale = self.number(1.0) / pivot
+            self.fail_if(self.magnitude(scale).equals(math.inf))
+
+        def ordered(matrix: Matrix, apart: Value) -> Value:
+            return b.select(backward, matrix.first.at(last * apart), matrix.first)
+
+        t = ordered(triangle, triangle.row + triangle.column)
+        steps = [b.select(backward, -step, step) for step in (triangle.row, triangle.column, x.row)]
+        ones = b.select(unit, self.one, self.zero)
+        arguments = (*steps[:2], ordered(x, x.row), steps[2], self.size, self.columns_of(columns), ones)
+        b.do(self.functions.substitute, t, *arguments)
+
+    def factorise(self, work: Matrix) -> None:
+        """Put the U of A = U^T U in the place of A, of which the upper triangle is read, with zeros below it."""
+        b, lanes = self.b, self.functions.lanes
+        b.do(self.functions.cholesky, work.first, work.row, self.size, self.failed)
+        self.give_if_failed()
+        with b.loop(self.size) as rows, b.loop(rows.index, step=lanes) as cells:
+            place = work.at(rows.index, cells.index).to(self.functions.vector)
+            places = b.numbers(I64, range(lanes)) + b.spread(cells.index, lanes)
+            place.store(b.select(places >= b.spread(rows.index, lanes), place.load(), 0.0))
+
+    def give_if_failed(self) -> None:
+        """Leave all to Python if a function said that it failed."""
+        with self.b.when(self.failed.load().differs(0)):
+            self.b.give()
 
 
 Solver = Callable[[Problem], None]
 
 
 # Parts
-
-
-def copy(p: Problem, target: Matrix, source: Matrix, columns: Value) -> None:
-    """Copy so many columns."""
-    with p.b.loop(p.size) as rows, p.b.loop(columns) as cells:
-        target.at(rows.index, cells.index).store(source.at(rows.index, cells.index).load())
 
 
 def require_finite(p: Problem, matrix: Matrix, columns: Value) -> None:
@@ -233,53 +307,11 @@ def one_norm(p: Problem, at: Callable[[Value, Value], Any]) -> Value:
     return columns.results[0]
 
 
-def eliminate(p: Problem, work: Matrix, width: Value) -> Value:
-    """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
-    b, n = p.b, p.size
-    with b.loop(n, carry=[p.number(1.0)], certain=True) as steps:
-        k = steps.index
-        with b.loop(n, k + 1, carry=[p.index(k), p.magnitude(work.at(k, k).load())]) as rows:
-            size = p.magnitude(work.at(rows.index, k).load())
-            larger = size > rows.values[1]
-            rows.next(b.select(larger, p.index(rows.index), rows.values[0]), b.select(larger, size, rows.values[1]))
-        chosen, size = rows.results
-        p.fail_if(b.compare("ueq", size, 0))  # or NaN
-        moved = chosen.differs(p.index(k))
-        with b.when(p.holds(moved)):
-            p.exchange(work, k, chosen, width)
-        pivot = work.at(k, k)
-        with b.loop(n, k + 1) as rows:
-            start = work.at(rows.index, k)
-            p.subtract(start, pivot, start.load() / pivot.load(), width - k)
-        steps.next(b.select(moved, -steps.values[0], steps.values[0]))
-    return steps.results[0]
-
-
-def substitute(p: Problem, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
-    """Solve a triangular system in place, whose right sides lie row by row."""
-    b, n = p.b, p.size
-
-    def place(index: Value) -> Value:
-        return b.select(backward, n - 1 - index, index)
-
-    with b.loop(n, certain=True) as steps:
-        k = place(steps.index)
-        row = x.at(k, p.zero)
-        pivot = b.select(unit, p.number(1.0), triangle.at(k, k).load())
-        p.fail_if(pivot.equals(0))
-        with b.loop(columns) as cells:
-            cell = row.at(cells.index)
-            cell.store(cell.load() / pivot)
-        with b.loop(n, steps.index + 1) as others:
-            i = place(others.index)
-            p.subtract(x.at(i, p.zero), row, triangle.at(i, k).load(), columns)
-
-
 # Solvers
 
 
-def put_right_sides(p: Problem, place: Matrix, conditioned: bool) -> Matrix:
-    """Put down the right sides, and where they are none, or the condition is wanted, beside them those of the inverse.
+def put_right_sides(p: Problem, parts: Sequence[Matrix], conditioned: bool) -> Matrix:
+    """Put down the right sides, and where they are none, or the condition is wanted, those of the inverse as the last.
 
     Return where that is to be. Where the condition is wanted, operands must be finite.
     """
@@ -287,55 +319,53 @@ def put_right_sides(p: Problem, place: Matrix, conditioned: bool) -> Matrix:
     if conditioned:
         for matrix, columns in zip(operands, (p.size, p.columns), strict=False):
             require_finite(p, matrix, columns)
-    for right in operands[1:]:
-        copy(p, place, right, p.columns)
-    inverse = place.after(p.columns) if operands[1:] else place
+    for part, right in zip(parts, operands[1:], strict=False):
+        p.copy(part, right, p.columns)
     if conditioned or not operands[1:]:
-        put_identity(p, inverse)
-    return inverse
+        put_identity(p, parts[-1])
+    return parts[-1]
 
 
 def solve(p: Problem, conditioned: bool = False) -> None:
     """Solve A X = B, or A X = I where there is no B; with the condition, for an A that is not nearly singular."""
     a, *right, x = p.matrices
-    columns = p.columns + p.size if right and conditioned else p.columns
-    width = p.size + columns
-    work = p.work(width)
-    found = work.after(p.size)
-    copy(p, work, a, p.size)
-    inverse = put_right_sides(p, found, conditioned)
-    eliminate(p, work, width)
-    substitute(p, work, found, columns, p.yes, p.no)
+    counts = (p.columns, p.size) if right and conditioned else (p.columns,)
+    work, *parts = p.side_by_side(p.size, *counts)
+    p.copy(work, a, p.size)
+    inverse = put_right_sides(p, parts, conditioned)
+    p.eliminate(work)
+    for part, count in zip(parts, counts, strict=True):
+        p.substitute(work, part, count, p.yes, p.no)
     if conditioned:
         require_conditioned(p, a.at, inverse)
-    copy(p, x, found, p.columns)
+    p.copy(x, parts[0], p.columns)
 
 
 def solve_positive(p: Problem) -> None:
     """Solve A X = B for a positive definite A by Cholesky's factor of its lower triangle."""
     a, _, x = p.matrices
-    columns = p.columns + p.size
-    work = p.work(p.size + columns)
-    found = work.after(p.size)
-    inverse = put_right_sides(p, found, conditioned=True)
-    factorise(p, a, work)
-    substitute(p, work.transposed(), found, columns, p.no, p.no)
-    substitute(p, work, found, columns, p.yes, p.no)
+    work, *parts = p.side_by_side(p.size, p.columns, p.size)
+    inverse = put_right_sides(p, parts, conditioned=True)
+    p.copy(work, a.transposed(), p.size)
+    p.factorise(work)
+    for part, count in zip(parts, (p.columns, p.size), strict=True):
+        p.substitute(work.transposed(), part, count, p.no, p.no)
+        p.substitute(work, part, count, p.yes, p.no)
 
     def at(i: Value, j: Value) -> Any:
         is_below = j < i
         return a.at(p.b.select(is_below, i, j), p.b.select(is_below, j, i))
 
     require_conditioned(p, at, inverse)
-    copy(p, x, found, p.columns)
+    p.copy(x, parts[0], p.columns)
 
 
 def eliminated(p: Problem) -> tuple[Matrix, Value]:
     """Return a matrix in triangular form, and the sign of the exchange of rows."""
     require_finite(p, p.matrices[0], p.size)
-    work = p.work(p.size)
-    copy(p, work, p.matrices[0], p.size)
-    return work, eliminate(p, work, p.size)
+    (work,) = p.side_by_side(p.size)
+    p.copy(work, p.matrices[0], p.size)
+    return work, p.eliminate(work)
 
 
 def determinant(p: Problem) -> None:
@@ -363,49 +393,26 @@ def logarithm(p: Problem) -> None:
 
 def substitute_both(p: Problem, times: int) -> None:
     """Solve a triangular system, and then perhaps that with the transpose."""
-    b = p.b
     triangle, right, x = p.matrices
     require_finite(p, triangle, p.size)
     require_finite(p, right, p.columns)
-    work = p.work(p.columns)
-    copy(p, work, right, p.columns)
+    (work,) = p.side_by_side(p.columns)
+    p.copy(work, right, p.columns)
     backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
-    substitute(p, triangle, work, p.columns, backward, unit)
+    p.substitute(triangle, work, p.columns, backward, unit)
     if times == 2:
-        substitute(p, triangle.transposed(), work, p.columns, b.select(backward, p.no, p.yes), unit)
-    copy(p, x, work, p.columns)
+        p.substitute(triangle.transposed(), work, p.columns, p.b.select(backward, p.no, p.yes), unit)
+    p.copy(x, work, p.columns)
 
 
 def factor(p: Problem) -> None:
     """Compute Cholesky's factor, with zeros above it."""
     a, factor = p.matrices
     require_finite(p, a, p.size)
-    work = p.work(p.size)
-    factorise(p, a, work)
-    with p.b.loop(p.size) as rows:
-        with p.b.loop(rows.index + 1, certain=True) as cells:
-            factor.at(rows.index, cells.index).store(work.at(cells.index, rows.index).load())
-        with p.b.loop(p.size, rows.index + 1) as cells:
-            factor.at(rows.index, cells.index).store(p.number(0.0))
-
-
-def factorise(p: Problem, a: Matrix, work: Matrix) -> None:
-    """Compute the transpose of Cholesky's factor, U of A = U^T U, from the lower triangle of A."""
-    b, n = p.b, p.size
-    with b.loop(n) as rows, b.loop(n, rows.index) as cells:
-        work.at(rows.index, cells.index).store(a.at(cells.index, rows.index).load())
-    with b.loop(n, certain=True) as steps:
-        k = steps.index
-        square = work.at(k, k).load()
-        p.fail_if(b.compare("ule", square, 0))  # or NaN
-        root = b.intrinsic("sqrt", p.kind, square)
-        work.at(k, k).store(root)
-        with b.loop(n, k + 1) as cells:
-            cell = work.at(k, cells.index)
-            cell.store(cell.load() / root)
-        with b.loop(n, k + 1) as rows:
-            i = rows.index
-            p.subtract(work.at(i, i), work.at(k, i), work.at(k, i).load(), n - i)
+    (work,) = p.side_by_side(p.size)
+    p.copy(work, a.transposed(), p.size)
+    p.factorise(work)
+    p.copy(factor, work.transposed(), p.size)
 
 
 SOLVERS: dict[str, tuple[Solver, int]] = {
@@ -422,15 +429,18 @@ SOLVERS: dict[str, tuple[Solver, int]] = {
 }
 """What computes each routine, and how many operands and results it has."""
 
+CONDITIONED, TRIANGULAR = ("solve_conditioned", "solve_positive", "inv_conditioned"), ("solve_triangular", "cho_solve")
+"""Routines that compute the inverse for the condition, and those that factorise nothing."""
 
-def small(name: str, _target: Target) -> NativeFunction:
+
+def small(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
-    (solver, count), kind = SOLVERS[own], SCALARS[dtype]
+    (solver, count), functions = SOLVERS[own], Eliminations(dtype, target)
 
     def solve_each(problems: Problems) -> None:
         with problems.b.loop(problems.last, problems.first) as each:
-            solver(Problem(problems, kind, [kind] * count, each.index))
+            solver(RowProblem(problems, functions, count, each.index))
 
     return kernel_of(name, count, solve_each)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wengert.emission.product_plans import LEVELS, OPERANDS, PRODUCT, most_rows
-from wengert.emission.tiled_functions import TiledFunctions
+from wengert.emission.tiled_functions import SQUARE, TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share
-from wengert.native.structs import I8, I64, POINTER, Pointer, Struct, vector_of
+from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -25,8 +25,6 @@ PRODUCTS = "product"
 """What the names of these functions begin with: "product.matrices.float64"."""
 UNROLLED = 2
 """Terms that a round of a tile adds."""
-SQUARE = 8
-"""Rows and columns that are transposed at once."""
 
 BLOCK = Struct(
     "Block",
@@ -140,57 +138,6 @@ class ProductFunctions(TiledFunctions):
                 choose(keys[half:])
 
         choose(list(self.tiles))
-
-    # ---------------------------------------------------------------- packing
-
-    @cached
-    def pack(self) -> NativeFunction:
-        """The function that puts lines side by side: target[q * width + r] = source[q * along + r * across]."""
-        kinds = (self.address, I64, I64, I64, I64, I64, self.address)
-
-        def body(
-            b: Builder,
-            source: Value,
-            along: Value,
-            across: Value,
-            lines: Value,
-            width: Value,
-            length: Value,
-            target: Value,
-        ) -> None:
-            def one_by_one(first: Value | int, stop: Value, start: Value | int) -> None:
-                with b.loop(stop, first) as q, b.loop(lines, start) as r:
-                    x = source.at(q.index * along).at(r.index * across).load()
-                    target.at(q.index * width).at(r.index).store(x)
-
-            with b.when(across.equals(1)):
-                whole = lines - lines % self.lanes
-                with b.loop(length) as q, b.loop(whole, step=self.lanes) as r:
-                    x = source.at(q.index * along).at(r.index).to(self.vector).load()
-                    target.at(q.index * width).at(r.index).to(self.vector).store(x)
-                one_by_one(0, length, whole)
-                b.give()
-            with b.when(along.equals(1)):
-                whole, wide = length - length % SQUARE, lines - lines % SQUARE
-                self.transpose(b, source, across, wide, width, whole, target)
-                one_by_one(0, whole, wide)
-                one_by_one(whole, length, 0)
-                b.give()
-            one_by_one(0, length, 0)
-
-        return self.function("pack", kinds, body)
-
-    def transpose(
-        self, b: Builder, source: Value, across: Value, lines: Value, width: Value, length: Value, target: Value
-    ) -> None:
-        """Write what packs whole squares of lines whose elements lie side by side."""
-        square = vector_of(self.scalar, SQUARE)
-        with b.loop(length, step=SQUARE) as q, b.loop(lines, step=SQUARE) as r:
-            first = source.at(r.index * across).at(q.index)
-            lanes = [first.at(across * n).to(square).load() for n in range(SQUARE)]
-            place = target.at(q.index * width).at(r.index)
-            for n, x in enumerate(transpose_square(b, lanes)):
-                place.at(width * n).to(square).store(x)
 
     # ---------------------------------------------------------------- blocks
 
@@ -429,21 +376,4 @@ def rows_of(b: Builder, first: Value, step: Value, count: int) -> list[Value]:
     steps = [step, b.new(I64, f"shl {step}, 1"), step * 3]
     for r in range(count):
         found.append(found[r - r % 4].at(steps[r % 4 - 1]) if r % 4 else found[r - 4].at(step * 4) if r else first)
-    return found
-
-
-def transpose_square(b: Builder, rows: Sequence[Value]) -> list[Value]:
-    """Return the columns of a square of vectors: in each round blocks half as large change places."""
-    found, count = list(rows), len(rows)
-    step = count // 2
-    while step:
-        before = list(found)
-        low = [n - step + count if n & step else n for n in range(count)]
-        high = [n + count if n & step else n + step for n in range(count)]
-        for n in range(count):
-            if not n & step:
-                found[n], found[n + step] = (
-                    b.shuffle_pair(before[n], before[n + step], places) for places in (low, high)
-                )
-        step //= 2
     return found

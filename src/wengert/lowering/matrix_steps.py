@@ -13,7 +13,7 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
-from wengert.emission.matrix_routines import SMALL
+from wengert.emission.matrix_routines import CONDITIONED, SMALL, TRIANGULAR
 from wengert.emission.tiled_functions import SCALARS
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
@@ -21,18 +21,24 @@ from wengert.support.machine import MACHINE
 
 Params = Mapping[str, Any]
 
-LARGEST = 32
-"""Rows of real matrices up to which a call of LAPACK takes longer: systems of 4, 16, 32 and 48 rows take 0.2, 1.0, 3.9
-and 10.5 us, by NumPy 4.1, 6.0, 9.5 and 16.4; Cholesky's factor 0.2, 1.5, 4.9 and 14.3, by NumPy 3.6, 4.2, 6.0 and
-12.3."""
+LARGEST = 512
+"""Rows of real matrices up to which a call of LAPACK takes longer: systems of 30, 100, 200, 400 and 600 rows take 2.1,
+29, 150, 1,270 and 4,400 us, by LAPACK 10 (48 rows), 45, 260, 1,500 and 4,900; Cholesky's factor 1.6, 20, 100, 760 and
+3,450, by LAPACK 7, 33, 178, 940 and 3,080."""
+FEW = 48
+"""Rows up to which it does so, too, where the inverse is needed for the condition, or vectors have few right sides."""
+LANES_MOST = 1152
+"""Elements of a problem, right sides included, beyond which problems one after the other take less time than lanes."""
 MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
-CYCLES = {SMALL: (100.0, 1.5), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3)}
+CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3)}
 """Cycles for each problem, and for an element of a row that is subtracted."""
 MOST_SPECTRAL = 400
 """Rows and columns of theirs, for which some ten times as much room is needed."""
 COLUMNS = 16
 """Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
+SPARE = 3 * 16 + 2
+"""Columns of the room for small matrices: the ends of vectors, of three matrices, and pivots."""
 PARTS = 16
 """Shares of problems at most."""
 
@@ -68,7 +74,7 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     result, rank = arrays[len(equation.inputs)], ranks[len(equation.inputs)]
     stack = result.shape[: len(result.shape) - rank]
     columns, count = result.shape[-1] if rank == 2 else 1, math.prod(stack)
-    family = family_of(call.routine, arrays, count)
+    family = family_of(call.routine, arrays, count, columns)
     if family is None:
         return None
     rows = arrays[0].shape[-2]
@@ -91,15 +97,17 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     return MatrixRoutine(equation, name, fields, fields["room"] * parts, count * each)
 
 
-def family_of(routine: str, arrays: Sequence[Variable], count: int) -> str | None:
+def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int) -> str | None:
     """Return the family of kernels that compute a routine of so many problems; None if none does."""
     dtypes, size = [x.dtype for x in arrays], max(arrays[0].shape[-2:])
     if routine in SPECTRAL:
         return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
-    if size <= LARGEST and dtypes[0].name in SCALARS:
-        if any(dtype != dtypes[0] for dtype in dtypes):
-            return None
-        return LANES if count >= lanes_of(dtypes[0].name) else SMALL
+    is_own = dtypes[0].name in SCALARS and all(dtype == dtypes[0] for dtype in dtypes) and size <= LARGEST
+    if is_own and count >= lanes_of(dtypes[0].name) and size * (size + columns) <= LANES_MOST:
+        return LANES
+    is_few = routine in CONDITIONED or (routine in TRIANGULAR and columns == 1)
+    if is_own and not (is_few and size > FEW):
+        return SMALL
     return LAPACK if size <= MOST and is_available(routine, dtypes) else None
 
 
@@ -111,7 +119,9 @@ def cycles_of(family: str, size: int, columns: int) -> float:
 
 def room_of(family: str, size: int, columns: int) -> int:
     """Return how many elements there must be room for."""
-    return size * (2 * size + columns) if family is not LAPACK else size * (size + PANEL + COLUMNS) + ROOM
+    if family is LAPACK:
+        return size * (size + PANEL + COLUMNS) + ROOM
+    return size * (2 * size + columns + (SPARE if family is SMALL else 0))
 
 
 def room_of_spectrum(rows: int, columns: int) -> int:
