@@ -31,6 +31,7 @@ from wengert.kernel.kernel import (
     Run,
     Stage,
     Store,
+    Switch,
     Update,
 )
 from wengert.kernel.schedule import Schedule, illegal
@@ -301,6 +302,20 @@ def with_step(number: int, step: Any) -> Program:
     return changed(STEPS, steps=tuple([step if n == number else s for n, s in enumerate(STEPS.steps)]))
 
 
+CASES = Run(DOUBLED, ("x", "y")), Run(Program(("a",), ("b",), ROW, (Copy("a", "b"),)), ("x", "y"))
+CHOICE = Program(
+    ("i", "x"),
+    ("y",),
+    (
+        Buffer("i", (), LONG, "input"),
+        Buffer("x", (2,), DOUBLE, "input"),
+        Buffer("y", (2,), DOUBLE, "output"),
+    ),
+    (Switch("i", CASES),),
+)
+"""A program that doubles, or copies, as an index says."""
+
+
 BROKEN |= {
     "steps are kernels alone, or what runs programs that fit, and says so if they may fail": [
         (with_step(0, KERNEL), "step 0: a kernel beside other steps"),
@@ -313,6 +328,13 @@ BROKEN |= {
         (with_step(2, changed(LOOP, carried=(Carried("t", "a", "q", "", "z"),))), "step 2: q from a"),
         (with_step(2, changed(LOOP, rows=(Row("r", "q"),))), "step 2: rows q of r"),
         (changed(STEPS, failing="", steps=STEPS.steps), "step 1: what may fail"),
+        (changed(CHOICE, steps=(Switch("x", CASES),)), "step 0: the index x of 2 float64"),
+        (
+            changed(CHOICE, steps=(Switch("i", (*CASES, Run(DOUBLED, ("x",)))),)),
+            "step 0: () written in place of ('y',)",
+        ),
+        (changed(CHOICE, steps=(Switch("i", (CASES[0], Run(DOUBLED, ("i", "y")))),)), "step 0: arguments ('i', 'y')"),
+        (changed(CHOICE, steps=(Switch("i", ()),)), "step 0: no cases"),
     ],
     "a step reads what others wrote, and writes what none wrote": [
         (with_step(0, Copy("t", "s")), "step 0 reads t"),
@@ -332,6 +354,17 @@ def test_steps_are_printed_read_back_and_evaluated() -> None:
     np.testing.assert_array_equal(r, [8 * y, 4 * y, 2 * y])
     assert not failed
     assert evaluate(STEPS, [x], routines={"small.own": lambda a, b, size: None})[-1]
+
+
+def test_a_choice_is_printed_read_back_and_evaluated() -> None:
+    require_sound(CHOICE)
+    assert parsed(text(CHOICE)) == CHOICE
+    followed = changed(CHOICE, outputs=("y", "z"), buffers=(*CHOICE.buffers, Buffer("z", (2,), DOUBLE, "output")))
+    followed = changed(followed, steps=(*CHOICE.steps, Run(DOUBLED, ("y", "z"))))
+    assert parsed(text(followed)) == followed  # a program that runs after it is none of it
+    x = np.array([1.0, -2.0])
+    for index, times in ((0, 2), (1, 1), (2, 2), (-1, 2)):
+        np.testing.assert_array_equal(evaluate(CHOICE, [np.array(index), x])[0], times * x)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence)

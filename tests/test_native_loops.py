@@ -117,6 +117,18 @@ def of_products(w: Any, rows: Any) -> Any:
     return wg.scan(lambda c, r: (np.tanh(c @ w + r) * 1.0, c), rows[0], rows)[0]
 
 
+def branching(x: Any, blocks: Any) -> Any:
+    """Be a loop with branches that solve, multiply and repeat, one for each sign of a sum, and one of which fails."""
+
+    def step(c: Any, a: Any) -> Any:
+        grown = a.T @ a + np.eye(3) * 2
+        small = lambda c: np.linalg.solve(grown, c) + wg.fori_loop(0, 3, lambda i, y: np.sin(a @ y), c)
+        large = lambda c: wg.cond(np.sum(c) > 100, lambda c: np.linalg.cholesky(-grown) @ c, lambda c: c[::-1] * 0.7, c)
+        return wg.cond(np.sum(c) > 0.4, small, large, c), np.sum(c)
+
+    return wg.scan(step, x, blocks)[0]
+
+
 def written(x: Any, i: Any) -> Any:
     y = x * 1
     y[i] = y[i - 1] + i
@@ -167,6 +179,15 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "gradient of products": (wg.grad(lambda w, rows: np.sum(of_products(w, rows) ** 2)), ROWS[:5], BLOCKS),
     "every other row": (lambda rows: wg.scan(lambda c, r: (c + r, r * c), np.zeros(5), rows), ROWS[::-2]),
     "branches": (bisected, 0.0, 2.0),
+    "branches that are run": (branching, X[:3], BLOCKS[:3, :, :3]),
+    "gradient of branches that are run": (
+        wg.grad(lambda x, a: np.sum(branching(x, a) ** 2), (0, 1)),
+        X[:3],
+        BLOCKS[:3, :, :3],
+    ),
+    "second derivative of branches": (wg.hessian(lambda x, a: branching(x, a)[0]), X[:3], BLOCKS[:3, :, :3]),
+    "lanes of branches": (wg.vmap(branching, (0, None)), ROWS[:4, :3], BLOCKS[:3, :, :3]),
+    "lanes in branches": (wg.vmap(branching, (None, 0)), X[:3], BLOCKS[:2, None, :, :3] * [[[[1.0]], [[0.5]]]]),
     "a break": (first_beyond, X, 0.9),
     "writes": (lambda x: wg.fori_loop(0, 5, lambda i, c: written(c, i), x), X),
     "gradient of while": (wg.grad(lambda x: np.sum(halved(x)[0] ** 2)), X),

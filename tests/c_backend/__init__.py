@@ -35,6 +35,7 @@ from wengert.kernel.kernel import (
     Reduce,
     Run,
     Stage,
+    Switch,
 )
 
 COMPILER = shutil.which("cc")
@@ -203,6 +204,12 @@ def other(step: ProgramStep, buffers: dict[str, Buffer], numbers: Iterator[int],
         table = [*step.arguments, *["&failed"] * bool(step.program.failing)]
         pointers = ", ".join(f"(char *){name}" for name in table)
         return ["{", *own, f"char *table[] = {{{pointers}}};", f"if ({inner}(table)) return 1;", "}"]
+    if isinstance(step, Switch):
+        cases = [
+            [f"case {n}:" if n else "default:", *other(x, buffers, numbers, before), "break;"]
+            for n, x in enumerate(step.cases)
+        ]
+        return [f"switch (*{step.index}) {{", *itertools.chain(*cases), "}"]
     if isinstance(step, Loop):
         return list(loop(step, called(step.body, numbers, before), {name for name, b in buffers.items() if b.grows}))
     raise NotImplementedError(f"{step} has no words in C")

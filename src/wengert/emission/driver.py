@@ -18,7 +18,7 @@ from wengert.emission.product_plans import ProductPlan
 from wengert.emission.products import PRODUCTS
 from wengert.emission.programs import RUN, Emission, Emitted, without_code
 from wengert.kernel.durations import cycles_of
-from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run
+from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run, Switch
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -224,6 +224,8 @@ class Driver:
             case Copy():
                 size = bytes_of(self.buffers[step.source])
                 return lambda frame: copy_bytes(frame.b, frame.at(step.target), frame.at(step.source), size)
+            case Switch():
+                return self.choosing(step)
             case Loop():
                 return Repeating(self, step).write
         raise TypeError(step)
@@ -247,6 +249,24 @@ class Driver:
         def write(frame: DriverFrame) -> None:
             addresses = [*map(frame.at, step.arguments), *[frame.memory.at(failed)] * can_fail]
             self.module.run(frame, step.program, frame.table(addresses))
+
+        return write
+
+    def choosing(self, step: Switch) -> Callable[[DriverFrame], None]:
+        """Return what writes that one of several programs is run."""
+        kind = I8 if self.buffers[step.index].dtype.itemsize == 1 else I64
+        first, *others = list(map(self.running, step.cases))
+
+        def write(frame: DriverFrame) -> None:
+            for name in (*step.reads, *step.writes):
+                frame.at(name)  # all of them have it, whichever is run
+            index = frame.at(step.index).to(kind).load()
+            with frame.b.section() as end:
+                for n, other in enumerate(others, 1):
+                    with frame.b.when(index.equals(n)):
+                        other(frame)
+                        end()
+                first(frame)
 
         return write
 

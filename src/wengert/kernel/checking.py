@@ -28,6 +28,7 @@ from wengert.kernel.kernel import (
     Reduce,
     Run,
     Stage,
+    Switch,
 )
 from wengert.kernel.opcodes import OPCODES
 from wengert.support import config
@@ -394,10 +395,25 @@ def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iter
             yield f"{len(step.arguments)} arguments of {len(step.program.arguments)}"
         elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
             yield f"arguments {step.arguments} for {step.program.arguments}"
+    if isinstance(step, Switch):
+        yield from switch_faults(program, known, step)
     if isinstance(step, Product):
         yield from product_faults(known, step)
     if isinstance(step, Loop):
         yield from misused(known, step)
+
+
+def switch_faults(program: Program, known: dict[str, Buffer], step: Switch) -> Iterator[str]:
+    """Find what does not fit in a choice of programs."""
+    if not step.cases:
+        yield "no cases"
+    index = known[step.index]
+    if index.size != 1 or index.dtype not in (np.dtype(bool), np.dtype(np.int64)):
+        yield f"the index {step.index} of {index.size} {index.dtype}"
+    for case in step.cases:
+        if set(case.writes) != set(step.writes):
+            yield f"{case.writes} written in place of {step.writes}"
+        yield from unfit(program, known, case)
 
 
 def product_faults(known: dict[str, Buffer], product: Product) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run
+from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run, Switch
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
 
@@ -34,6 +34,8 @@ def cycles_of(program: Program, lanes: int) -> float:
                 return step.cycles
             case Product():
                 return cycles_of_product(step, lanes)
+            case Switch():
+                return max([taken(case) for case in step.cases])
             case Loop():
                 return cycles_of(step.body, lanes) * rounds_of(step)
         return 0.0

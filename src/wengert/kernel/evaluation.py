@@ -33,6 +33,7 @@ from wengert.kernel.kernel import (
     Run,
     Stage,
     Store,
+    Switch,
 )
 from wengert.kernel.opcodes import OPCODES, evaluated
 
@@ -135,6 +136,9 @@ class Steps:
                     raise Failed
                 for name, value in zip(made, computed, strict=True):
                     self.give(name, value)
+            case Switch():
+                index = int(self.value(step.index).item())
+                self.run(step.cases[index if 0 <= index < len(step.cases) else 0])
             case Loop():
                 self.repeat(step)
 

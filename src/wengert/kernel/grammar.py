@@ -35,6 +35,7 @@ from wengert.kernel.kernel import (
     Run,
     Stage,
     Store,
+    Switch,
     Update,
 )
 from wengert.support.cached import cached
@@ -273,6 +274,9 @@ PRODUCT = RecordForm(
     "over {extents:ints}",
 )
 RUN = RecordForm(Run, "run {arguments:names}", program="program")
+SWITCH = RecordForm(
+    Switch, "switch {index}", {"cases": (RecordForm(Run, "  case {arguments:names}", program="program"),)}
+)
 LOOP = RecordForm(
     Loop,
     "loop rounds {rounds:int}« count {count}»« starts {starts}»« going {going}»« {reverse:reverse}»",
@@ -290,7 +294,7 @@ PROGRAM = RecordForm(
         "buffers": (
             RecordForm(Buffer, "buffer {name}: {kind:buffer kind} {dtype:dtype}[{shape:ints}]« = {contents:hex}»"),
         ),
-        "steps": (KERNEL, COPY, PRODUCT, ROUTINE, RUN, LOOP),
+        "steps": (KERNEL, COPY, PRODUCT, ROUTINE, RUN, SWITCH, LOOP),
     },
 )
 

@@ -1,10 +1,10 @@
 """The kernel IR: what a native function does, as loops over static spaces with affine index maps.
 
-A program is a list of steps over named buffers: kernels, or steps that run other programs, once or again and again,
-that copy, multiply matrices, and call a function by its name. A kernel runs its stages for each row: an outer
-dimension, number 0 in every index map (a kernel without rows has one). A stage is one iteration space over the inner
-dimensions: operations in single static assignment, followed by stores and reductions. Views of arrays only change index
-maps.
+A program is a list of steps over named buffers: kernels, or steps that run other programs, once, again and again, or
+one of several, that copy, multiply matrices, and call a function by its name. A kernel runs its stages for each row:
+an outer dimension, number 0 in every index map (a kernel without rows has one). A stage is one iteration space over
+the inner dimensions: operations in single static assignment, followed by stores and reductions. Views of arrays only
+change index maps.
 
 What a reduction gives depends on what it reduces over:
 
@@ -285,6 +285,38 @@ class Run(ProgramStep):
     def with_programs(self, change: Callable[[Program], Program]) -> Run:
         """Return a run of another program."""
         return replace(self, program=change(self.program))
+
+
+@dataclass(frozen=True)
+class Switch(ProgramStep):
+    """Run one of several programs.
+
+    Attributes:
+        index: the buffer that says which one: a truth, or a whole number; the first for a number that none has.
+        cases: what is run; all of them write the same buffers.
+    """
+
+    index: str
+    cases: tuple[Run, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The index, and what any of them reads."""
+        return (self.index, *dict.fromkeys(name for case in self.cases for name in case.reads))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """What each of them writes."""
+        return self.cases[0].writes if self.cases else ()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All of them."""
+        return tuple([case.program for case in self.cases])
+
+    def with_programs(self, change: Callable[[Program], Program]) -> Switch:
+        """Return a choice of other programs."""
+        return replace(self, cases=tuple([case.with_programs(change) for case in self.cases]))
 
 
 @dataclass(frozen=True)

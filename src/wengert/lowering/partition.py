@@ -14,15 +14,23 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
-from wengert.core.values.aval import UNKNOWN
+from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Program
-from wengert.lowering.correlation_steps import CorrelationStep, correlation_step
+from wengert.lowering.correlation_steps import correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
-from wengert.lowering.matrix_steps import MatrixRoutine, matrix_routine
+from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.products import ProductStep, originals, product_step, with_product_steps
-from wengert.lowering.program_steps import Once, Rounds, StepsWriter, UnfitError
+from wengert.lowering.program_steps import (
+    Choice,
+    GraphStep,
+    Once,
+    Rounds,
+    StepsWriter,
+    UnfitError,
+    with_results_like,
+)
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.passes.dead_code import must_run
@@ -56,7 +64,7 @@ def segmented(
 
 
 class StepLowering(StructuredLowering):
-    """Lower loops to the programs of their iterations, and calls to products with views and sums."""
+    """Lower loops to programs of iterations, branches to programs, and calls to products with views and sums."""
 
     def call(self, graph: Graph) -> ProductStep | None:
         """Return a product; None if it is another graph."""
@@ -68,6 +76,15 @@ class StepLowering(StructuredLowering):
         program = segmented(graph, is_inner=True).whole
         is_whole = program is not None and len(set(graph.outputs)) == len(graph.outputs)
         return Once(graph, program) if program is not None and is_whole else None
+
+    def branch(self, graphs: Sequence[Graph]) -> Choice | None:
+        """Return the programs; None if one of them cannot compute all of its graph."""
+        flat = list(map(flatten_calls, graphs))
+        results = [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in flat[0].outputs]
+        cases = [with_results_like(graph, results) for graph in flat]
+        pairs = [(graph, segmented(graph, is_inner=True).whole) for graph in cases]
+        found = [(graph, program) for graph, program in pairs if program is not None]
+        return Choice(found, results) if len(found) == len(cases) else None
 
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
@@ -84,10 +101,10 @@ class StepLowering(StructuredLowering):
 STEPS = StepLowering()
 
 
-def step_of(equation: Equation) -> Once | Rounds | ProductStep | MatrixRoutine | CorrelationStep | None:
+def step_of(equation: Equation) -> GraphStep | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
-        found: Once | Rounds | ProductStep | None = equation.primitive.lower(equation.params, STEPS)
+        found: GraphStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
     return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation)
 

@@ -13,7 +13,7 @@ from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
-from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run
+from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
 from wengert.lowering.correlation_steps import CorrelationStep
 from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
@@ -22,7 +22,7 @@ from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import lower
 from wengert.passes.dead_code import eliminate_dead
-from wengert.passes.output_aliasing import axes_in_kernels
+from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
 
@@ -44,6 +44,17 @@ class Once(NamedTuple):
 
     graph: Graph
     program: Program
+
+
+class Choice(NamedTuple):
+    """Hold graphs of which one is chosen, each with its program, and variables that lie as the results of all do."""
+
+    cases: Sequence[tuple[Graph, Program]]
+    results: Sequence[Variable]
+
+
+GraphStep = Once | Rounds | Choice | ProductStep | MatrixRoutine | CorrelationStep
+"""What an equation may be in a program that is no kernel."""
 
 
 class StepsWriter:
@@ -140,7 +151,7 @@ class StepsWriter:
                 found.add(v)
         return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
 
-    def add(self, part: Graph, step: Program | Once | Rounds | ProductStep | MatrixRoutine | CorrelationStep) -> None:
+    def add(self, part: Graph, step: Program | GraphStep) -> None:
         """Add a part of the graph: a program of kernels, or an equation that is a step of another sort."""
         if isinstance(step, Program):
             variables = (*part.inputs, *part.outputs)
@@ -149,6 +160,8 @@ class StepsWriter:
             self.add_run(step, part.equations[0])
         elif isinstance(step, Rounds):
             self.add_loop(step, part.equations[0])
+        elif isinstance(step, Choice):
+            self.add_choice(step, part.equations[0])
         elif isinstance(step, ProductStep):
             self.add_product(step, part.equations[0])
         else:
@@ -178,6 +191,17 @@ class StepsWriter:
         made = list(map(self.write, equation.outputs, routine.outputs))
         fields = tuple(routine.fields.items())
         self.steps.append(Invoke(routine.name, (*read, *made), len(made), fields, routine.work, routine.cycles))
+
+    def add_choice(self, choice: Choice, equation: Equation) -> None:
+        """Add a choice between programs, which read what is given in the memory order of each."""
+        index, *given = equation.inputs
+        truth, number = np.dtype(bool), np.dtype(np.int64)
+        kind = truth if aval_of(index).dtype == truth else number
+        which = self.read(index, Variable.of(Aval((), kind)))
+        read = [tuple(map(self.read, given, graph.inputs)) for graph, _ in choice.cases]
+        made = tuple(map(self.write, equation.outputs, choice.results))
+        cases = [Run(program, (*own, *made)) for own, (_, program) in zip(read, choice.cases, strict=True)]
+        self.steps.append(Switch(which, tuple(cases)))
 
     def add_loop(self, loop: Rounds, equation: Equation) -> None:
         """Add a loop; raise UnfitError if something does not lie as it wants it."""
@@ -247,6 +271,19 @@ def are_alike(x: Variable, like: Variable) -> bool:
     return x.dtype == like.dtype and long_axes(x) == long_axes(like)
 
 
+def with_results_like(graph: Graph, results: Sequence[Variable]) -> Graph:
+    """Return a graph that writes each result to memory of its own, where it lies as a variable does."""
+    graph = with_own_results(graph)
+    equations, outputs = list(graph.equations), list[Variable]()
+    made = {v for equation in equations for v in equation.outputs}
+    for x, like in zip(graph.outputs, results, strict=True):
+        is_own = type(x) is Variable and (UNKNOWN in x.shape or (x in made and x not in outputs and are_alike(x, like)))
+        if not is_own:
+            equations.append(rewriting(x, like))
+        outputs.append(x if is_own else equations[-1].outputs[0])
+    return Graph(graph.inputs, equations, outputs)
+
+
 def lies_there(equation: Equation) -> bool:
     """Tell whether a value lies in memory as what it is transposed from does."""
     (x,), (v,) = equation.inputs, equation.outputs
@@ -258,12 +295,18 @@ def lies_there(equation: Equation) -> bool:
 
 def conversion(x: Variable, like: Variable) -> Program:
     """Return the program that writes a value as another one lies in memory, in its dtype."""
-    given, made = [Variable(v.shape, v.dtype, "", v.strides) for v in (x, like)]
-    equation = Equation(astype, (given,), {"dtype": made.dtype}, (made,))
-    lowered = lower(Graph((given,), (equation,), (made,)))
+    given = Variable(x.shape, x.dtype, "", x.strides)
+    equation = rewriting(given, like)
+    lowered = lower(Graph((given,), (equation,), equation.outputs))
     if lowered.refused:
         raise UnfitError
     return program_of(lowered)
+
+
+def rewriting(x: Any, like: Variable) -> Equation:
+    """Return the equation that writes a value as another one lies in memory, in its dtype."""
+    made = Variable(like.shape, like.dtype, "", like.strides)
+    return Equation(astype, (x,), {"dtype": made.dtype}, (made,))
 
 
 def long_axes(variable: Variable) -> list[int]:

@@ -205,6 +205,7 @@ remainder = elementwise(
     cost=40,
     operator=operator.mod,
     counts=True,
+    whole_bits=62,
     kink=AT_JUMPS,
 )
 fmod = elementwise(
@@ -216,7 +217,7 @@ fmod = elementwise(
     kink=AT_JUMPS,
 )
 floor_divide = constant(
-    "floor_divide", np.floor_divide, scalar=floor_divide_at, operator=operator.floordiv, counts=True
+    "floor_divide", np.floor_divide, scalar=floor_divide_at, operator=operator.floordiv, counts=True, whole_bits=62
 )
 gcd = constant("gcd", np.gcd)
 lcm = constant("lcm", np.lcm)

@@ -59,12 +59,22 @@ logical_or = constant(
 )
 logical_xor = constant("logical_xor", np.logical_xor, scalar=lambda x, y: x.astype(BOOL) ^ y.astype(BOOL))
 bitwise_and = constant(
-    "bitwise_and", np.bitwise_and, operator=operator.and_, cheap=True, rewrites=(rewrites.logic(conjunction=True),)
+    "bitwise_and",
+    np.bitwise_and,
+    operator=operator.and_,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.logic(conjunction=True),),
 )
 bitwise_or = constant(
-    "bitwise_or", np.bitwise_or, operator=operator.or_, cheap=True, rewrites=(rewrites.logic(conjunction=False),)
+    "bitwise_or",
+    np.bitwise_or,
+    operator=operator.or_,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.logic(conjunction=False),),
 )
-bitwise_xor = constant("bitwise_xor", np.bitwise_xor, operator=operator.xor)
+bitwise_xor = constant("bitwise_xor", np.bitwise_xor, operator=operator.xor, whole_bits=62)
 bitwise_count = constant("bitwise_count", np.bitwise_count)
 
 

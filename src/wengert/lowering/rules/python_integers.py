@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from wengert.core.values.aval import aval_of
 from wengert.lowering.nodes import LONG, Access, Nodes
 from wengert.lowering.rules.scalars import Scalar
 
+DIVIDING = (operator.mod, operator.floordiv)
+"""Python's operators that raise an error where the divisor is 0."""
 LONGEST_EXACT = 1 << 53
 """The whole numbers up to which floats are exact."""
 
@@ -22,9 +25,12 @@ def is_whole_number(x: Any) -> bool:
 
 
 def too_large(nodes: Nodes, primitive: Primitive, args: Sequence[Access]) -> list[Access]:
-    """Return for each operand whether it is so large that a result may need more than 64 bits."""
+    """Return for each operand whether it is so large that a result may need more than 64 bits, or divides and is 0."""
     limit = 1 << primitive.whole_bits
-    return [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
+    found = [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
+    if primitive.operator in DIVIDING and not (args[1].node.kind == "constant" and args[1].node.value):
+        found.append((Scalar(nodes, args[1], ()) == 0).access)
+    return found
 
 
 def too_long_to_compare(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
