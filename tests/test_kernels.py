@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases import together
 from tests.kernels import inputs_for, random_program
+from wengert.emission.backend import Processor
 from wengert.errors import FileFormatError, GraphError
 from wengert.kernel.checking import RULES, findings, require_sound
 from wengert.kernel.evaluation import evaluate
@@ -342,6 +343,52 @@ BROKEN |= {
         (changed(STEPS, steps=STEPS.steps[:3]), "the output y"),
     ],
 }
+
+
+def changing(read: Affine, *more: Stage) -> Program:
+    """Return a program that adds to each number of an input another one of it, in place."""
+    whole = Affine(0, (0, 1))
+    loads = [Operation("load", (), DOUBLE, "a", at) for at in (read, whole)]
+    stage = Stage((1, 2), (*loads, Operation("add", (0, 1), DOUBLE)), (Store("a", whole, 2),))
+    return Program(("a",), (), (Buffer("a", (2,), DOUBLE, "changed"),), (Kernel(1, (stage, *more)),))
+
+
+def in_place(body: Program, result: str) -> Program:
+    """Return a program that runs another three times on a copy of its input."""
+    buffers = [Buffer(n, (2,), DOUBLE, kind) for n, kind in (("x", "input"), ("t", "temporary"), ("y", "output"))]
+    steps = Copy("x", "t"), Run(body, ("t",)), Loop(body, (), (Carried("t", "a", "a", "", result),), (), 3)
+    steps = (*steps, *[Copy("t", "y")] * (result == "t"))
+    return Program(("x",), ("y", "f"), (*buffers, FLAG), steps, "f")
+
+
+TWICE = changing(Affine(0, (0, 1)))
+BROKEN["what is changed is read before, or by the point that changes it"] = [
+    (changing(Affine(1, (0, -1))), "kernel 0, stage 0, %0: a"),
+    (
+        changing(Affine(0, (0, 1)), Stage((1,), (Operation("load", (), DOUBLE, "a", Affine(0, (0,))),))),
+        "stage 1, %0: a",
+    ),
+]
+BROKEN["a step reads what others wrote, and writes what none wrote"] += [
+    (changed(in_place(TWICE, "t"), steps=(Run(TWICE, ("x",)), *in_place(TWICE, "t").steps)), "step 0 writes x again"),
+]
+BROKEN["steps are kernels alone, or what runs programs that fit, and says so if they may fail"] += [
+    (
+        changed(in_place(TWICE, "t"), steps=(Loop(TWICE, (), (Carried("x", "a", "", "x", "y"),), (), 3),)),
+        "the body changes",
+    ),
+]
+
+
+@pytest.mark.parametrize("result", ["t", "y"])
+def test_what_is_changed_in_place_is_printed_read_back_and_evaluated(result: str) -> None:
+    program = in_place(TWICE, result)
+    require_sound(program)
+    assert parsed(text(program)) == program
+    x = np.array([1.0, -2.0])
+    for found in (evaluate(program, [x])[0], Processor().compiled(program)([x])[0]):
+        np.testing.assert_array_equal(found, [16.0, -32.0])
+    np.testing.assert_array_equal(x, [1.0, -2.0])
 
 
 def test_steps_are_printed_read_back_and_evaluated() -> None:

@@ -251,7 +251,8 @@ def loop(step: Loop, body: str, growing: set[str]) -> Iterator[str]:
     yield f"if ({body}(table)) return 1;"
     for x in step.carried:
         source = f"table[{place[x.out]}]" if x.out else x.known
-        yield f"memcpy(own{place[x.into]}, {source}, {size_of(own[x.into])});"
+        if x.out != x.into:
+            yield f"memcpy(own{place[x.into]}, {source}, {size_of(own[x.into])});"
     yield f"going = {f'*table[{place[step.going]}]' if step.going else 1};"
     yield "}"
     if step.going:

@@ -152,6 +152,11 @@ class LoopPrimitive(Structured):
         length = params["spec"].length
         return float(MACHINE.usual_rounds if length is None else length)
 
+    def changes(self, params: Params) -> Sequence[tuple[int, int]]:
+        """Return what is carried at first, with what is carried at the end."""
+        first = int(is_counted(params)) + params["spec"].constants
+        return [(first + i, i) for i in range(params["spec"].carried)]
+
     def lower(self, params: Params, lowering: StructuredLowering) -> Any:
         """Be lowered as a loop."""
         return lowering.loop(params)

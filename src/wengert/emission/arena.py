@@ -51,7 +51,7 @@ def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Ca
     last: dict[str, int] = {}
     for n, names in enumerate(uses):
         for name in names:
-            if buffers[name].kind not in ("input", "output"):
+            if buffers[name].kind not in ("input", "changed", "output"):
                 first.setdefault(name, n)
                 last[name] = n
     for name, buffer in buffers.items():

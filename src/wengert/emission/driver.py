@@ -417,7 +417,7 @@ class Repeating:
         self.own = {x: module.room(bytes_of(self.buffers[x])) for x in loop.body.outputs if x not in taken}
         self.swaps: dict[str, str] = {}
         for x in loop.carried:
-            if x.out and x.out not in taken:
+            if x.out and x.out != x.into and x.out not in taken:
                 taken.add(x.out)
                 self.swaps[x.into] = x.out
                 self.own[x.into] = module.room(bytes_of(self.buffers[x.into]))
@@ -436,7 +436,11 @@ class Repeating:
             self.slot(table, name).store(frame.memory.at(place).as_address())
         for x in loop.carried:
             start, _ = frame.at(x.start), x.known and frame.at(x.known)  # both where all that follows has them
-            if x.into in self.swaps:
+            if x.out == x.into:
+                if x.result != x.start:
+                    copy_bytes(b, frame.at(x.result), start, bytes_of(self.buffers[x.into]))
+                self.slot(table, x.into).store(frame.at(x.result).as_address())
+            elif x.into in self.swaps:
                 copy_bytes(b, frame.memory.at(self.own[x.into]), start, bytes_of(self.buffers[x.into]))
             else:
                 self.slot(table, x.into).store(start.as_address())
@@ -453,7 +457,8 @@ class Repeating:
             self.slot(table, row.row).store((first.at((times - 1) * step) if loop.reverse else first).as_address())
         self.run(frame, table, times)
         for x in loop.carried:
-            copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
+            if x.out != x.into:
+                copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
 
     def first_row(self, frame: DriverFrame, row: Row) -> tuple[Value, Value | int]:
         """Return where the first row lies, and how many bytes it is to the next."""
@@ -531,7 +536,7 @@ class Repeating:
     def hand_on(self, frame: DriverFrame, table: Value) -> None:
         """Write what lets the next iteration read what this one wrote, first where nothing changes places."""
         for x in self.loop.carried:
-            if x.into not in self.swaps:
+            if x.into not in self.swaps and x.out != x.into:
                 out = self.slot(table, x.out).load() if x.out else frame.at(x.known).as_address()
                 self.slot(table, x.into).store(out)
         pairs = [(self.slot(table, into), self.slot(table, out)) for into, out in self.swaps.items()]

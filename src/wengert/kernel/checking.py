@@ -184,10 +184,10 @@ def misnamed(program: Program) -> Iterator[str]:
     """Find buffers with one name, and inputs and outputs that are none."""
     names = [buffer.name for buffer in program.buffers]
     yield from (f"two buffers {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1)
-    for kind, listed in (("input", program.inputs), ("output", program.outputs)):
-        own = [buffer.name for buffer in program.buffers if buffer.kind == kind]
+    for kinds, listed in ((("input", "changed"), program.inputs), (("output",), program.outputs)):
+        own = [buffer.name for buffer in program.buffers if buffer.kind in kinds]
         if sorted(own) != sorted(listed):
-            yield f"the {kind}s {list(listed)} where buffers {own} are"
+            yield f"the {kinds[0]}s {list(listed)} where buffers {own} are"
     if program.failing and program.failing != (program.outputs or ("",))[-1]:
         yield f"the output {program.failing} that says that it failed, and is not the last one"
 
@@ -453,7 +453,14 @@ def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
     yield from (f"{a} for {b}" for a, b in pairs if b not in own or alike(known[a]) != alike(own[b]))
     outs = [(x.out, x.into) for x in loop.carried if x.out]
     outs += [(name, name) for name in (loop.going,) if name]
-    yield from (f"{a} from {b}" for a, b in outs if a not in body.outputs or alike(own[a]) != alike(own[b]))
+    known_outs = {*body.outputs, *body.changed}
+    yield from (f"{a} from {b}" for a, b in outs if a not in known_outs or alike(own[a]) != alike(own[b]))
+    changed = [x.into for x in loop.carried if x.out == x.into]
+    if sorted(changed) != sorted(body.changed):
+        yield f"{changed} for what the body changes, {sorted(body.changed)}"
+    others = [*[x.buffer for x in loop.constants], *[x.buffer for x in loop.rows]]
+    others += [name for x in loop.carried for name in (x.start, x.known)]
+    yield from (f"{name} changed and read" for name in loop.changes if others.count(name) > 1)
     for row in loop.rows:
         if row.row not in own or known[row.buffer].dtype != own[row.row].dtype:
             yield f"rows {row.row} of {row.buffer}"
@@ -473,10 +480,12 @@ def untold(program: Program) -> Iterator[str]:
     """Find buffers that a step reads before another wrote them, or writes again, and outputs that none writes."""
     if not program.is_nested:
         return
-    full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
+    fixed = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
+    full = fixed | program.changed
     for n, step in enumerate(program.steps):
         yield from (f"step {n} reads {name}" for name in step.reads if name not in full)
-        yield from (f"step {n} writes {name} again" for name in step.writes if name in full)
+        again = [name for name in step.writes if name in full]
+        yield from (f"step {n} writes {name} again" for name in again if name in fixed or name not in step.changes)
         full |= set(step.writes)
     yield from (f"the output {name}" for name in program.outputs if name not in {*full, program.failing})
 
@@ -486,7 +495,7 @@ def unwritten(program: Program) -> Iterator[str]:
     if program.is_nested:
         return
     known = program.named
-    full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
+    full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "changed", "constant")}
     for k, kernel in enumerate(program.kernels):
         late: set[str] = set()
         own: set[str] = set()
@@ -533,6 +542,28 @@ def rewritten(program: Program) -> Iterator[str]:
                 others.append((reached, write))
 
 
+def misread(program: Program) -> Iterator[str]:
+    """Find reads of what is changed after it may have been, but for those of a cell that the same point writes."""
+    if program.is_nested or not program.changed:
+        return
+    begun: set[str] = set()
+    for place, kernel, stage in stages(program):
+        stored = {(address.buffer, address.at) for address in written(place, stage)}
+        updated = {update.buffer for update in stage.updates}
+        here = (updated | {buffer for buffer, _ in stored}) & program.changed
+        is_one = math.prod(stage.extents) == 1
+        for operation, address in zip(
+            [o for o in stage.operations if o.name in READING], reads(place, stage), strict=True
+        ):
+            own = operation.name == "load" and (address.buffer, address.at) in stored and address.buffer not in updated
+            if address.buffer in begun or (address.buffer in here and not (is_one or own)):
+                yield f"{address.place}: {address.buffer}"
+        yield from (f"{place}: {name} changed again" for name in here & begun)
+        if here and len(kernel.stages) > 1 and kernel.rows > 1:
+            yield f"{place}: {sorted(here)} changed in one of several stages of rows"
+        begun |= here
+
+
 def alternate(one: Address, other: Address, own: bool) -> bool:
     """Tell whether two writes of a space share no cell, as of parts of complex numbers: they are a dimension more."""
     spans = ranges(one.extents, one.guard)
@@ -574,5 +605,6 @@ RULES = (
     ProgramRule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
     ProgramRule("what is read or changed was written, and every output is", unwritten),
     ProgramRule("each cell is written once, and inputs and constants never", rewritten),
+    ProgramRule("what is changed is read before, or by the point that changes it", misread),
 )
 """What holds in every program, in an order in which each rule may rely on those before it."""

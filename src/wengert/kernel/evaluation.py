@@ -79,7 +79,7 @@ class Failed(Exception):
 def evaluate(
     program: Program, inputs: Sequence[Any], seed: int = 0, routines: Routines | None = None
 ) -> tuple[Array, ...]:
-    """Return the values of a program's outputs.
+    """Return the values of a program's outputs; what it changes of the inputs is changed.
 
     Raises:
         GraphError: a cell is read before it was written, or written twice.
@@ -103,6 +103,9 @@ def evaluate(
         failed = True
     if program.is_nested and program.failing:
         memory[program.failing].fill(np.array(failed))
+    for name, value in zip(program.inputs, inputs, strict=True):
+        if name in program.changed and not failed:
+            value.reshape(-1)[...] = memory[name].anything()
     return tuple([memory[name].anything() if failed else memory[name].result() for name in program.outputs])
 
 
@@ -177,7 +180,7 @@ class Steps:
         """Carry out a loop."""
         body, memory = loop.body, self.memory
         present = {x.row: self.value(x.buffer) for x in loop.constants}
-        present |= {x.into: self.value(x.start) for x in loop.carried}
+        present |= {x.into: self.value(x.start).copy() for x in loop.carried}
         rounds = loop.rounds if not loop.count else self.value(loop.count).item()
         if rounds > loop.rounds:
             raise Failed
@@ -193,6 +196,7 @@ class Steps:
                 if row.row in body.outputs:
                     memory[row.buffer].leave(where, found[row.row])
                     memory[row.buffer].written[...] = True
+            found |= {name: present[name] for name in body.changed}
             present |= {x.into: found[x.out] if x.out else self.value(x.known) for x in loop.carried}
             going = not loop.going or bool(found[loop.going].item())
             if not going:
@@ -200,7 +204,10 @@ class Steps:
         if loop.going and going:
             raise Failed
         for x in loop.carried:
-            self.give(x.result, present[x.into])
+            if x.result == x.start:
+                memory[x.result].fill(present[x.into])
+            else:
+                self.give(x.result, present[x.into])
         for row in loop.rows:
             memory[row.buffer].written[...] = True
 
@@ -221,7 +228,7 @@ class BufferCells:
             self.cells[...] = np.nan
         elif buffer.dtype.kind == "b":
             self.cells[...] = random.integers(0, 2, self.cells.shape)
-        self.written = np.zeros(self.cells.shape, bool)
+        self.written, self.rewritten = (np.zeros(self.cells.shape, bool) for _ in range(2))
         if buffer.kind == "constant":
             self.fill(np.frombuffer(buffer.contents, buffer.dtype))
 
@@ -254,6 +261,8 @@ class BufferCells:
         self.require_inside(at, holds)
         if not self.written[rows[holds], at[holds]].all():
             raise broken(self.buffer.name, "a cell that is read and was not written", "reads follow writes")
+        if self.rewritten[rows[holds], at[holds]].any():
+            raise broken(self.buffer.name, "a cell that is read and has been changed", "changes follow reads")
         found = np.zeros(at.shape, self.cells.dtype)
         found[holds] = self.cells[rows[holds], at[holds]]
         return found
@@ -265,9 +274,10 @@ class BufferCells:
         rows, at = rows[holds], at[holds]
         times = np.zeros(self.cells.shape, np.intp)
         np.add.at(times, (rows, at), 1)
-        if (times > 1).any() or self.written[rows, at].any():
+        done = self.rewritten if self.buffer.kind == "changed" else self.written
+        if (times > 1).any() or done[rows, at].any():
             raise broken(self.buffer.name, "a cell that is written twice", "each cell is written once")
-        self.written[rows, at] = True
+        done[rows, at] = True
         self.cells[rows, at] = value[holds]
 
     def change(self, at: Array, value: Array, add: bool) -> None:
@@ -277,6 +287,7 @@ class BufferCells:
             raise broken(self.buffer.name, "a cell that is changed and was not written", "changes follow writes")
         for i, x in zip(at, value, strict=True):
             self.cells[0, i] = self.cells[0, i] + x if add else x
+        self.rewritten[0, at] = self.buffer.kind == "changed"
 
     def require_inside(self, at: Array, holds: Array) -> None:
         """Raise an IndexError if an index is out of bounds, negative ones included."""

@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 Constant = float | int | bool
-BufferKind = Literal["input", "output", "temporary", "row", "constant"]
+BufferKind = Literal["input", "changed", "output", "temporary", "row", "constant"]
 ReductionKind = Literal["row", "nested", "total", "column", "scan"]
 
 UNKNOWN = -1
@@ -194,6 +194,11 @@ class ProgramStep:
         return ()
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """The names of those that it reads and then writes in place."""
+        return ()
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         """The programs that it runs."""
         return ()
@@ -233,8 +238,9 @@ class Buffer:
         name: unique in the program.
         shape: of the array, or of one row's part of it; of rows that grow, the first length is `UNKNOWN`.
         dtype: of its elements; complex numbers are pairs of floating-point ones along a last axis.
-        kind: an input and an output come from the caller; a temporary lives from its first to its last kernel; a row
-            buffer during one row; constants (`contents`, in C order) always.
+        kind: an input and an output come from the caller; what is changed is an input that the program writes to; a
+            temporary lives from its first to its last kernel; a row buffer during one row; constants (`contents`, in C
+            order) always.
         contents: bytes of a constant.
     """
 
@@ -274,8 +280,14 @@ class Run(ProgramStep):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The outputs."""
-        return self.arguments[len(self.program.inputs) :]
+        """The outputs, and what is changed."""
+        return (*self.arguments[len(self.program.inputs) :], *self.changes)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The inputs that the program changes."""
+        changed = self.program.changed
+        return tuple([x for x, name in zip(self.arguments, self.program.inputs, strict=False) if name in changed])
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -428,9 +440,10 @@ class Carried:
     Attributes:
         start: the buffer that the first one reads.
         into: the input of the body.
-        out: the output of the body that is the next input; none for a value that is known.
+        out: the output of the body that is the next input, or that input, which the body changes; none for a value that
+            is known.
         known: the buffer of such a value.
-        result: the buffer that holds it in the end.
+        result: the buffer that holds it in the end; it may be the first one.
     """
 
     start: str
@@ -498,6 +511,11 @@ class Loop(ProgramStep):
         return (*[x.result for x in self.carried], *[x.buffer for x in self.rows if x.row in self.body.outputs])
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """What is carried at the end where it was at first."""
+        return tuple([x.result for x in self.carried if x.result == x.start])
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         """That of an iteration."""
         return (self.body,)
@@ -534,6 +552,11 @@ class Program:
     def named(self) -> dict[str, Buffer]:
         """Its buffers by their names."""
         return {buffer.name: buffer for buffer in self.buffers}
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The names of the inputs that it changes."""
+        return frozenset([buffer.name for buffer in self.buffers if buffer.kind == "changed"])
 
     @property
     def arguments(self) -> tuple[str, ...]:

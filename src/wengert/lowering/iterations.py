@@ -51,6 +51,14 @@ class Iteration:
         self.going = outputs[-1] if len(outputs) > total else True
 
     @property
+    def lent(self) -> dict[Variable, Variable]:
+        """What it hands on alone, and what that was, whose memory it may have: nobody needs what was handed on."""
+        inputs = self.inputs[self.spec.constants : self.spec.constants + self.spec.carried]
+        kept = {x for x in (*self.left, self.going) if type(x) is Variable}
+        pairs = zip(self.carried, inputs, strict=True)
+        return {x: v for x, v in pairs if type(x) is Variable and x not in kept and self.carried.count(x) == 1}
+
+    @property
     def is_once(self) -> bool:
         """Whether it is known that there is one iteration if there are any."""
         return type(self.going) is not Variable and not self.going

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -35,8 +36,13 @@ from wengert.support.machine import MACHINE
 Key = tuple[PointNode, IndexMap, Guard]
 
 
-def program_of(lowered: Lowered) -> Program:
-    """Return the kernels that compute the outputs of a graph, all of whose equations have been lowered."""
+def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
+    """Return the kernels that compute the outputs of a graph, all of whose equations have been lowered.
+
+    Args:
+        lowered: the graph.
+        window: where in the first input, which is changed then, the first output lies; None if it has its own memory.
+    """
     outputs = output_nodes(lowered)
     roots = find_roots(outputs, lowered.nodes.made)
     groups = grouped(roots)
@@ -48,13 +54,18 @@ def program_of(lowered: Lowered) -> Program:
     for k, node in enumerate(given(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
     for k, (node, (_, shape)) in enumerate(zip(outputs, given(lowered.outputs), strict=True)):
-        memory.output(roots[node], f"y{k}", shape)
+        if window is not None and not k:
+            memory.change(roots[node], "x0", window)
+        else:
+            memory.output(roots[node], f"y{k}", shape)
     memory.place_others()
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
-    named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
-    failing = named["output"][-1] if lowered.nodes.outside else ""
     buffers = tuple(memory.buffers.values())
-    program = checked("fused", Program(named["input"], named["output"], buffers, kernels, failing))
+    inputs, made = [
+        tuple([b.name for b in buffers if b.kind in kinds]) for kinds in (("input", "changed"), ("output",))
+    ]
+    failing = made[-1] if lowered.nodes.outside else ""
+    program = checked("fused", Program(inputs, made, buffers, kernels, failing))
     for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions):
         program = checked(step.__name__, step(program))
     return program
@@ -114,6 +125,11 @@ class BufferNames:
         """Let a root be written to an output."""
         root.buffer = name
         self.buffers[name] = Buffer(name, shape, root.node.dtype, "output")
+
+    def change(self, root: Root, name: str, window: AxisIndex) -> None:
+        """Let a root be written to a part of an input."""
+        root.buffer, root.window = name, window
+        self.buffers[name] = replace(self.buffers[name], kind="changed")
 
     def place_others(self) -> None:
         """Give memory to the other roots that need some: a buffer of the row where only their own row reads them."""
@@ -177,7 +193,8 @@ class KernelWriter:
         rows = self.group.rows or 1
         items = sorted(order.items(), key=lambda item: item[0][0])
         writers = [StageWriter(self, rows, inner, roots) for (_, inner, _), roots in items]
-        writers = [*[FillWriter(self, root) for root in self.group.roots if root.kind == "scatter"], *writers]
+        made = [root for root in self.group.roots if root.kind == "scatter" and root.window is None]
+        writers = [*[FillWriter(self, root) for root in made], *writers]
         kept = tuple([keep for writer in writers for keep in writer.kept])
         return Kernel(rows, tuple([writer.stage() for writer in writers]), kept)
 
@@ -388,6 +405,8 @@ class StageWriter:
     def at(self, root: Root, read: IndexMap) -> Affine:
         """Return where the memory of a root is read or written, in a row of its own or whole."""
         shape = root.node.shape
+        if root.window is not None:
+            return self.affine(compose((root.window,), read)[0])
         if root.row is not None and self.memory.is_own(root):
             kept = [k for k in range(len(shape)) if k != root.row]
             return self.affine(flattened([shape[k] for k in kept], tuple([read[k] for k in kept])))

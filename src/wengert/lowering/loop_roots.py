@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from typing import Literal
 
-from wengert.lowering.index_maps import IndexMap, compose, identity_map
+from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, identity_map
 from wengert.lowering.nodes import Access, PointNode, Shape, through_memory
 from wengert.support.machine import MACHINE
 
@@ -32,9 +32,23 @@ class Root:
         level: the number of its stage in the kernel.
         buffer: the name of its memory, if it has any.
         is_apart: whether it has a loop of its own, with lanes, rather than being a number of each row.
+        window: where it is in a buffer that is changed; None if its buffer is its own.
     """
 
-    __slots__ = ("axes", "buffer", "far", "is_apart", "kind", "level", "needs", "node", "outer", "reads", "space")
+    __slots__ = (
+        "axes",
+        "buffer",
+        "far",
+        "is_apart",
+        "kind",
+        "level",
+        "needs",
+        "node",
+        "outer",
+        "reads",
+        "space",
+        "window",
+    )
 
     def __init__(self, node: PointNode, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
         self.node = node
@@ -48,6 +62,7 @@ class Root:
         self.level = 0
         self.buffer = ""
         self.is_apart = False
+        self.window: AxisIndex | None = None
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.node}, outer {self.outer}, level {self.level}>"

@@ -7,11 +7,12 @@ it has loops or small matrices, between which kernels are cut into programs in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.overwriting import Pair, last_readers
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
@@ -23,28 +24,33 @@ from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.products import ProductStep, originals, product_step, with_product_steps
 from wengert.lowering.program_steps import (
+    EMPTY,
     Choice,
     GraphStep,
+    Lent,
     Once,
     Rounds,
     StepsWriter,
     UnfitError,
+    first_of,
     with_results_like,
 )
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
+from wengert.lowering.writes import WriteStep, write_step
 from wengert.passes.dead_code import must_run
-from wengert.passes.equations import distinct_variables
+from wengert.passes.equations import distinct_variables, variables
 from wengert.passes.output_aliasing import sharing_views, with_own_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
 
+Changes = Mapping[Equation, Sequence[Pair]]
 INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""
 
 
 def segmented(
-    graph: Graph, least: Callable[[Graph], bool] | None = None, *, is_apart: bool = False, is_inner: bool = False
+    graph: Graph, least: Callable[[Graph], bool] | None = None, *, is_apart: bool = False, lent: Lent | None = None
 ) -> Segments[Program]:
     """Return a graph in segments.
 
@@ -54,9 +60,10 @@ def segmented(
             it is given, graphs of views alone are left to NumPy, too.
         is_apart: whether each loop, and each routine of small matrices, is a segment of its own, as they are where they
             do not fit together.
-        is_inner: whether a loop runs it, so that what it reads and gives may be rows of rows that grow.
+        lent: if a loop runs it, so that what it reads and gives may be rows of rows that grow, the outputs that may lie
+            in the memory of inputs, and these.
     """
-    partition = Partition(graph, is_inner)
+    partition = Partition(graph, lent)
     try:
         return partition.segments(least, is_apart)
     except UnfitError:
@@ -73,7 +80,7 @@ class StepLowering(StructuredLowering):
     def recomputation(self, graph: Graph) -> Once | None:
         """Return the program of a graph; None if no program computes all of it."""
         graph = with_own_results(flatten_calls(graph))
-        program = segmented(graph, is_inner=True).whole
+        program = segmented(graph, lent=EMPTY).whole
         is_whole = program is not None and len(set(graph.outputs)) == len(graph.outputs)
         return Once(graph, program) if program is not None and is_whole else None
 
@@ -82,7 +89,7 @@ class StepLowering(StructuredLowering):
         flat = list(map(flatten_calls, graphs))
         results = [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in flat[0].outputs]
         cases = [with_results_like(graph, results) for graph in flat]
-        pairs = [(graph, segmented(graph, is_inner=True).whole) for graph in cases]
+        pairs = [(graph, segmented(graph, lent=EMPTY).whole) for graph in cases]
         found = [(graph, program) for graph, program in pairs if program is not None]
         return Choice(found, results) if len(found) == len(cases) else None
 
@@ -92,10 +99,11 @@ class StepLowering(StructuredLowering):
         condition = None if params["cond"] is None else flatten_calls(params["cond"])
         if iteration is None or (condition is not None and type(condition.outputs[0]) is not Variable):
             return None
-        programs = [None if x is None else segmented(x, is_inner=True).whole for x in (iteration.graph, condition)]
-        if programs[0] is None or (condition is not None and programs[1] is None):
+        body = segmented(iteration.graph, lent=iteration.lent).whole
+        first = None if condition is None else segmented(condition, lent=EMPTY).whole
+        if body is None or (condition is not None and first is None):
             return None
-        return Rounds(iteration, programs[0], programs[1])
+        return Rounds(iteration, body, first)
 
 
 STEPS = StepLowering()
@@ -106,7 +114,7 @@ def step_of(equation: Equation) -> GraphStep | None:
     if isinstance(equation.primitive, Structured):
         found: GraphStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
-    return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation)
+    return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation) or write_step(equation)
 
 
 class Partition:
@@ -114,7 +122,7 @@ class Partition:
 
     Args:
         graph: without calls.
-        is_inner: see `segmented`.
+        lent: see `segmented`.
 
     Attributes:
         given: the graph as it is given; `graph` has products as they are steps.
@@ -122,10 +130,11 @@ class Partition:
         whole: the graph without the results that are known numbers.
         reasons: the equations that are not of kernels, by their places, and why.
         steps: those that a program has other steps for.
+        changes: what these change in place, and what it is then.
     """
 
-    def __init__(self, graph: Graph, is_inner: bool) -> None:
-        self.given, self.is_inner = graph, is_inner
+    def __init__(self, graph: Graph, lent: Lent | None) -> None:
+        self.given, self.lent = graph, lent
         graph, self.origins = with_product_steps(graph)
         self.graph = graph
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
@@ -133,6 +142,9 @@ class Partition:
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
         found = [(graph.equations[i], step_of(graph.equations[i])) for i in self.reasons]
         self.steps = {equation: step for equation, step in found if step is not None}
+        readers = last_readers(graph.equations, graph.outputs)
+        self.steps |= writes_in_place(readers, lent or EMPTY, graph.outputs)
+        self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}
 
     def segments(self, least: Callable[[Graph], bool] | None, is_apart: bool) -> Segments[Program]:
         """Return the segments; raise UnfitError if steps do not fit together."""
@@ -150,10 +162,10 @@ class Partition:
         kept = distinct_variables(outputs)
         part = subgraph(graph.equations, bound.intersection(kept))
         alone = steps if is_apart else set[Equation]()
-        while least is not None and (small := small_parts(part, refused, kept, steps, alone, least)):
+        while least is not None and (small := small_parts(part, refused, kept, steps, alone, self.changes, least)):
             refused |= dict.fromkeys(small, "too little work for a call of native code")
         found: list[Segment[Program]] = []
-        for places, own, dropped in parts_of(part, refused, kept, alone):
+        for places, own, dropped in parts_of(part, refused, kept, alone, self.changes):
             is_refused, given = places[0] in refused, originals(own, self.origins)
             pairs = [(graph.equations[i], refused.get(i, "")) for i in places]
             told = {e: reason for equation, reason in pairs for e in self.origins.get(equation, (equation,))}
@@ -181,10 +193,11 @@ class Partition:
         steps = self.steps.keys() & set(part.equations)
         if not steps:
             return program_of(lower(part))
-        if not self.is_inner and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
+        if self.lent is None and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
             raise UnfitError
-        writer = StepsWriter(part)
-        for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps):
+        changes = [pair for equation in part.equations for pair in self.changes.get(equation, ())]
+        writer = StepsWriter(part, changes, self.lent or EMPTY)
+        for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps, self.changes):
             step = self.steps.get(own.equations[0])
             if step is None:
                 rest = writer.without_aliases(own)
@@ -200,10 +213,11 @@ def small_parts(
     kept: Sequence[Variable],
     steps: set[Equation],
     alone: Collection[Equation],
+    changes: Changes,
     least: Callable[[Graph], bool],
 ) -> list[int]:
     """Return the equations, by their places, of the native parts of a graph that are not worth it."""
-    parts = [x for x in parts_of(graph, refused, kept, alone) if x[0][0] not in refused]
+    parts = [x for x in parts_of(graph, refused, kept, alone, changes) if x[0][0] not in refused]
     return [i for places, part, _ in parts if steps.isdisjoint(part.equations) and not least(part) for i in places]
 
 
@@ -214,7 +228,7 @@ def are_apart(outputs: Sequence[Any]) -> bool:
 
 
 def parts_of(
-    graph: Graph, refused: Collection[int], kept: Sequence[Variable], alone: Collection[Equation]
+    graph: Graph, refused: Collection[int], kept: Sequence[Variable], alone: Collection[Equation], changes: Changes
 ) -> Iterator[tuple[list[int], Graph, tuple[Variable, ...]]]:
     """Iterate over the parts of a graph, native ones and those of NumPy in turns.
 
@@ -223,11 +237,12 @@ def parts_of(
         refused: the places of the equations that are NumPy's.
         kept: the variables that are read in the end.
         alone: equations that are parts by themselves.
+        changes: what equations change in place, after all who read it.
 
     Yields:
         the places of the equations, the part, and the variables that nothing reads after it.
     """
-    turns = turns_of(graph, refused, alone)
+    turns = turns_of(graph, refused, alone, changes)
     order = sorted(set(turns))
     needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
     for turn, equation in zip(turns, graph.equations, strict=True):
@@ -239,18 +254,22 @@ def parts_of(
         yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
-def turns_of(graph: Graph, refused: Collection[int], alone: Collection[Equation]) -> list[tuple[int, int]]:
+def turns_of(
+    graph: Graph, refused: Collection[int], alone: Collection[Equation], changes: Changes
+) -> list[tuple[int, int]]:
     """Return for each equation the numbers of its segment: first even for native ones, odd for others.
 
     What might fail, or never end, does not run before a check that stands before it.
     """
     turns: list[tuple[int, int]] = []
     known: dict[Variable, int] = {}
+    read: dict[Variable, int] = {}
     checked, numbers, ended = -1, dict[int, int](), set[int]()
     for i, equation in enumerate(graph.equations):
         is_alone = equation in alone
         own = int(is_alone or i in refused)
         needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
+        needs += [read[x] for x, _ in changes.get(equation, ()) if x in read]
         turn = max([need + (need % 2 != own) for need in needs], default=-own)
         if own or may_fail(equation):
             turn = max(turn, checked + (checked % 2 != own))
@@ -261,7 +280,30 @@ def turns_of(graph: Graph, refused: Collection[int], alone: Collection[Equation]
             (ended.add if is_alone else ended.discard)(turn)
         turns.append((turn, numbers.get(turn, 0)))
         known.update(dict.fromkeys(equation.outputs, turn))
+        for x in variables(equation.inputs):
+            read[x] = max(read.get(x, turn), turn)
     return turns
+
+
+def writes_in_place(readers: Changes, lent: Lent, outputs: Sequence[Any]) -> dict[Equation, WriteStep]:
+    """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
+
+    That is what is lent, what such a write made, and what several of them write to one after the other.
+    """
+    found: dict[Equation, WriteStep] = {}
+    for equation in readers:
+        step = write_step(equation)
+        if step is not None and step.is_small:
+            found[equation] = step
+    written = {pair: equation for equation in found for pair in readers[equation]}
+    before = {v: x for x, v in written}
+    again = {v for v in before if v in before.values()}
+    memory = {
+        first_of(before, v)
+        for v in outputs
+        if type(v) is Variable and v in before and first_of(before, v) is lent.get(v)
+    }
+    return {e: found[e] for (x, v), e in written.items() if v in again or x in before or first_of(before, x) in memory}
 
 
 def may_fail(equation: Equation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
+from wengert.core.graph.overwriting import Pair
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.kernel.checking import DTYPES
@@ -21,10 +22,14 @@ from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import lower
+from wengert.lowering.writes import WriteStep
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
+
+Lent = Mapping[Variable, Variable]
+EMPTY: Lent = {}
 
 
 class UnfitError(Exception):
@@ -37,6 +42,14 @@ class Rounds(NamedTuple):
     iteration: Iteration
     body: Program
     condition: Program | None
+
+    @property
+    def results(self) -> dict[Variable, str]:
+        """The buffers of the body that results are in: what it changes, or its outputs."""
+        names = dict(zip(self.iteration.inputs, self.body.inputs, strict=True))
+        found = {x: names[v] for x, v in self.iteration.lent.items() if names[v] in self.body.changed}
+        others = [x for x in self.iteration.graph.outputs if x not in found]
+        return {**found, **dict(zip(others, self.body.outputs, strict=False))}
 
 
 class Once(NamedTuple):
@@ -53,7 +66,7 @@ class Choice(NamedTuple):
     results: Sequence[Variable]
 
 
-GraphStep = Once | Rounds | Choice | ProductStep | MatrixRoutine | CorrelationStep
+GraphStep = Once | Rounds | Choice | ProductStep | MatrixRoutine | CorrelationStep | WriteStep
 """What an equation may be in a program that is no kernel."""
 
 
@@ -62,29 +75,54 @@ class StepsWriter:
 
     Args:
         graph: its inputs and outputs, which are variables.
+        changes: what its steps may change in place, in order, with what that is then.
+        lent: the outputs that may lie in the memory of inputs, and these: nobody needs what these were.
 
     Attributes:
         names: of the buffers of variables.
+        taken_over: the names of those that steps change.
         following: what is to follow the step that is being written.
         copied: the outputs that are inputs, or other outputs, too, with the buffers that they are copied to.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, changes: Sequence[Pair] = (), lent: Lent = EMPTY) -> None:
         self.graph = graph
         self.buffers: dict[str, Buffer] = {}
         self.steps: list[ProgramStep] = []
         self.following: list[ProgramStep] = []
-        given = [self.enter(f"x{n}", shape_of(v), dtype_of(v), "input") for n, v in enumerate(graph.inputs)]
-        made = [self.enter(f"y{n}", shape_of(v), dtype_of(v), "output") for n, v in enumerate(graph.outputs)]
-        variables = (*graph.outputs, *graph.inputs)
-        self.names: dict[Variable, str] = dict(zip(variables, (*made, *given), strict=True))
-        self.copied = [(v, name) for v, name in zip(graph.outputs, made, strict=True) if self.names[v] != name]
+        before = {v: x for x, v in changes}
+        returned = [first_of(before, v) if v in before else None for v in graph.outputs]
+        returned = [
+            x if x is not None and lent.get(v) is x else None for v, x in zip(graph.outputs, returned, strict=True)
+        ]
+        given = [
+            self.enter(f"x{n}", shape_of(v), dtype_of(v), "changed" if v in returned else "input")
+            for n, v in enumerate(graph.inputs)
+        ]
+        self.names: dict[Variable, str] = dict(zip(graph.inputs, given, strict=True))
+        self.copied: list[tuple[Variable, str]] = []
+        for n, (v, x) in enumerate(zip(graph.outputs, returned, strict=True)):
+            if x is not None:
+                self.names[v] = self.names[x]
+                continue
+            name = self.enter(f"y{n}", shape_of(v), dtype_of(v), "output")
+            if self.names.setdefault(v, name) != name:
+                self.copied.append((v, name))
+        self.taken_over = {self.take_over(x, v) for x, v in reversed(changes)}
+
+    def take_over(self, x: Variable, v: Variable) -> str:
+        """Let what a variable becomes by a change lie where it lies itself, unless that is fixed; return where."""
+        if v not in self.names:
+            self.names[v] = self.room(shape_of(v), dtype_of(v))
+        self.names.setdefault(x, self.names[v])
+        return self.names[v]
 
     def program(self) -> Program:
         """Return the program."""
         steps = (*self.steps, *[Copy(self.names[v], name) for v, name in self.copied])
-        inputs, outputs = [[b.name for b in self.buffers.values() if b.kind == k] for k in ("input", "output")]
-        failing = f"y{len(outputs)}" if any(step.may_fail for step in steps) else ""
+        kinds = ("input", "changed"), ("output",)
+        inputs, outputs = [[b.name for b in self.buffers.values() if b.kind in own] for own in kinds]
+        failing = f"y{len(self.graph.outputs)}" if any(step.may_fail for step in steps) else ""
         if failing:
             outputs.append(self.enter(failing, (), np.dtype(bool), "output"))
         return Program(tuple(inputs), tuple(outputs), tuple(self.buffers.values()), steps, failing)
@@ -146,7 +184,8 @@ class StepsWriter:
         found: set[Variable] = set()
         for equation in [e for e in part.equations if e.primitive is transpose]:
             (x,), (v,) = equation.inputs, equation.outputs
-            if type(x) is Variable and x in self.names and v not in self.names and lies_there(equation):
+            known = type(x) is Variable and self.names.get(x, "") not in {"", *self.taken_over}
+            if known and v not in self.names and lies_there(equation):
                 self.names[v] = self.names[x]
                 found.add(v)
         return eliminate_dead(Graph(part.inputs, part.equations, [v for v in part.outputs if v not in found]))
@@ -164,6 +203,8 @@ class StepsWriter:
             self.add_choice(step, part.equations[0])
         elif isinstance(step, ProductStep):
             self.add_product(step, part.equations[0])
+        elif isinstance(step, WriteStep):
+            self.add_write(step, part.equations[0])
         else:
             self.add_routine(step, part.equations[0])
         self.steps += self.following
@@ -174,6 +215,14 @@ class StepsWriter:
         read = map(self.read, equation.inputs, once.graph.inputs)
         made = map(self.write, equation.outputs, once.graph.outputs)
         self.steps.append(Run(once.program, (*read, *made)))
+
+    def add_write(self, step: WriteStep, equation: Equation) -> None:
+        """Add a write, behind a copy of what is written to if that has to stay as it is."""
+        (base, *others), (v,) = step.inputs, equation.outputs
+        before, name = self.names[base], self.write(v, v)
+        if before != name:
+            self.steps.append(Copy(before, name))
+        self.steps.append(Run(step.program, (name, *[self.read(x, x) for x in others])))
 
     def add_product(self, step: ProductStep, equation: Equation) -> None:
         """Add a product of matrices."""
@@ -209,7 +258,7 @@ class StepsWriter:
         own, ahead = spec.constants, spec.constants + spec.carried
         given = equation.inputs[int(is_counted(iteration.params)) :]
         names = dict(zip(iteration.inputs, body.inputs, strict=True))
-        outs = dict(zip(iteration.graph.outputs, body.outputs, strict=False))
+        outs = loop.results
         inputs = list(zip(given, iteration.inputs, strict=True))
         constants = tuple([Row(self.read(x, v), names[v]) for x, v in inputs[:own]])
         starts = [self.read(x, v) for x, v in inputs[own:ahead]]
@@ -260,10 +309,17 @@ class StepsWriter:
         for v, x in zip(iteration.left, results, strict=True):
             if first.setdefault(v, x) is not x:
                 name = self.read(first[v], x)
-                if x in self.names:
-                    self.steps.append(Copy(name, self.names[x]))
+                if x in self.names or name in self.taken_over:
+                    self.steps.append(Copy(name, self.write(x, x)))
                 else:
                     self.names[x] = name
+
+
+def first_of(before: Mapping[Variable, Variable], v: Variable) -> Variable:
+    """Return what a variable was before all changes."""
+    while v in before:
+        v = before[v]
+    return v
 
 
 def are_alike(x: Variable, like: Variable) -> bool:

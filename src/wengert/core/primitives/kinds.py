@@ -243,11 +243,16 @@ class Linear(Primitive):
         self.accumulate = accumulate
         self.alone = not variadic and accumulate is None  # where one operand is all, its transpose says all
         self.rewrite: Rule = rewrite or self.cannot_rewrite
+        self.changed = ((0, 0),) if rewrite else ()
         self.consume = consume
         self.jvp = jvp
         self.negates = negates
         self.gives_number = gives_number
         self.usual: Mapping[str, Any] = {}  # of a part or write: the parameters besides its index that it mostly has
+
+    def changes(self, _params: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Return the base of what is evaluated in place."""
+        return self.changed
 
     def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
         """Return the cotangent of the only operand as the form gives it."""

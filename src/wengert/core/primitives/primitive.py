@@ -250,6 +250,10 @@ class Primitive:
         """Return the name that a registered primitive is known by; others are taken apart."""
         return (registered_primitive, (self.name,)) if self.registered else super().__reduce__()
 
+    def changes(self, _params: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Return the operands that may be changed in place if nobody reads them later, with the results they become."""
+        return ()
+
     @cached
     def strict(self) -> Callable[..., Any]:
         """The evaluation, stopping where one of its lines would warn."""

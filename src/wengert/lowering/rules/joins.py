@@ -13,6 +13,7 @@ from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
+from wengert.passes.output_aliasing import inverse
 from wengert.primitives.indexing.index_layout import join_index
 
 DType = np.dtype[Any]
@@ -257,35 +258,21 @@ def place_windows(call: Call) -> Found:
 
 def assign(call: Call) -> Found:
     """Lower a write to a part of an array, or an addition to it."""
+    refused = reason_unwritable(call)
+    if refused is not None:
+        return refused
     path, index, add = call.params["path"], call.params["index"], call.params["add"]
     arrays = call.literals(2)
     value = call.converted(1, call.out.dtype)
     shapes = call.shapes[0], call.shapes[1]
-    if add and call.out.dtype.kind == "b":
-        return Refused("sums of bools")
-    if not add and not call.has_room(1, call.out.dtype):
-        return Refused("a number for which whole ones may have no room")
-    if any(primitive.name in ("real", "imag") for primitive, _ in path):
-        return Refused("writes to parts of complex numbers")
     if arrays is None:
         return Refused("computed places of views") if path else scattered_at(call, value, add)
-
-    def window(whole: Any) -> Any:
-        for primitive, params in path:
-            whole = primitive.evaluate(whole, **dict(params))
-        return whole
-
     found = None
     if not arrays:
-        entries = index if Ellipsis in index else (*index, ...)
-        found = written(call.nodes, call.args[0], value, shapes, lambda x: window(x)[entries], add, call.alone[0])
+        found = written(call.nodes, call.args[0], value, shapes, lambda x: window_of(call, x), add, call.alone[0])
     if found is None:
-        key = join_index(index, arrays)
-        size = (
-            window(np.empty(shapes[0], np.int8))[key].shape
-            if arrays
-            else window(np.empty(shapes[0], np.int8))[entries].shape
-        )
+        key, board = join_index(index, arrays), np.empty(shapes[0], np.int8)
+        size = through(path, board)[key].shape if arrays else window_of(call, board).shape
 
         def assigned(board: Any, order: Any) -> Any:
             return call.primitive.evaluate(board, order, *arrays, path=path, index=index, add=add)
@@ -294,3 +281,56 @@ def assign(call: Call) -> Found:
     if found is None and arrays and not path:
         return scattered_at(call, value, add)
     return Refused("places of many elements, or the same ones repeatedly") if found is None else found
+
+
+def reason_unwritable(call: Call) -> Refused | None:
+    """Return why no kernel can write as an equation says; None if one can."""
+    if call.params["add"] and call.out.dtype.kind == "b":
+        return Refused("sums of bools")
+    if not call.params["add"] and not call.has_room(1, call.out.dtype):
+        return Refused("a number for which whole ones may have no room")
+    if any(primitive.name in ("real", "imag") for primitive, _ in call.params["path"]):
+        return Refused("writes to parts of complex numbers")
+    return None
+
+
+def window_of(call: Call, whole: Any) -> Any:
+    """Return the view of an array that a write without arrays goes to."""
+    index = call.params["index"]
+    return through(call.params["path"], whole)[index if Ellipsis in index else (*index, ...)]  # no scalar
+
+
+def through(path: Sequence[Any], whole: Any) -> Any:
+    """Return the view of an array that a path leads to."""
+    for primitive, params in path:
+        whole = primitive.evaluate(whole, **dict(params))
+    return whole
+
+
+def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex] | Refused:
+    """Lower what a write changes in place, of an array that is an input: what is written, of which shape, and where.
+
+    Args:
+        call: of the write.
+        axes: those of the array in the order in which they lie in memory.
+    """
+    shape, dtype, add = call.shapes[0], call.out.dtype, call.params["add"]
+    refused = reason_unwritable(call)
+    if refused is not None:
+        return refused
+    value = call.converted(1, dtype)
+    if len(call.operands) > 2:
+        if call.params["path"] or axes != tuple(range(len(shape))):
+            return Refused("computed places of views")
+        found = scattered_at(call, value, add)
+        return found if isinstance(found, Refused) else (found, shape, AxisIndex(0))
+    lying = tuple([shape[axis] for axis in axes])
+    own = window_on(lying, lambda x: window_of(call, x.transpose(inverse(axes))))
+    if own is None or 0 in own[1]:
+        return Refused("a copy, or nothing")
+    window, extents = own
+    value = value.through(fitted(call.shapes[1], extents))
+    if add:
+        old = Access(call.nodes.row(Access(call.args[0].node, identity_map(lying)), lying), (window,))
+        value = call.nodes.point("add", dtype, extents, old, value)
+    return value, extents, window

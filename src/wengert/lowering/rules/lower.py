@@ -84,8 +84,7 @@ class Lowering:
 
     def lowered(self) -> Lowered:
         """Return the graph as nodes."""
-        for i, variable in enumerate(self.graph.inputs):
-            self.give(variable, f"x{i}")
+        self.give_inputs()
         for i, equation in enumerate(self.graph.equations):
             found = self.equation(equation)
             if not isinstance(found, Refused):
@@ -97,6 +96,11 @@ class Lowering:
         inputs = tuple([self.buffer(variable) for variable in self.graph.inputs])
         outputs = tuple(map(self.output, self.graph.outputs))
         return Lowered(self.nodes, inputs, (*outputs, *self.outside()), self.refused)
+
+    def give_inputs(self) -> None:
+        """Let the inputs stand for buffers."""
+        for i, variable in enumerate(self.graph.inputs):
+            self.give(variable, f"x{i}")
 
     def outside(self) -> list[tuple[Access, Shape]]:
         """Return whether a place was out of bounds, as one output; nothing where none can be."""
@@ -147,24 +151,26 @@ class Lowering:
         if isinstance(equation.primitive, Structured):
             branches = equation.primitive.lower(equation.params, BRANCHES)
             return Refused("control flow") if branches is None else self.chosen(equation, branches)
-        alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
-        avals = list(map(aval_of, equation.inputs))
         values = list(map(self.value, equation.inputs))
-        rule = rule_of(equation.primitive)
-        args = [value for value in values if isinstance(value, Access)]
-        given = self.nodes, equation.primitive, equation.params, equation.inputs, args, avals
-        results: list[Value] = []
+        rule, results = rule_of(equation.primitive), list[Value]()
         for k, out in enumerate(equation.outputs):
-            call = Call(*given, out.aval, alone, k)
-            with_pairs = is_complex(out.aval) or len(args) < len(values)
+            call = self.call(equation, values, k)
+            with_pairs = is_complex(out.aval) or len(call.args) < len(values)
             found = complex_call(call, values, rule) if with_pairs else rule(call)
             if isinstance(found, Refused):
                 return found
             results.append(found)
             if is_whole_number(equation.outputs[k]):
-                self.nodes.outside += too_large(self.nodes, equation.primitive, args)
-        self.nodes.outside += too_long_to_compare(self.nodes, equation, args)
+                self.nodes.outside += too_large(self.nodes, equation.primitive, call.args)
+        self.nodes.outside += too_long_to_compare(self.nodes, equation, [x for x in values if isinstance(x, Access)])
         return results
+
+    def call(self, equation: Equation, values: Sequence[Value], k: int = 0) -> Call:
+        """Return what a rule is given for one of the results of an equation, whose operands stand for some values."""
+        args = [value for value in values if isinstance(value, Access)]
+        alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
+        avals, out = list(map(aval_of, equation.inputs)), equation.outputs[k].aval
+        return Call(self.nodes, equation.primitive, equation.params, equation.inputs, args, avals, out, alone, k)
 
     def chosen(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
         """Return what the one of several graphs gives that an index chooses; all of them are computed."""

@@ -1,0 +1,59 @@
+"""Writes as steps of programs: they change memory in place, whereas kernels make all of what they give anew."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.kernel.kernel import Program
+from wengert.lowering.kernel_stages import program_of
+from wengert.lowering.nodes import Nodes
+from wengert.lowering.rules.complexes import is_complex
+from wengert.lowering.rules.joins import changed
+from wengert.lowering.rules.lower import Lowered, Lowering, reason_refused
+from wengert.lowering.rules.operands import Refused
+from wengert.passes.equations import distinct_variables
+from wengert.passes.output_aliasing import axes_in_kernels
+from wengert.primitives.indexing.parts import assign
+from wengert.support.machine import MACHINE
+
+SAVED = 4
+"""Elements of an array, at least, that a cycle of a write has to save from being copied."""
+
+
+class WriteStep(NamedTuple):
+    """Hold a write that a step can be.
+
+    Attributes:
+        program: of kernels; the first of its inputs is what it changes.
+        inputs: the variables that are its inputs.
+        is_small: whether it writes so little of an array that to copy the array would take longer than a step.
+    """
+
+    program: Program
+    inputs: tuple[Variable, ...]
+    is_small: bool
+
+
+def write_step(equation: Equation) -> WriteStep | None:
+    """Return an equation as a write in place; None if it is none, or if native code cannot write so."""
+    if equation.primitive is not assign or reason_refused(equation) is not None:
+        return None
+    inputs = tuple(distinct_variables(equation.inputs))
+    base: Any = equation.inputs[0]
+    if type(base) is not Variable or inputs.index(base) or any(is_complex(v.aval) for v in inputs):
+        return None
+    lowering = Lowering(Graph(inputs, (), ()), Nodes())
+    lowering.give_inputs()
+    found = changed(lowering.call(equation, list(map(lowering.value, equation.inputs))), axes_in_kernels(base))
+    if isinstance(found, Refused):
+        return None
+    access, extents, window = found
+    size, part = math.prod(base.shape), math.prod(access.node.space if access.node.kind == "scatter" else extents)
+    outputs = ((access, extents), *lowering.outside())
+    buffers = tuple(map(lowering.buffer, inputs))
+    program = program_of(Lowered(lowering.nodes, buffers, outputs, {}), window)
+    return WriteStep(program, inputs, size - SAVED * part > SAVED * MACHINE.routine)
