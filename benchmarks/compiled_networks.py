@@ -100,6 +100,12 @@ def product_of(name: str, *shapes: tuple[int, ...]) -> Example:
     return Example(f"product, {name}", product, normals(*shapes), "value", (), np.matmul)
 
 
+def energy(xp: Any, p: Any) -> Any:
+    """Return the energy of bodies that attract each other."""
+    apart = p[:, None, :] - p[None, :, :]
+    return xp.sum(1 / xp.sqrt(xp.sum(apart**2, axis=2) + xp.eye(len(p))))
+
+
 def weighted_gram(xp: Any, x: Any, w: Any) -> Any:
     """Return the sum of squares of a Gram matrix of weighted rows."""
     return xp.sum(xp.einsum("ij,i,ik->jk", x, w, x) ** 2)
@@ -201,7 +207,7 @@ def layers(batch: int, hidden: int) -> Callable[[], list[Array]]:
 
 LAYERS = ((32, 64), (128, 256), (512, 512))
 TRANSFORMERS = ((128, 16, 1), (64, 64, 8))
-MIXTURES = ((5, 2), (25, 10), (25, 32))
+MIXTURES = ((5, 2), (100, 2), (25, 10), (50, 20), (5, 32), (25, 32), (10, 64))
 PRODUCTS = (
     *[(f"{n} x {n}", (n, n), (n, n)) for n in (16, 64, 256, 512)],
     ("32 x 784 x 64", (32, 784), (784, 64)),
@@ -257,6 +263,7 @@ NETWORKS = [
         for k, d in MIXTURES
     ],
     *[product_of(*sizes) for sizes in PRODUCTS],
+    Example("energy of 300 bodies", energy, normals((300, 3))),
     Example("weighted Gram matrix, 2,000 x 50", weighted_gram, normals((2_000, 50), 2_000), over=(0, 1)),
     *[Example(f"1,000 systems of {n} x {n}", solutions, systems(n), over=(0, 1)) for n in (10, 32)],
     Example("conv2d, 64 x 16 x 32 x 32", convolution, IMAGES, "gradient", (0, 1)),

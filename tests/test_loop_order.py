@@ -200,6 +200,19 @@ def test_what_is_costly_is_computed_once_and_a_vector_at_a_time(case: str) -> No
             assert stage.extents[0] == stage.lane == 1, (case, stage)
 
 
+def test_what_pairs_of_points_share_is_computed_once_in_vectors() -> None:
+    def energy(p: Any) -> Any:
+        return np.sum(1 / np.sqrt(np.sum((p[:, None] - p[None]) ** 2, 2) + 1))
+
+    points = A[:, :3].copy()
+    for stage in stages_of(wg.grad(energy), points):
+        if any(operation.name == "divide" for operation in stage.operations):
+            assert len(stage.extents) == 2, stage
+            assert stage.extents[stage.lane] == N, stage
+    want = wg.grad(energy)(points)
+    np.testing.assert_allclose(wg.jit(wg.grad(energy))(points), want, rtol=1e-11)
+
+
 def test_rows_stay_together_where_that_is_cheaper() -> None:
     """What is costly of a row alone does not make two kernels of one that would read all of a matrix again."""
 

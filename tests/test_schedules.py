@@ -13,8 +13,8 @@ from tests.kernels import as_if, inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage
-from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of, scheduled
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage, Store
+from wengert.kernel.schedule import Pack, Schedule, Unpack, illegal, scanned, schedule_of, scheduled
 
 DOUBLE = np.dtype(float)
 ROWS, TERMS, COLUMNS = 32, 3, 5
@@ -49,7 +49,12 @@ def random_schedule(program: Program, seed: int) -> Schedule:
         for s, stage in enumerate(kernel.stages):
             tried = [Pack(k, s, place) for place in range(len(stage.operations))]
             packs += [p for p in tried if random.random() < 0.7 and not illegal(program, Schedule(lanes, tiles, (p,)))]
-    return Schedule(lanes, tiles, tuple(packs))
+    unpacks: list[Unpack] = []
+    for k, kernel in enumerate(program.kernels):
+        for s, stage in enumerate(kernel.stages):
+            columns = [Unpack(k, s, n) for n in range(len(stage.reductions))]
+            unpacks += [u for u in columns if not illegal(program, Schedule(lanes, tiles, (), (u,)))][: seed % 3]
+    return Schedule(lanes, tiles, tuple(packs), tuple(unpacks))
 
 
 @together("seed", range(60))
@@ -78,12 +83,32 @@ def test_a_product_is_carried_out_along_what_is_kept(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(evaluate(scheduled(PRODUCT, schedule), [x, y[:COLUMNS]])[0], x @ y[:COLUMNS].T)
 
 
+def test_columns_of_few_numbers_are_added_up_side_by_side() -> None:
+    load = Operation("load", (), DOUBLE, "x", Affine(0, (40 * TERMS, TERMS, 1)))
+    column = Reduce("add", 0, "column", (0,), "y", Affine(0, (0, TERMS, 1)))
+    stage = Stage((ROWS, 40, 3), (load,), (), (column,))
+    buffers = Buffer("x", (ROWS * 40, 3), DOUBLE, "input"), Buffer("y", (40, 3), DOUBLE, "output")
+    program = Program(("x",), ("y",), buffers, (Kernel(ROWS, (stage,)),))
+    found = Schedule(((1,),), (1,), (), (Unpack(0, 0, 0),))
+    assert not illegal(program, found)
+    kernel, copy = scheduled(program, found).kernels
+    assert kernel.stages[0].reductions[0].at == Affine(0, (0, 1, 40))
+    assert copy.stages[0].stores[0] == Store("y", Affine(0, (0, 1, TERMS)), 0)
+    x = np.random.default_rng(0).normal(size=(ROWS * 40, 3))
+    for schedule in (found, schedule_of(program)):
+        (y,) = evaluate(scheduled(program, schedule), [x])
+        np.testing.assert_allclose(y, evaluate(program, [x])[0], rtol=1e-12)
+    twice = dataclasses.replace(program, steps=(program.kernels[0], program.kernels[0]))
+    assert "something else writes there" in illegal(twice, Schedule(((1,), (1,)), (1, 1), (), (Unpack(0, 0, 0),)))
+
+
 ILLEGAL: dict[str, tuple[Any, str]] = {
     "stages": (dataclasses.replace(PLAIN, lanes=((0, 0),)), "lanes for other stages"),
     "kernels": (dataclasses.replace(PLAIN, tiles=(1, 1)), "tiles for other kernels"),
     "tile": (dataclasses.replace(PLAIN, tiles=(5,)), "a tile of 5 of 32 rows"),
     "lane": (dataclasses.replace(PLAIN, lanes=((3,),)), "lanes along dimension 3 of 3"),
     "pack": (dataclasses.replace(PLAIN, packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
+    "unpack": (dataclasses.replace(PLAIN, unpacks=(Unpack(0, 0, 0),)), "no column, or something else writes there"),
 }
 
 

@@ -6,12 +6,13 @@ A schedule changes no value but by the order of sums, so that any that is not il
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wengert.kernel.checking import checked
 from wengert.kernel.durations import StridedAccess, cycles_of_lanes
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
 
@@ -30,6 +31,20 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Unpack:
+    """Name a column that rows add up side by side, and that is copied to where it belongs after its kernel.
+
+    Attributes:
+        kernel, stage: of the reduction.
+        number: which one of the stage it is.
+    """
+
+    kernel: int
+    stage: int
+    number: int
+
+
+@dataclass(frozen=True)
 class Schedule:
     """Say how kernels are carried out.
 
@@ -37,11 +52,13 @@ class Schedule:
         lanes: for each kernel the dimension of each stage that vector lanes run over; 0 for none.
         tiles: for each kernel how many rows are carried out together.
         packs: what is copied first.
+        unpacks: what is copied last.
     """
 
     lanes: tuple[tuple[int, ...], ...]
     tiles: tuple[int, ...]
     packs: tuple[Pack, ...] = ()
+    unpacks: tuple[Unpack, ...] = ()
 
 
 def illegal(program: Program, schedule: Schedule) -> str:
@@ -65,6 +82,10 @@ def illegal(program: Program, schedule: Schedule) -> str:
         stage = kernel.stages[pack.stage]
         if not can_pack(program, kernel, stage, stage.operations[pack.place]):
             return f"{pack}: rows read other elements, or write them"
+    for unpack in schedule.unpacks:
+        stage = program.kernels[unpack.kernel].stages[unpack.stage]
+        if not can_unpack(program, stage, stage.reductions[unpack.number]):
+            return f"{unpack}: no column, or something else writes there"
     return ""
 
 
@@ -79,6 +100,19 @@ def can_pack(program: Program, kernel: Kernel, stage: Stage, load: Operation) ->
     return load.buffer not in written
 
 
+def can_unpack(program: Program, stage: Stage, reduction: Reduce) -> bool:
+    """Tell whether rows can add up a column elsewhere: it is all of a buffer, and nothing else writes there."""
+    if reduction.kind != "column" or reduction.at is None:
+        return False
+    size = math.prod([n for d, n in enumerate(stage.extents) if d not in reduction.over])
+    stages = [own for kernel in program.kernels for own in kernel.stages]
+    written = [x.buffer for own in stages for x in own.stores] + [x.buffer for own in stages for x in own.updates]
+    written += [r.into for own in stages for r in own.reductions]
+    kept = {keep.buffer for kernel in program.kernels for keep in kernel.kept}
+    is_alone = written.count(reduction.into) == 1 and reduction.into not in kept
+    return is_alone and size == program.named[reduction.into].size
+
+
 # The choice
 
 
@@ -87,7 +121,7 @@ def schedule_of(program: Program) -> Schedule:
     kernels, buffers = program.kernels, program.named
     lanes = tuple([tuple([lane_of(program, buffers, kernel, stage) for stage in kernel.stages]) for kernel in kernels])
     tiles = tuple([tile_of(kernel, own) for kernel, own in zip(program.kernels, lanes, strict=True)])
-    return Schedule(lanes, tiles, tuple(packs_of(program, lanes)))
+    return Schedule(lanes, tiles, tuple(packs_of(program, lanes)), tuple(unpacks_of(program, lanes)))
 
 
 def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage: Stage) -> int:
@@ -106,7 +140,8 @@ def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage:
         for o in stage.operations
         if o.name == "load" and o.at is not None
     ]
-    lane = min(free, key=lambda d: cycles_along(stage, buffers, loads, d))
+    moved = [r for r in stage.reductions if kernel.rows >= MACHINE.packed_rows and can_unpack(program, stage, r)]
+    lane = min(free, key=lambda d: cycles_along(stage, buffers, loads, moved, d))
     is_apart = any(r.at is not None and r.at.coefficients[lane] != 1 for r in stage.reductions if r.kind == "scan")
     return 0 if is_apart else lane
 
@@ -117,9 +152,13 @@ def scanned(stage: Stage) -> set[int]:
 
 
 def cycles_along(
-    stage: Stage, buffers: dict[str, Buffer], loads: Sequence[tuple[Affine, int, bool]], lane: int
+    stage: Stage,
+    buffers: dict[str, Buffer],
+    loads: Sequence[tuple[Affine, int, bool]],
+    moved: Container[Reduce],
+    lane: int,
 ) -> float:
-    """Return how long memory takes with lanes along a dimension; what can be copied first is read side by side."""
+    """Return how long memory takes with lanes along a dimension; what can be copied, first or last, is side by side."""
     points = math.prod(stage.extents)
     loaded = []
     for at, size, is_copied in loads:
@@ -133,7 +172,8 @@ def cycles_along(
         if r.at is not None:
             kept = math.prod([n for d, n in enumerate(stage.extents) if d not in r.over])
             count = kept if r.kind == "nested" else points
-            written.append(StridedAccess(r.at.coefficients[lane], bytes_of(buffers[r.into]), count))
+            step = r.at.coefficients[lane]
+            written.append(StridedAccess(int(step != 0) if r in moved else step, bytes_of(buffers[r.into]), count))
             sums += kept * (lane in r.over and r.kind != "total")
     return cycles_of_lanes(stage.extents[lane], loaded, written, sums)
 
@@ -177,6 +217,15 @@ def packs_of(program: Program, lanes: tuple[tuple[int, ...], ...]) -> Iterator[P
                     yield Pack(k, s, place)
 
 
+def unpacks_of(program: Program, lanes: tuple[tuple[int, ...], ...]) -> Iterator[Unpack]:
+    """Yield the columns that many rows add up with gaps between lanes."""
+    for k, kernel in enumerate(program.kernels):
+        for s, (stage, lane) in enumerate(zip(kernel.stages, lanes[k], strict=True)):
+            for n, reduction in enumerate(stage.reductions if lane and kernel.rows >= MACHINE.packed_rows else ()):
+                if has_gaps(reduction.at, lane) and can_unpack(program, stage, reduction):
+                    yield Unpack(k, s, n)
+
+
 def has_gaps(at: Affine | None, lane: int) -> bool:
     """Tell whether lanes that are read at an index do not lie side by side."""
     return at is not None and at.coefficients[lane] not in (0, 1)
@@ -197,7 +246,11 @@ def scheduled(program: Program, schedule: Schedule) -> Program:
         for pack in schedule.packs:
             if pack.kernel == k:
                 stages[pack.stage] = packed(stages[pack.stage], pack, copies, buffers, kernels)
-        kernels.append(replace(kernel, stages=tuple(stages), tile=tile))
+        last: list[Kernel] = []
+        for unpack in schedule.unpacks:
+            if unpack.kernel == k:
+                stages[unpack.stage] = unpacked(stages[unpack.stage], unpack, buffers, last)
+        kernels += [replace(kernel, stages=tuple(stages), tile=tile), *last]
     return checked("scheduled", replace(program, buffers=tuple(buffers), steps=tuple(kernels)))
 
 
@@ -220,18 +273,36 @@ def packed(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kern
     return replace(stage, operations=tuple(operations))
 
 
+def unpacked(stage: Stage, unpack: Unpack, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
+    """Return a stage that adds up a column in memory of its own, lanes side by side; enter that and what copies it."""
+    reduction = stage.reductions[unpack.number]
+    assert reduction.at is not None
+    dtype = next(buffer.dtype for buffer in buffers if buffer.name == reduction.into)
+    own, at, order = side_by_side(stage, reduction.at, dtype, buffers)
+    steps = [at.coefficients[d] for d in order]
+    load = Operation("load", (), dtype, own.name, Affine(0, (0, *steps)))
+    store = Store(reduction.into, Affine(reduction.at.constant, (0, *[reduction.at.coefficients[d] for d in order])), 0)
+    kernels.append(Kernel(1, (Stage((1, *own.shape), (load,), (store,), lane=len(order)),)))
+    reductions = [*stage.reductions]
+    reductions[unpack.number] = replace(reduction, into=own.name, at=at)
+    return replace(stage, reductions=tuple(reductions))
+
+
+def side_by_side(stage: Stage, given: Affine, dtype: Any, buffers: list[Buffer]) -> tuple[Buffer, Affine, list[int]]:
+    """Enter a buffer for what an index map reaches, lanes last; return it, where in it, and the order of dimensions."""
+    moving = [d for d in range(1, len(stage.extents)) if given.coefficients[d] and d != stage.lane]
+    order = [*moving, *([stage.lane] if given.coefficients[stage.lane] else [])]
+    shape = tuple([stage.extents[d] for d in order])
+    buffers.append(Buffer(f"p{len(buffers)}", shape, dtype, "temporary"))
+    along = dict(zip(order, [math.prod(shape[i + 1 :]) for i in range(len(shape))], strict=True))
+    return buffers[-1], Affine(0, tuple([along.get(d, 0) for d in range(len(stage.extents))])), order
+
+
 def copied(stage: Stage, load: Operation, buffers: list[Buffer], kernels: list[Kernel]) -> Operation:
     """Enter the kernel that copies what a load reads; return the load of the copy."""
     assert load.at is not None
-    moving = [d for d in range(1, len(stage.extents)) if load.at.coefficients[d] and d != stage.lane]
-    order = [*moving, *([stage.lane] if load.at.coefficients[stage.lane] else [])]
-    shape = tuple([stage.extents[d] for d in order])
-    name = f"p{len(buffers)}"
-    buffers.append(Buffer(name, shape, load.dtype, "temporary"))
-    steps = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    own, at, order = side_by_side(stage, load.at, load.dtype, buffers)
     read = Affine(load.at.constant, (0, *[load.at.coefficients[d] for d in order]))
-    copy = Stage((1, *shape), (replace(load, at=read),), (Store(name, Affine(0, (0, *steps)), 0),), lane=len(shape))
-    kernels.append(Kernel(1, (copy,)))
-    along = dict(zip(order, steps, strict=True))
-    at = Affine(0, tuple([along.get(d, 0) for d in range(len(stage.extents))]))
-    return replace(load, buffer=name, at=at)
+    store = Store(own.name, Affine(0, (0, *[at.coefficients[d] for d in order])), 0)
+    kernels.append(Kernel(1, (Stage((1, *own.shape), (replace(load, at=read),), (store,), lane=len(order)),)))
+    return replace(load, buffer=own.name, at=at)

@@ -91,7 +91,8 @@ class RepeatedValues:
         gain = saved - own - (sum([count for count, _ in counts.values()]) if root is None else 0.0)
         if cost < MACHINE.costly or gain < MACHINE.kept:
             return False
-        readers = {reader for reader, _ in seen} if root is None else self.readers.get(root, set())
+        parted = {reader for reader, read in seen if not keeps_rows(reader, read)}
+        readers = parted if root is None else self.readers.get(root, set())
         return gain - self.cost_of_parting(within, readers) >= MACHINE.kept
 
     def lane(self, root: Root) -> int | None:
@@ -154,6 +155,15 @@ class RepeatedValues:
 def is_plain(root: Root) -> bool:
     """Tell whether lanes run over the only dimension of a root, if it has any."""
     return root.outer is None and len(root.long) < 2
+
+
+def keeps_rows(root: Root, read: IndexMap) -> bool:
+    """Tell whether a row of a root reads, under a map, several numbers of its own: a loop within the row computes them.
+
+    Lanes run over rows to compute a number of each.
+    """
+    own = [index for index in read if index.terms == ((root.outer, 1),) and not index.offset]
+    return bool(own) and any(index.terms and index not in own for index in read)
 
 
 def may_repeat(root: Root, read: IndexMap) -> bool:

@@ -114,9 +114,12 @@ def accesses_along(root: Root, lane: int, outer: int | None) -> tuple[list[Strid
         StridedAccess(step_of(node, read, lane, root, outer), bytes_of(node), points) for node, read in reads_of(root)
     ]
     strides = dict(zip(kept, strides_for([root.space[d] for d in kept]), strict=True))
+    step = strides.get(lane, 0)
     if root.kind == "reduce" and outer not in root.axes:
         points = math.prod([root.space[d] for d in kept])
-    return loaded, [StridedAccess(strides.get(lane, 0), bytes_of(root.node), points)]
+    elif root.kind == "reduce" and outer is not None and root.space[outer] >= MACHINE.packed_rows:
+        step = int(step != 0)  # schedules add it up side by side
+    return loaded, [StridedAccess(step, bytes_of(root.node), points)]
 
 
 def reads_of(root: Root) -> list[tuple[PointNode, IndexMap]]:
