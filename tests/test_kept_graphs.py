@@ -16,8 +16,10 @@ import pytest
 
 import wengert as wg
 from tests.cases import OPTIONS
+from wengert import extend
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.native.cache import object_cache
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
@@ -134,6 +136,21 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
         graph = trace(lambda x, rule=rule: np.exp(rule(x)))(X)
         np.testing.assert_allclose(run(graph)[0], np.exp(2.0 * X), rtol=1e-13)
         assert (compilation_cache.Keeper(flatten_calls(graph)).found() is None) == looks
+
+
+def test_names_of_users_do_not_tell_kernels_apart() -> None:
+    """A user may declare something else by the same name in another process."""
+    twice: dict[str, Any] = {"d": lambda t, _out, _x: t * 2}
+    scaled = extend.elementwise("test_kept.scaled", lambda x: x * 2, scalar=lambda x: x * 2, **twice)
+    first = extend.linear("test_kept.first", lambda x: x[:3], transpose=lambda ct, x: ct, form=extend.View())
+    called = extend.elementwise("test_kept.called", lambda x: x * 2, **twice)
+    loops = wg.jit(lambda x: wg.fori_loop(0, 3, lambda _, y: extend.apply(scaled, y), x))
+    for declared in (scaled, first, called):
+        del PRIMITIVES[declared.name]
+    for function, kept in [(scaled, False), (first, False), (called, True)]:
+        graph = trace(lambda x, function=function: np.exp(extend.apply(function, x)))(X)
+        assert (compilation_cache.key_of(graph) is not None) is kept
+    assert compilation_cache.key_of(jitted_graph(loops, X)) is None
 
 
 SECOND = """

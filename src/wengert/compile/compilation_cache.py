@@ -11,11 +11,16 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from wengert.compile.programs import BACKEND
-from wengert.core.graph.graph import Graph
+from wengert.core.forms.form import Like, Pointwise, Selection, form_of
+from wengert.core.forms.routine import Routine
+from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.identity import digest
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, ways_of
+from wengert.core.primitives.primitive import Primitive
 from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
@@ -68,8 +73,26 @@ def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
 
     How arguments lie in memory is part of it, because results lie as they do.
     """
+    if not is_known_by_names(graph):
+        return None
     made = digest((graph.structure(), tuple([named_strides(v.strides) for v in variables_of(graph)])))
     return None if made is None else f"{kind} {made.hex()}{MEASURED}"
+
+
+def is_known_by_names(graph: Graph) -> bool:
+    """Tell whether the names of a graph's primitives say what kernels compute for them: users declare theirs anew."""
+    return all(
+        (e.primitive.occasion is None or not writes_kernels(e.primitive))
+        and (not e.primitive.structured or all(is_known_by_names(own) for _, own in subgraphs(e.params)))
+        for e in graph.equations
+    )
+
+
+def writes_kernels(primitive: Primitive) -> bool:
+    """Tell whether kernels may be written from what a primitive is declared with."""
+    is_called = isinstance(form_of(primitive), Pointwise | Like | Routine | Selection) or primitive.form is None
+    spoken = primitive.scalar is not None or primitive.routine is not None
+    return not is_called or spoken or isinstance(primitive.evaluate, np.ufunc)
 
 
 def named_strides(strides: Strides) -> Any:
