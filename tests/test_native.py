@@ -1,7 +1,9 @@
 """Jitted functions as native code: what they give is what NumPy gives but for rounding."""
 
 import math
+import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import wengert as wg
 from tests.cases import together
 from tests.samples.accumulations import recurrence
 from wengert.compile.executable import Compiled, GraphFunction
+from wengert.errors import DtypeError, UsageError
 from wengert.lowering.costs import calls_before, is_worthwhile
 from wengert.support import config
 from wengert.transforms.tracing import trace
@@ -148,6 +151,48 @@ def test_what_takes_long_is_compiled_at_once(monkeypatch):
     assert calls_before(large) == 0
     monkeypatch.setattr(config, "AT_ONCE", True)
     assert GraphFunction(trace(rosenbrock)(X)).waiting == 0
+
+
+def is_compiled(function):
+    """Tell whether a graph as a function has been compiled."""
+    return function is not None and "compiled" in function.__dict__
+
+
+@pytest.mark.parametrize("given", [(X,), (SimpleNamespace(shape=(10,), dtype="f8"),)])
+def test_a_function_is_compiled_without_being_run(monkeypatch, given):
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", False)
+    step = wg.jit(lambda p, n, *, scale: {"f": rosenbrock(p["x"]) * n * scale}, static_argnames="n")
+    assert step.compile({"x": given[0]}, n=2, scale=2.0)
+    (form,) = step.forms.values()
+    assert is_compiled(form.native)
+    monkeypatch.setattr("wengert.compile.executable.evaluate", None)  # what evaluates graphs by NumPy
+    np.testing.assert_allclose(step({"x": X}, n=2, scale=2.0)["f"], 4.0 * rosenbrock(X), rtol=1e-14)
+    assert step.trace_count == 1
+    with pytest.raises(DtypeError):
+        step.compile({"x": SimpleNamespace(shape=(3,), dtype="unknown")}, n=2, scale=2.0)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_one_function_says_when_it_is_compiled(monkeypatch, native):
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", not native)
+    one = pickle.loads(pickle.dumps(wg.jit(rosenbrock, native=native)))
+    assert one.compile(X) is native
+    np.testing.assert_allclose(one(X), rosenbrock(X), rtol=1e-14)
+    gradient = wg.grad(one)(X)
+    np.testing.assert_allclose(gradient, wg.grad(rosenbrock)(X), rtol=1e-12)
+    (form,) = one.forms.values()
+    halves = [run for part in form.partitions.values() for run in (part.forward, part.backward)]
+    assert [is_compiled(run) for run in (form.native, *halves)] == [native] * 3
+    np.testing.assert_allclose(wg.vmap(one)(np.stack([X, X])), [rosenbrock(X)] * 2, rtol=1e-14)
+    if not native:
+        assert (one(X), gradient.tobytes()) == (rosenbrock(X), wg.grad(rosenbrock)(X).tobytes())
+    outer = wg.jit(lambda x: one(x) * 2.0, native=not native)
+    outer(X)
+    assert is_compiled(next(iter(outer.forms.values())).native) is not native
+    with pytest.raises(UsageError, match=r"^jit: native='yes'; True, False or None is needed\. Leave it out"):
+        wg.jit(rosenbrock, native="yes")
 
 
 ROUNDINGS = {

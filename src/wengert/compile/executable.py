@@ -174,6 +174,7 @@ class GraphFunction(Entry):
 
     Args:
         graph: the graph.
+        at_once: whether it is compiled at its first call, whatever that costs.
 
     Attributes:
         waiting: how many calls NumPy evaluates until it is compiled.
@@ -182,9 +183,14 @@ class GraphFunction(Entry):
 
     called = False
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, at_once: bool = False) -> None:
         self.graph = graph
-        self.waiting = calls_to_wait(graph)
+        self.waiting = 0 if at_once else calls_to_wait(graph)
+
+    def compile(self) -> bool:
+        """Compile the graph, however often it has been called; tell whether some of it is native."""
+        self.waiting = 0
+        return self.compiled is not None
 
     @cached
     def compiled(self) -> Compiled | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.side_effects import Reach
-from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
@@ -83,7 +83,7 @@ class Forms(Recent[Any, TracedForm]):
         form.partitions.clear()
 
 
-@hint_attributes("clear_cache", "compile", "eval_shape", "graph", "inspect_asm", "inspect_llvm", "py_func")
+@hint_attributes("clear_cache", "eval_shape", "graph", "inspect_asm", "inspect_llvm", "py_func")
 class Jitted(Entry, Generic[P, R]):
     """Be a function that is traced once for each kind of argument; made by `jit`.
 
@@ -99,9 +99,13 @@ class Jitted(Entry, Generic[P, R]):
         static_argnums: int | Sequence[int],
         static_argnames: str | Sequence[str],
         donate_argnums: int | Sequence[int],
+        native: bool | None = None,
     ) -> None:
         resemble(self, fun)
-        self.fun = fun
+        self.fun, self.native = fun, native
+        if native is not None and type(native) is not bool:
+            action = "Leave it out, so that what it costs decides"
+            raise UsageError("jit", f"native={native!r:.40}", "True, False or None is needed", action)
         positions = as_tuple("static_argnums", static_argnums, int)
         names = as_tuple("static_argnames", static_argnames, str)
         self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
@@ -124,7 +128,7 @@ class Jitted(Entry, Generic[P, R]):
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of; graphs stay here."""
-        options = (self.static_argnums, self.static_argnames, self.donate_argnums)
+        options = (self.static_argnums, self.static_argnames, self.donate_argnums, self.native)
         if not self.is_method:
             return global_name(self) or (Jitted, (self.fun, *options))
         original = named_alike(self)
@@ -145,7 +149,7 @@ class Jitted(Entry, Generic[P, R]):
             known = self.kept[id(instance)][1]
             self.kept.touch(id(instance))
         if known is None:
-            options = ((0, *self.static_argnums), self.static_argnames, self.donate_argnums)
+            options = ((0, *self.static_argnums), self.static_argnames, self.donate_argnums, self.native)
             known = of_one_instance(self.fun, options)
             try:
                 self.instances[instance] = known
@@ -244,6 +248,31 @@ class Jitted(Entry, Generic[P, R]):
             form.graph, [unwrap_plain(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
         )
 
+    def compile(self, *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Compile the function for arguments now, and keep the code on disk, without running it.
+
+        Calls with such arguments run the code from the first one on. The function is traced if arguments of this kind
+        are new. Gradients have code of their own: compile `jit(grad(f))`.
+
+        Args:
+            *args: what a call would be given; anything with a `shape` and a `dtype` stands for an array in C order.
+            **kwargs: likewise, by name.
+
+        Returns:
+            Whether some of it is native code now: not where LLVM is absent, NumPy computes all of it, or
+            `native=False` or WENGERT_NATIVE=0 says so.
+
+        >>> from types import SimpleNamespace
+        >>> squares = jit(lambda x: np.sum(x * x), native=False)
+        >>> squares.compile(SimpleNamespace(shape=(1000,), dtype=float)), squares.trace_count
+        (False, 1)
+        """
+        static = self.static_places(len(args))
+        examples = [x if i in static else map_leaves(as_example, x) for i, x in enumerate(args)]
+        named = {k: x if k in self.static_argnames else map_leaves(as_example, x) for k, x in kwargs.items()}
+        native = self.form_for(examples, named)[0].native
+        return native is not None and native.compile()
+
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
         """Return the kinds of arguments; None for those that native code cannot look at."""
         static = self.static_places(len(args))
@@ -336,7 +365,7 @@ class Jitted(Entry, Generic[P, R]):
         freeze(constants, self)
         name = str(attribute(self.fun, "__name__", "jit"))
         simple = simplify_graph(graph)
-        form = TracedForm(name, simple, out_structure, captured, donated)
+        form = TracedForm(name, simple, out_structure, captured, donated, self.native)
         form.written = written
         form.merged = merged_results(graph, simple)
         return form
@@ -422,6 +451,17 @@ def as_leaf(leaf: Any) -> Any:
     )
 
 
+def as_example(leaf: Any) -> Any:
+    """Return an array of the shape and dtype of what is no array but has both; others as they are."""
+    shape, dtype = (attribute(leaf, name, None) for name in ("shape", "dtype"))
+    if isinstance(leaf, np.ndarray | np.generic | Tensor) or shape is None or dtype is None:
+        return leaf
+    try:
+        return np.empty(shape, dtype)  # memory that is not touched takes none
+    except TypeError:  # of another library, which NumPy does not know
+        return leaf
+
+
 def find_refused(leaves: Sequence[Any]) -> Any:
     """Return the first of some leaves that is no dynamic argument; None if there is none."""
     for leaf in leaves:
@@ -456,6 +496,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    native: bool | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -463,6 +504,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    native: bool | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @hint_parameters("jit")
 def jit(
@@ -470,6 +512,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    native: bool | None = None,
 ) -> Any:
     """Return a function that is traced to a graph once for each kind of argument, and runs the graph from then on.
 
@@ -486,6 +529,9 @@ def jit(
         static_argnames: names of arguments treated likewise. Where the function says which name is at which position,
             it does not matter how an argument is passed.
         donate_argnums: positions of arguments that the function may overwrite.
+        native: whether the function, and its gradients, become native code at their first call, or never; if it is not
+            given, when that is worth it. A function that calls it and is jitted itself decides for both, and
+            WENGERT_NATIVE=0 for all.
 
     Returns:
         A callable with the same arguments and results; `trace_count` tells how often it was traced. Results fill memory
@@ -506,7 +552,7 @@ def jit(
     >>> repeated(2.0, times=3), repeated
     (6.0, <jit(repeated), traced for (float)>)
     """
-    options = (static_argnums, static_argnames, donate_argnums)
+    options = (static_argnums, static_argnames, donate_argnums, native)
     if fun is MISSING:
         return lambda function: jit(function, *options)
     require_callable("jit", fun)

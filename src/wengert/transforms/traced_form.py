@@ -54,6 +54,7 @@ class TracedForm:
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
+        wish: whether it becomes native code at its first call, or never; None for when that is worth it.
         merged: the positions of the results that share memory with others only since equal equations were merged.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
     """
@@ -64,9 +65,15 @@ class TracedForm:
     merged: frozenset[int] = frozenset()
 
     def __init__(
-        self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
+        self,
+        name: str,
+        graph: Graph,
+        structure: Any,
+        captured: Sequence[Tensor],
+        donated: Sequence[tuple[int, int]],
+        wish: bool | None = None,
     ) -> None:
-        self.name = name
+        self.name, self.wish = name, wish
         self.graph = graph
         self.structure = structure
         self.captured = tuple(captured)
@@ -76,7 +83,7 @@ class TracedForm:
     @cached
     def native(self) -> GraphFunction | None:
         """The graph as native code, where that is asked for."""
-        return native_function(self.packed)
+        return native_function(self.packed, self.wish)
 
     @cached
     def packed(self) -> Graph:
@@ -106,7 +113,7 @@ class TracedForm:
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
-            functions = function_of(forward), function_of(halves.backward)
+            functions = function_of(forward, self.wish), function_of(halves.backward, self.wish)
             moving = dependent_outputs(self.graph, wanted, smooth=False)
             call = GraphCall(self, wanted, moving, masked, masks)
             found = GradientHalves(joint, halves.read, *functions, places, moving, reached, call)
@@ -173,14 +180,14 @@ class GradientHalves(NamedTuple):
         return [made[place] for place in self.places]
 
 
-def native_function(graph: Graph) -> GraphFunction | None:
-    """Return a graph as native code, if that is asked for."""
-    if not config.NATIVE:
+def native_function(graph: Graph, wish: bool | None) -> GraphFunction | None:
+    """Return a graph as native code, if that is asked for; at its first call, if that is wished."""
+    if not config.NATIVE or wish is False:
         return None
     with UNSTOPPED:
         from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
 
-    return GraphFunction(graph)
+    return GraphFunction(graph, wish is True)
 
 
 def make_evaluation(graph: Graph) -> Run:
@@ -188,9 +195,9 @@ def make_evaluation(graph: Graph) -> Run:
     return lambda *values: evaluate(graph, values)
 
 
-def function_of(graph: Graph) -> Run:
+def function_of(graph: Graph, wish: bool | None) -> Run:
     """Return a graph as a function of arrays and numbers."""
-    return native_function(graph) or make_evaluation(graph)
+    return native_function(graph, wish) or make_evaluation(graph)
 
 
 def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
