@@ -153,6 +153,19 @@ def test_what_takes_long_is_compiled_at_once(monkeypatch):
     assert GraphFunction(trace(rosenbrock)(X)).waiting == 0
 
 
+def test_loops_that_turn_out_long_are_compiled_after_as_many_rounds(monkeypatch):
+    monkeypatch.setattr(config, "AT_ONCE", False)
+    graph = trace(wg.grad(lambda x, n: wg.while_loop(lambda s: s[1] < n, lambda s: (s[0] * 0.5, s[1] + 1), (x, 0))[0]))
+    few, many = GraphFunction(graph(0.3, 2)), GraphFunction(graph(0.3, 2))
+    waiting = few.waiting
+    assert few(0.3, 2)[0] == 0.25
+    assert few.waiting == waiting - 1
+    assert many(0.3, 700)[0] == 0.5**700  # several times as many as usual
+    assert 0 < many.waiting < waiting - 3
+    assert many(0.3, 10_000)[0] == 0.0
+    assert "compiled" in many.__dict__  # within the call
+
+
 def is_compiled(function):
     """Tell whether a graph as a function has been compiled."""
     return function is not None and "compiled" in function.__dict__

@@ -6,7 +6,7 @@ Inside of loops and branches that NumPy evaluates, loops and small matrices run 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
+from wengert.core.values.round_counter import RoundCounter, TooManyRounds
 from wengert.kernel.backend import Loaded
 from wengert.lowering.iterations import may_be_step
 from wengert.lowering.layouts import kind_for, result_kind
@@ -203,14 +204,46 @@ class GraphFunction(Entry):
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        if self.waiting or self.compiled is None:
-            self.waiting -= self.waiting > 0
+        evaluated = self.evaluated(values) if self.waiting else None
+        if evaluated is not None:
+            return evaluated
+        if self.compiled is None:
             return tuple(evaluate(self.graph, values))
         results = self.compiled(values)  # first: what raises an error here is not offered again
         if self.called and self.callee is not None:
             self.offer(self, list(map(kind_of, values)))
         self.called = True
         return results
+
+    def evaluated(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Return the outputs by NumPy; None, and wait no longer, if loops have more rounds than there is time for."""
+        if self.rounds is None:
+            self.waiting -= 1
+            return tuple(evaluate(self.graph, values))
+        least, usual, round_time = self.rounds
+        given = self.waiting * usual - least
+        try:
+            with RoundCounter(given, round_time) as counter:
+                results = tuple(evaluate(self.graph, values))
+        except TooManyRounds:
+            self.waiting = 0
+            return None
+        taken = least + given - counter.left
+        self.waiting = max(self.waiting - max(int(taken / usual), 1), 0)
+        return results
+
+    @cached
+    def rounds(self) -> tuple[float, float, Callable[[Mapping[str, Any]], float]] | None:
+        """How long a call takes whose loops of unknown length have no rounds, and the usual ones; what a round takes.
+
+        None if there are no such loops.
+        """
+        with UNSTOPPED:
+            from wengert.lowering.costs import call_time, has_unknown_rounds, round_time
+
+        if not has_unknown_rounds(self.graph):
+            return None
+        return call_time(self.graph, 0), call_time(self.graph), round_time
 
     @property
     def callee(self) -> Callee | None:

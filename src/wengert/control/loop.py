@@ -53,11 +53,11 @@ from wengert.core.primitives.structured import Pullback, Structured, StructuredL
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
+from wengert.core.values.round_counter import COUNTING
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs
-from wengert.support.machine import MACHINE
 from wengert.traces.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
@@ -136,6 +136,8 @@ class LoopPrimitive(Structured):
         self, given: Parts, carried: list[Any], position: int, active: Any, params: Params, left: list[RowCollector]
     ) -> list[Any]:
         """Evaluate the body once, put what it leaves behind into lists, and return what it carries."""
+        if params["spec"].length is None and COUNTING.counter is not None:
+            COUNTING.counter.count(params)
         inner = [*given.constants, *carried, *(sequence[position] for sequence in given.sequences)]
         own = params["spec"].constants
         found = (
@@ -147,10 +149,10 @@ class LoopPrimitive(Structured):
             rows.append(item)
         return list(found[: len(carried)])
 
-    def rounds(self, params: Params) -> float:
-        """Return how many iterations there are; what is usual, if nobody knows."""
-        length = params["spec"].length
-        return float(MACHINE.usual_rounds if length is None else length)
+    def rounds(self, params: Params) -> int | None:
+        """Return how many iterations there are; None if nobody knows."""
+        length: int | None = params["spec"].length
+        return length
 
     def changes(self, params: Params) -> Sequence[tuple[int, int]]:
         """Return what is carried at first, with what is carried at the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wengert.core.forms.contraction import Contraction
@@ -29,8 +29,27 @@ def calls_before(graph: Graph) -> int:
     """
     count = count_of(graph)
     compiling = MACHINE.compiling[0] + MACHINE.compiling[1] * count
-    calls = int(compiling / (MACHINE.evaluating[0] + evaluation_time(graph.equations)))
+    calls = int(compiling / call_time(graph))
     return calls if calls > AT_ONCE else 0
+
+
+def call_time(graph: Graph, usual: int = MACHINE.usual_rounds) -> float:
+    """Return about how many microseconds NumPy takes for a call of a graph, whose loops have so many rounds."""
+    return MACHINE.evaluating[0] + evaluation_time(graph.equations, usual)
+
+
+def round_time(params: Mapping[str, Any]) -> float:
+    """Return about how many microseconds NumPy takes for a round of a loop, but for loops in it whose rounds count."""
+    return sum([evaluation_time(graph.equations, 0) for _, graph in subgraphs(params)])
+
+
+def has_unknown_rounds(graph: Graph) -> bool:
+    """Tell whether there are loops in a graph of which nobody knows how many rounds they have."""
+    return any(
+        e.primitive.rounds(e.params) is None or any(has_unknown_rounds(own) for _, own in subgraphs(e.params))
+        for e in graph.equations
+        if isinstance(e.primitive, Structured)
+    )
 
 
 def count_of(graph: Graph) -> int:
@@ -46,17 +65,18 @@ def is_worthwhile(part: Graph) -> bool:
     return evaluation_time(part.equations) > MACHINE.calling + handing + MACHINE.passing * sum(map(size_of, arrays))
 
 
-def evaluation_time(equations: Iterable[Equation]) -> float:
-    """Return about how many microseconds NumPy takes for equations."""
-    return sum([MACHINE.evaluating[1] + time_of(equation) for equation in equations])
+def evaluation_time(equations: Iterable[Equation], usual: int = MACHINE.usual_rounds) -> float:
+    """Return about how many microseconds NumPy takes for equations; loops of unknown length have so many rounds."""
+    return sum([MACHINE.evaluating[1] + time_of(equation, usual) for equation in equations])
 
 
-def time_of(equation: Equation) -> float:
+def time_of(equation: Equation, usual: int = MACHINE.usual_rounds) -> float:
     """Return about how many microseconds NumPy takes for the elements of an equation, and for the graphs it runs."""
     primitive = equation.primitive
     if isinstance(primitive, Structured):
-        inner = [evaluation_time(graph.equations) for _, graph in subgraphs(equation.params)]
-        return primitive.rounds(equation.params) * sum(inner)
+        inner = [evaluation_time(graph.equations, usual) for _, graph in subgraphs(equation.params)]
+        rounds = primitive.rounds(equation.params)
+        return (usual if rounds is None else rounds) * sum(inner)
     sizes = [size_of(x) for x in (*equation.inputs, *equation.outputs)]
     if primitive.view and len(equation.inputs) == 1:
         return 0.0

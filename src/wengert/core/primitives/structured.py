@@ -58,9 +58,9 @@ class Structured(Primitive):
         """Return the parameters for the operands and results alone that are needed."""
         raise NotImplementedError
 
-    def rounds(self, _params: Mapping[str, Any]) -> float:
-        """Return about how often each of the graphs runs."""
-        return 1.0
+    def rounds(self, _params: Mapping[str, Any]) -> int | None:
+        """Return how often each of the graphs runs, at most; None if nobody knows."""
+        return 1
 
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
