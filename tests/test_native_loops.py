@@ -521,6 +521,15 @@ def test_an_endless_loop_can_be_interrupted() -> None:
         jitted(0.5)
 
 
+def test_each_call_of_a_program_can_be_interrupted() -> None:
+    """The first goes through ctypes, the others through an entry, to which failing is a result."""
+    compiled = Compiled(trace(lambda x: wg.while_loop(lambda c: c < 2.0, lambda c: c * 0.5 + 0.1, x))(2.5))
+    for _ in range(3):
+        with alarm(interrupt, 0.02), pytest.raises(Interrupted):
+            compiled([0.5])
+    assert compiled([2.5]) == (2.5,)
+
+
 def test_results_share_no_memory() -> None:
     compiled = Compiled(trace(lambda x: wg.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[0] + 1), (x, x)))(X))
     rows = Compiled(trace(lambda x: wg.scan(lambda c, r: (c + r, (r * 2, r * 2)), x, ROWS)[1])(X))([X])

@@ -400,8 +400,9 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))
 def compute(b: Builder, variant: Value, frame: Value) -> None:
-    """Run the kernel, without the interpreter lock if that is worth while; return whether there was memory.
+    """Run the kernel, without the interpreter lock if that is worth while; return whether there is no error.
 
+    That is of memory, or of a handler of signals, which a program says by an output if it is not all of a function.
     Kernels that take long may look up, so that signals are answered and other threads run, all of which may call this;
     so the arena belongs to one call, whether or not it releases the lock, and nobody asks for it without.
     """
@@ -435,7 +436,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
         b.do(restore_thread, thread)  # does not come back in a daemon's thread where Python has ended
     with b.when(copied.load().differs(None)):
         b.do(free, copied.load())
-    b.give(True)
+    b.give(b.call(met_error).equals(None))
 
 
 @native(POINTER, Pointer(VARIANT))
