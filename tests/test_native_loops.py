@@ -21,7 +21,7 @@ from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.dispatch import apply
-from wengert.errors import UsageError
+from wengert.errors import RangeError, UsageError
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.segments import without_numbers
 from wengert.support import config
@@ -519,6 +519,39 @@ def test_an_endless_loop_can_be_interrupted() -> None:
         assert jitted(2.5) == 2.5
     with alarm(interrupt, 0.02), pytest.raises(Interrupted):
         jitted(0.5)
+
+
+def weighted(low: Any, high: Any, x: Any) -> Any:
+    for i in range(low, high):
+        x = x * 0.5 + i
+    return x
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u4", "i8", "u8"])
+def test_bounds_count_in_whole_numbers_of_any_type(kind: str) -> None:
+    """Differences of bounds, and what follows the last of them, may have no room in their own type."""
+    limits = np.iinfo(kind)
+    top = min(int(limits.max), 2**63 - 1)
+    jitted = wg.jit(weighted)
+    for low, high in (
+        (limits.min, limits.min + 3),
+        (top - 3, top),
+        (5, 2),
+        (0, 9),
+        (-100, 100) if kind == "i1" else (3, 99),
+    ):
+        for form in (np.dtype(kind).type, lambda n: np.array(n, kind)):
+            for function in (jitted, lambda a, b, x: wg.fori_loop(a, b, lambda i, c: c * 0.5 + i, x)):
+                assert function(form(low), form(high), 1.5) == weighted(int(low), int(high), 1.5)
+
+
+def test_bounds_without_room_in_64_bits_are_refused() -> None:
+    jitted, low, high = wg.jit(weighted), np.uint64(2**64 - 3), np.uint64(2**64 - 1)
+    for _ in range(4):
+        with pytest.raises(RangeError, match="has more than 64 bits"):
+            jitted(low, high, 1.5)
+    with pytest.raises(RangeError, match="fori_loop: an integer of 64 bits"):
+        wg.jit(lambda x: wg.fori_loop(low, high, lambda i, c: c * i, x))(1.5)
 
 
 def test_each_call_of_a_program_can_be_interrupted() -> None:

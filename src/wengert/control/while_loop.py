@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from wengert.core.memory.memory_layout import strides_of
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, unite_scalars
 from wengert.core.values.dispatch import apply, as_index, conform, is_weak
+from wengert.core.values.python_numbers import calculate
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError
 
@@ -286,6 +288,7 @@ def take_step(body_fun: Function, i: Any, value: Any) -> Any:
 
 def stage_counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
     """Write a loop of known length down as one equation; the counter comes last, as errors count values."""
+    first, last = [calculate("fori_loop", operator.pos, np.positive, (n,)) for n in (first, last)]
     leaves, structure = flatten((init_val, first))
     step = FlatFunction("fori_loop", lambda s: (take_step(body_fun, s[1], s[0]), s[1] + 1), structure, shared=leaves)
     return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[0]

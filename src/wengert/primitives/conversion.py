@@ -52,6 +52,11 @@ def to_whole(x: Any) -> Any:
     return found.astype(np.int64)
 
 
+def whole_at(x: Any) -> Any:
+    """Return `int` of a number; the least there is where it has no room, which those who use it tell."""
+    return (np.minimum(x, LARGEST) if x.dtype == np.uint64 else x).astype(np.int64)
+
+
 def transpose_imaginary(ct: Any, aval: Aval) -> Any:
     """Return -i ct: the imaginary part is the real part of -i z."""
     return ct * np.asarray(-1j, dtype=aval.dtype) if aval.dtype.kind == "c" else np.zeros(aval.shape, aval.dtype)
@@ -134,7 +139,7 @@ def round_at(x: Any, *, decimals: int) -> Any:
 
 
 # what has no room, in 64 bits or the dtype, is refused whether or not it is used
-whole = constant("whole", to_whole, form=Pointwise(), scalar="copy", must_run=True)
+whole = constant("whole", to_whole, form=Pointwise(), scalar=whole_at, loop=(0,), must_run=True)
 fitted = constant("fitted", lambda x, *, dtype: np.asarray(x, dtype)[()], form=Pointwise(), firm=False, must_run=True)
 round_ = constant("round", np.round, form=Pointwise(), scalar=round_at)
 
