@@ -147,6 +147,11 @@ def test_what_is_carried_twice_or_left_behind_stays_as_it_was() -> None:
     agree(lambda u: (wg.fori_loop(1, 6, element, u * 1.0), np.sum(u)), U)
 
 
+def test_what_is_carried_may_become_known() -> None:
+    known = np.array([1.0, 2.0, 3.0])
+    agree(lambda u: wg.scan(lambda s, x: ((known, s[1] * x), s[0][1] * x), (u[:3], u[0]), u[:4]), U)
+
+
 def test_a_place_out_of_bounds_raises_and_changes_nothing() -> None:
     function = wg.jit(lambda u, first: wg.fori_loop(0, 4, lambda i, u: element(i + first, u), u))
     u = U.copy()

@@ -19,6 +19,7 @@ from tools.fuzz.modes import Outcome, Rejected
 from tools.fuzz.programs import Program
 from tools.fuzz.shrinking import pruned, shrunk
 from tools.fuzz.statements import FEATURES
+from wengert.lowering import writes
 from wengert.lowering.rules import contractions
 from wengert.support.machine import MACHINE
 
@@ -94,6 +95,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--show", type=int, default=20, help="how many failures to print (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they were generated")
     parser.add_argument("--products", action="store_true", help="make all products of matrices steps of programs")
+    parser.add_argument("--writes", action="store_true", help="make all writes steps that change memory in place")
     parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
     return parser.parse_args(arguments)
 
@@ -104,12 +106,20 @@ def make_products_steps() -> None:
     os.environ["WENGERT_CACHE"] = "0"
 
 
+def make_writes_steps() -> None:
+    """Make all writes steps of programs that can be, of however much, and read nothing that was kept."""
+    vars(writes)["SAVED"] = 0
+    os.environ["WENGERT_CACHE"] = "0"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the programs; return 1 if any disagreed."""
     options = parsed(arguments)
     features = FEATURES - set(options.without.split(","))
     if options.products:
         make_products_steps()
+    if options.writes:
+        make_writes_steps()
     examine = functools.partial(
         examined,
         seed=options.seed,

@@ -6,6 +6,7 @@ sequences are read and written row by row.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,8 +56,9 @@ class Iteration:
         """What it hands on alone, and what that was, whose memory it may have: nobody needs what was handed on."""
         inputs = self.inputs[self.spec.constants : self.spec.constants + self.spec.carried]
         kept = {x for x in (*self.left, self.going) if type(x) is Variable}
+        counts = Counter([x for x in self.carried if type(x) is Variable])
         pairs = zip(self.carried, inputs, strict=True)
-        return {x: v for x, v in pairs if type(x) is Variable and x not in kept and self.carried.count(x) == 1}
+        return {x: v for x, v in pairs if type(x) is Variable and x not in kept and counts[x] == 1}
 
     @property
     def is_once(self) -> bool:

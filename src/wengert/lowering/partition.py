@@ -290,11 +290,8 @@ def writes_in_place(readers: Changes, lent: Lent, outputs: Sequence[Any]) -> dic
 
     That is what is lent, what such a write made, and what several of them write to one after the other.
     """
-    found: dict[Equation, WriteStep] = {}
-    for equation in readers:
-        step = write_step(equation)
-        if step is not None and step.is_small:
-            found[equation] = step
+    steps = [(equation, write_step(equation, is_small=True)) for equation in readers]
+    found = {equation: step for equation, step in steps if step is not None}
     written = {pair: equation for equation in found for pair in readers[equation]}
     before = {v: x for x, v in written}
     again = {v for v in before if v in before.values()}

@@ -30,16 +30,19 @@ class WriteStep(NamedTuple):
     Attributes:
         program: of kernels; the first of its inputs is what it changes.
         inputs: the variables that are its inputs.
-        is_small: whether it writes so little of an array that to copy the array would take longer than a step.
     """
 
     program: Program
     inputs: tuple[Variable, ...]
-    is_small: bool
 
 
-def write_step(equation: Equation) -> WriteStep | None:
-    """Return an equation as a write in place; None if it is none, or if native code cannot write so."""
+def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | None:
+    """Return an equation as a write in place; None if it is none, or if native code cannot write so.
+
+    Args:
+        equation: any.
+        is_small: whether it must write so little of an array that to copy the array would take longer than a step.
+    """
     if equation.primitive is not assign or reason_refused(equation) is not None:
         return None
     inputs = tuple(distinct_variables(equation.inputs))
@@ -53,7 +56,8 @@ def write_step(equation: Equation) -> WriteStep | None:
         return None
     access, extents, window = found
     size, part = math.prod(base.shape), math.prod(access.node.space if access.node.kind == "scatter" else extents)
+    if is_small and size - SAVED * part <= SAVED * MACHINE.routine:
+        return None
     outputs = ((access, extents), *lowering.outside())
     buffers = tuple(map(lowering.buffer, inputs))
-    program = program_of(Lowered(lowering.nodes, buffers, outputs, {}), window)
-    return WriteStep(program, inputs, size - SAVED * part > SAVED * MACHINE.routine)
+    return WriteStep(program_of(Lowered(lowering.nodes, buffers, outputs, {}), window), inputs)
