@@ -225,6 +225,62 @@ def test_donated_arguments_in_other_orders_and_after_errors() -> None:
         assert x.tolist() == [[0] * 3, [9] * 3, [0] * 3, [0] * 3]
 
 
+def exchange(x: Any, y: Any) -> None:
+    before = x * 1.0
+    x[:] = y
+    y[:] = before
+
+
+def add_each_other(x: Any, y: Any) -> None:
+    x += y
+    y += x
+
+
+def scale_parts(x: Any, y: Any) -> Any:
+    x[:5] *= 2.0
+    x[5:] += y[:-5]
+    return x.sum()
+
+
+def shift(x: Any, y: Any) -> None:
+    x[1:] = x[:-1] * y[1:]
+
+
+def smooth(x: Any, y: Any) -> None:
+    x[1:-1] = 0.5 * (x[2:] + x[:-2]) + y[1:-1]
+
+
+def turn(x: Any, y: Any) -> None:
+    x[:] = x[::-1] + y
+
+
+def normalise(x: Any, y: Any) -> None:
+    x /= x.sum()
+    y -= y.mean(0)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_in_place"),
+    [
+        *((function, True) for function in (exchange, add_each_other, scale_parts)),
+        *((function, False) for function in (shift, smooth, turn)),
+        (normalise, None),
+    ],
+)
+def test_donated_arguments_are_changed_in_place_where_each_point_reads_what_it_writes(
+    function: Callable[..., Any], is_in_place: bool | None
+) -> None:
+    f = wg.jit(function, donate_argnums=(0, 1))
+    for size in (19, 19, 19, 1000, 1000, 1000):
+        own, other = ([np.linspace(0.5, 1.5, size), np.cos(np.arange(size))] for _ in range(2))
+        result, expected = f(*own), function(*other)
+        np.testing.assert_allclose(own, other, rtol=1e-12)
+        assert result is expected is None or result == pytest.approx(expected)
+    assert len(f.variants()) == 2
+    for form in f.forms.values():
+        assert is_in_place in (None, (0, function is scale_parts) in form.native.callee.overwritten)
+
+
 def test_captured_tensors_are_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = wg.tensor([2.0] * 10, requires_grad=True)
     f = wg.jit(lambda x: (x * weight, x))

@@ -33,6 +33,7 @@ from wengert.native.kinds import (
     Beside,
     ContainerKind,
     Kind,
+    PlaceKind,
     kind_of,
     leaves,
     with_leaves,
@@ -284,9 +285,16 @@ class GraphFunction(Entry):
         inputs = list(leaves(given))
         if [inputs[place] for place, _ in beside.donated] != results[visible:]:
             return
+        first, copied = len(list(leaves((result,)))), []
+        for place, k in beside.donated:
+            if (place, first + k) in callee.overwritten:
+                more[k] = PlaceKind(more[k], place)
+            else:
+                copied.append((place, k))
         captured = tuple(zip([x for x, _ in beside.captured], given[len(arguments) :], strict=True))
+        around = beside.replaced(captured=captured, donated=tuple(copied))
         with contextlib.suppress(*ABSENT):
-            entry.add(Variant(given[: len(arguments)], result, callee, names, beside.replaced(captured=captured), more))
+            entry.add(Variant(given[: len(arguments)], result, callee, names, around, more))
 
 
 def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:

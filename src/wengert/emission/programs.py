@@ -14,6 +14,7 @@ from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job,
 from wengert.emission.vectors import Module
 from wengert.kernel.durations import cycles
 from wengert.kernel.kernel import Buffer, Program
+from wengert.kernel.overwriting import overwritten
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -58,7 +59,8 @@ def without_code(program: Program, size: int, constants: Constants, cycles: floa
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
         for names in (program.inputs, program.outputs)
     )
-    return Image(b"", tuple(outside), inputs, outputs, size, constants, cycles, program.repeats)
+    places = overwritten(program)
+    return Image(b"", tuple(outside), inputs, outputs, size, constants, cycles, program.repeats, places)
 
 
 class Emission:

@@ -41,6 +41,7 @@ class Callee:
         team: where the address of a team's memory stands, for the kernel; none for no team.
         releases: whether other threads may run Python meanwhile, which is worth while above 5 microseconds of work.
         looks: whether it looks up itself when it takes long, see `interrupts`.
+        overwritten: the places of inputs, each with that of an output that may lie in its memory.
         owner: what the kernel's code belongs to.
 
     Attributes:
@@ -57,11 +58,13 @@ class Callee:
         team: ctypes.c_void_p | None = None,
         releases: bool = False,
         looks: bool = False,
+        overwritten: Sequence[tuple[int, int]] = (),
         owner: Any = None,
     ) -> None:
         self.address, self.contents = address, tuple(contents)
         self.size = max(-(-size // MACHINE.apart), 1) * MACHINE.apart
         self.team, self.releases, self.looks, self.owner = team, releases, looks, owner
+        self.overwritten = frozenset(overwritten)
         self.arena = self.new_arena() if self.size <= MACHINE.kept_arena else None
         self.busy = ctypes.c_int64() if self.size <= MACHINE.kept_arena else GENERATION
 

@@ -395,6 +395,8 @@ def prepare(b: Builder, variant: Value, frame: Value) -> None:
             address.store(made.to(ARRAY).get("data"))
         with otherwise:
             address.store(frame.get("numbers").at(slot * 2))
+            with b.when(node.get("way").equals(Way.IN_PLACE)):
+                address.store(frame.get("addresses").at(node.get("count")).load())
     b.give(True)
 
 
@@ -458,7 +460,7 @@ def box(b: Builder, variant: Value, frame: Value) -> None:
     inputs, nodes = variant.get("inputs"), variant.get("made").to(NODE)
     with b.loop(variant.get("outputs")) as each:
         node, slot = nodes.at(each.index), inputs + each.index
-        with b.when(node.get("way").differs(Way.ARRAY)):
+        with b.when(node.get("way").differs(Way.ARRAY) & node.get("way").differs(Way.IN_PLACE)):
             made = b.call(boxed, node, frame.get("numbers").at(slot * 2))
             b.give_if(made.equals(None), False)
             frame.get("objects").at(slot).store(made)

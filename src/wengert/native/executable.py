@@ -35,6 +35,7 @@ class Image(FieldRecord):
         constants: what it holds at first: places, bytes, and whether these stay where they are: their address, then.
         cycles: about how long it takes.
         looks: whether it looks up itself when it takes long, see `interrupts`.
+        overwritten: the places of inputs, each with that of an output that may lie in its memory.
     """
 
     code: bytes
@@ -45,6 +46,7 @@ class Image(FieldRecord):
     constants: tuple[tuple[int, bytes, bool], ...]
     cycles: float
     looks: bool
+    overwritten: tuple[tuple[int, int], ...]
 
 
 GROWN = ArrayKind(np.dtype(np.int64), (len(GROWING.fields),))
@@ -79,6 +81,7 @@ class Executable:
             team=team,
             releases=image.cycles > MACHINE.short,
             looks=image.looks,
+            overwritten=image.overwritten,
             owner=(code, image.constants),  # these are read where they are
         )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]

@@ -48,6 +48,18 @@ class ArrayKind(Record):
         self.dtype, self.shape, self.strides, self.is_copied = dtype, shape, strides, is_copied
 
 
+class PlaceKind(ArrayKind):
+    """An array as an output, which lies where an argument does.
+
+    Attributes:
+        place: which one.
+    """
+
+    def __init__(self, kind: ArrayKind, place: int) -> None:
+        super().__init__(kind.dtype, kind.shape, kind.strides)
+        self.place = place
+
+
 class NumberKind(Record):
     """A number of exactly a type: float, int of at most 63 bits and a sign, bool, complex, or a NumPy scalar's type."""
 

@@ -18,6 +18,7 @@ from wengert.native.kinds import (
     CopyKind,
     Kind,
     NumberKind,
+    PlaceKind,
     SameKind,
     leaves,
 )
@@ -34,7 +35,7 @@ class Way(enum.IntEnum):
     """How an argument is compared and where its data lie, or how a result is made."""
 
     ARRAY = 0
-    IN_PLACE = 1  # a number of whose object the data are a part
+    IN_PLACE = 1  # a number of whose object the data are a part, or an output that lies in an argument
     INT = 2
     BOOL = 3
     FLOAT = 4
@@ -69,7 +70,7 @@ NODE = Struct(
     value=POINTER,  # of SAME and COPY; what makes an OBJECT
     items=POINTER,  # NODEs
     names=Pointer(POINTER),
-    count=I64,
+    count=I64,  # of items; which argument an output lies in
 )
 """An argument or a result, or a part of one."""
 
@@ -200,6 +201,8 @@ class Tables:
                 node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)
                 node.names, node.held = self.names(kind.names), kind.held
                 node.value = self.address(object.__new__)
+            elif isinstance(kind, PlaceKind):
+                node.way, node.count, self.slots = Way.IN_PLACE, kind.place, self.slots + 1
             else:
                 node.slot, self.slots = self.slots, self.slots + 1
                 if isinstance(kind, NumberKind):
