@@ -369,6 +369,91 @@ def test_scan_follows_numpy():
         agree(every, np.cumsum(xs[::-1])[::-1])
 
 
+def halve(x):
+    return x / 2, {"x": x, "powers": np.stack([x, x * x])}
+
+
+def halves(x, most=None):
+    return wg.while_loop(lambda x: x > 1.0, halve, x, rows=True, max_rounds=most)
+
+
+def weigh(x, most=None):
+    last, rows = halves(x, most)[:2]
+    return last + np.sum(rows["x"] ** 2) + np.sum(rows["powers"] * np.array([0.5, 0.25]))
+
+
+@pytest.mark.parametrize(("start", "count"), [(6.0, 3), (1.5, 1), (0.5, 0)])
+def test_loops_leave_as_many_rows_as_there_are_rounds(start, count):
+    expected = start / 2.0 ** np.arange(count)
+    for most in (None, 4, 3, 2, 0):
+        length = count if most is None else most
+        rounds = min(count, length)
+        ways = [halves] if most is None else [halves, wg.jit(halves, static_argnames="most")]
+        for function in ways:
+            last, rows, *counted = function(start, most=most)
+            assert last == start / 2**rounds
+            assert counted == ([] if most is None else [rounds])
+            np.testing.assert_array_equal(rows["x"], np.pad(expected[:rounds], (0, length - rounds)))
+            assert rows["powers"].shape == (length, 2)
+            np.testing.assert_array_equal(rows["powers"], np.stack([rows["x"], rows["x"] ** 2], axis=1))
+            assert rows["x"].dtype == float
+
+
+def test_rows_of_loops_are_differentiated_in_all_modes():
+    rows = 6.0 / 2.0 ** np.arange(3)
+    first = 0.125 + np.sum((2.5 * rows + 0.5) * rows / 6.0)
+    second = np.sum(2.5 * (rows / 6.0) ** 2)
+
+    def bounded(x):
+        return weigh(x, 5)
+
+    for f in (weigh, bounded, wg.jit(bounded)):
+        assert wg.grad(f)(6.0) == pytest.approx(first)
+        assert wg.jvp(f, (6.0,), (1.0,))[1] == pytest.approx(first)
+        for outer, inner in ((wg.grad, wg.grad), (wg.jacfwd, wg.grad), (wg.grad, wg.jacfwd), (wg.jacfwd, wg.jacfwd)):
+            assert outer(inner(f))(6.0) == pytest.approx(second)
+    assert wg.jit(wg.grad(wg.grad(bounded)))(6.0) == pytest.approx(second)
+    leaf = wg.tensor(6.0, requires_grad=True)
+    weigh(leaf).backward()
+    assert leaf.grad == pytest.approx(first)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, wg.jit])
+def test_rows_of_lanes_that_end_are_zero(way):
+    lanes = np.array([6.0, 1.5, 0.5])
+    last, rows, count = way(wg.vmap(lambda x: halves(x, 4)))(lanes)
+    assert np.asarray(count).tolist() == [3, 1, 0]
+    for i, x in enumerate(lanes):
+        alone = halves(float(x), 4)
+        assert last[i] == alone[0]
+        np.testing.assert_array_equal(rows["powers"][i], alone[1]["powers"])
+    gradients = way(wg.vmap(wg.grad(lambda x: weigh(x, 4))))(lanes)
+    np.testing.assert_allclose(gradients, [wg.grad(weigh)(float(x)) for x in lanes])
+    np.testing.assert_allclose(wg.grad(lambda xs: wg.vmap(lambda x: weigh(x, 4))(xs).sum())(lanes), gradients)
+
+
+def test_rows_of_unknown_number_are_an_error_where_shapes_are_known_first():
+    for function, start in ((wg.jit(halves), 6.0), (wg.vmap(halves), np.array([6.0, 3.0]))):
+        with pytest.raises(UsageError, match=r"rows=True without max_rounds .* Pass max_rounds; the count comes"):
+            function(start)
+    for wrong in (lambda: wg.while_loop(lambda x: x > 1, lambda x: x / 2, 6.0, rows=True),):
+        with pytest.raises(UsageError, match="while_loop: a function that returned a float; a pair"):
+            wrong()
+    with pytest.raises(ShapeError, match="while_loop: the body left behind shape"):
+        wg.while_loop(lambda n: n < 3, lambda n: (n + 1, np.ones(n)), 1, rows=True)
+
+
+def test_a_loop_ends_after_so_many_rounds():
+    def power(x, most):
+        return wg.while_loop(lambda s: True, lambda s: [s[0] + 1, s[1] * x], [0, 1.0], max_rounds=most)[1]
+
+    for f in (power, wg.jit(power, static_argnums=1)):
+        assert [f(2.0, most) for most in (0, 1, 3)] == [1.0, 2.0, 8.0]
+        assert wg.grad(f)(2.0, 3) == 12.0
+    with pytest.raises(UsageError, match="the same containers are needed"):
+        wg.while_loop(lambda x: x < 3, lambda x: (x, x), 1.0, max_rounds=2)
+
+
 def test_structures_pass_through():
     pair = namedtuple("pair", "left right")
     start = {"p": pair(np.ones(2), 3.0)}

@@ -7,46 +7,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert.control.traced_bodies import any_staged, as_given, check_carried, check_containers, start_leaves
-from wengert.control.while_loop import CARRIED, find_weak, loop_equation
+from wengert.control.traced_bodies import PairFunction, any_staged, as_given, check_carried, own_leaves, start_leaves
+from wengert.control.while_loop import find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
-from wengert.core.memory.views import share
-from wengert.core.primitives.signatures import called_with
-from wengert.core.values.dispatch import require_plain
-from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 
 C = TypeVar("C")
 """What is carried: by what the function gives, as a first value made in place has a narrower type for checkers."""
-Function = Callable[..., Any]
-
-
-class ScanBody:
-    """Be the function of a scan with flat arguments and results, and remember the containers of these."""
-
-    def __init__(self, function: Function, carried: Any, count: int, elements: Any) -> None:
-        self.function = function
-        self.carried = carried
-        self.count = count
-        self.elements = elements
-        self.structure: Any = None
-        self.left: Any = None
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        """Take one step: from the leaves of (carried, x) to those of (carried, y)."""
-        arguments = unflatten(self.carried, leaves[: self.count]), unflatten(self.elements, leaves[self.count :])
-        result = called_with("scan (f)", self.function, "carried, x", arguments)
-        if not isinstance(result, tuple) or len(result) != 2:
-            given = f"a function that returned a {type(result).__name__}"
-            needed = "a pair (next carried value, y) is needed"
-            raise UsageError("scan", given, needed, "Return a tuple of two; y may be None")
-        found, self.structure = leaves_of_result(result[0])
-        check_containers("scan", CARRIED, self.structure, self.carried)
-        ys, self.left = leaves_of_result(result[1])
-        require_plain("scan", (*found, *ys))
-        return [*found, *ys]
 
 
 def scan(
@@ -90,7 +59,7 @@ def scan(
         require_number("scan", "a leaf of init or xs", x)
     arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in items]
     steps = common_length(arrays, length)
-    step = ScanBody(f, structure, len(leaves), elements)
+    step = PairFunction("scan", "f", "carried, x", f, [(structure, len(leaves)), (elements, len(items))])
     given = (*leaves, *arrays)
     results: Sequence[Any] | None = None
     whole = unroll is True or unroll >= steps
@@ -117,7 +86,7 @@ def common_length(arrays: Sequence[Any], length: int | None) -> int:
 
 
 def take_steps(
-    step: ScanBody, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool, whole: bool
+    step: PairFunction, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool, whole: bool
 ) -> list[Any] | None:
     """Take the steps one by one; return None where the function turns out to be traced, unless `whole`."""
     carried, sources = start_leaves(leaves), start_leaves(arrays)
@@ -130,7 +99,7 @@ def take_steps(
         if i == places[0]:
             check_carried("scan", carried, found[: len(leaves)], find_weak(leaves))
         carried = start_leaves(found[: len(leaves)])
-        left.append([share(y) if type(y) is Tensor else np.array(y) for y in found[len(leaves) :]])
+        left.append(own_leaves(found[len(leaves) :]))
     if reverse:
         left.reverse()
     return [*carried, *(np.stack(column) for column in zip(*left, strict=True))]

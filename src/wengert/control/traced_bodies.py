@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import contents_before, find_writes, require_unshared
 from wengert.control.subgraphs import trace_subgraph
-from wengert.core.containers.tree_leaves import structure_text, unflatten
+from wengert.core.containers.tree_leaves import structure_text, unflatten, unflatten_each
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.views import current, share
 from wengert.core.primitives.signatures import called_with
@@ -22,6 +22,7 @@ from wengert.passes.equations import with_extra_inputs
 
 Function = Callable[..., Any]
 ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
+CARRIED = ("the value that the body returned", "the value that it was given")
 
 
 def any_staged(leaves: Sequence[Any]) -> bool:
@@ -92,6 +93,45 @@ class FlatFunction:
                 raise UsageError(self.name, given, needed, "Return what has been computed")
         require_plain(self.name, results)
         return results
+
+
+class PairFunction:
+    """Be a function that gives what is carried and what is left behind, of flat arguments and with flat results.
+
+    Attributes:
+        structure: the containers of what it last gave to be carried.
+        left: those of what it last left behind.
+    """
+
+    def __init__(
+        self, name: str, called: str, parameters: str, function: Function, given: Sequence[tuple[Any, int]]
+    ) -> None:
+        self.name = name
+        self.called = called
+        self.parameters = parameters
+        self.function = function
+        self.given = given
+        self.structure: Any = None
+        self.left: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Take one step: from the leaves of the arguments to those of the results."""
+        own = f"{self.name} ({self.called})"
+        result = called_with(own, self.function, self.parameters, tuple(unflatten_each(self.given, leaves)))
+        if not isinstance(result, tuple) or len(result) != 2:
+            given = f"a function that returned a {type(result).__name__}"
+            needed = "a pair (next carried value, y) is needed"
+            raise UsageError(self.name, given, needed, "Return a tuple of two; y may be None")
+        found, self.structure = leaves_of_result(result[0])
+        check_containers(self.name, CARRIED, self.structure, self.given[0][0])
+        ys, self.left = leaves_of_result(result[1])
+        require_plain(self.name, (*found, *ys))
+        return [*found, *ys]
+
+
+def own_leaves(leaves: Sequence[Any]) -> list[Any]:
+    """Return leaves that later writes do not change."""
+    return [share(x) if type(x) is Tensor else np.array(x) for x in leaves]
 
 
 def with_common_constants(

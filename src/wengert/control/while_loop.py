@@ -11,16 +11,19 @@ import numpy as np
 from wengert.control import loop
 from wengert.control.subgraphs import joint_variable, restrict_condition, row_variable
 from wengert.control.traced_bodies import (
+    CARRIED,
     FlatFunction,
+    PairFunction,
     any_staged,
     as_given,
     check_carried,
     check_containers,
+    own_leaves,
     start_leaves,
     with_common_constants,
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.graph.variable import Variable
@@ -30,7 +33,7 @@ from wengert.core.values.aval import Aval, aval_of, is_number, unite_scalars
 from wengert.core.values.dispatch import apply, as_index, conform, is_weak
 from wengert.core.values.python_numbers import calculate
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
-from wengert.errors import DtypeError, ShapeError
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 Function = Callable[..., Any]
 
@@ -44,10 +47,9 @@ class LoopBody(Protocol):
         """Take one step."""
 
 
-CARRIED = ("the value that the body returned", "the value that it was given")
-
-
-def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Function, body_fun: Function, init_val: Any, *, rows: bool = False, max_rounds: int | None = None
+) -> Any:
     """Apply a function to a value again and again while a condition holds.
 
     Derivatives of any order follow the iterations that really happen, in both modes. Under `vmap` the loop runs until
@@ -58,12 +60,18 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         cond_fun: tells of a value whether to go on: one boolean.
         body_fun: gives the next value, in the containers, shapes and dtypes of the one before.
         init_val: the first value: arrays, Tensors and numbers in any containers.
+        rows: whether `body_fun` gives a pair, of the next value and of what is left behind, as the function of `scan`
+            does.
+        max_rounds: after how many steps the loop ends in any case. Rows of loops that are being traced, and of lanes
+            that end on their own, need it: shapes are known before anything is computed.
 
     Returns:
-        The last value.
+        The last value. With `rows` (last value, rows), which have the containers of what was left behind, and one more
+        axis in front of each array, as long as there were steps. With `rows` and `max_rounds` (last value, rows,
+        count): the rows are `max_rounds` long, and those from `count` on, the number of steps, are zero.
 
     Raises:
-        UsageError: `body_fun` returned other containers.
+        UsageError: `body_fun` returned other containers, or the number of rows is not known.
         ShapeError: it changed a shape, or the condition is not one value.
         DtypeError: it changed a dtype, or the condition is a float.
 
@@ -72,10 +80,134 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     ...     return while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
     >>> root(9.0), wg.grad(root)(9.0)
     (3.0, 0.16666666666666669)
+
+    >>> def halves(x, most=None):
+    ...     return while_loop(lambda x: x > 1.0, lambda x: (x / 2, x), x, rows=True, max_rounds=most)
+    >>> halves(6.0)
+    (0.75, array([6. , 3. , 1.5]))
+    >>> wg.jit(lambda x: halves(x, most=5))(6.0)
+    (0.75, array([6. , 3. , 1.5, 0. , 0. ]), 3)
     """
     require_callable("while_loop", cond_fun, "cond_fun")
     require_callable("while_loop", body_fun, "body_fun")
-    return repeat_while("while_loop", cond_fun, body_fun, init_val)
+    require_flag("while_loop", rows=rows)
+    most = None if max_rounds is None else as_whole("while_loop", "max_rounds", max_rounds, least=0)
+    if rows:
+        return leave_rows(cond_fun, body_fun, init_val, most)
+    if most is None:
+        return repeat_while("while_loop", cond_fun, body_fun, init_val)
+    count = bounded(cond_fun, most)
+    step = FlatFunction("while_loop", body_fun, flatten(init_val)[1])
+    return repeat_while("while_loop", count, lambda s: (counted_step(step, s[0]), s[1] + 1), (init_val, 0))[0]
+
+
+def bounded(cond_fun: Function, most: int) -> Function:
+    """Return a condition of states that begin with a value and end with a count."""
+
+    def cond(state: Any) -> Any:
+        return np.logical_and(tell_whether(cond_fun, state[0]), state[-1] < most)
+
+    return cond
+
+
+def tell_whether(cond_fun: Function, value: Any) -> Any:
+    """Return what a condition says of a value."""
+    return check_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (value,)))
+
+
+def counted_step(step: LoopBody, value: Any) -> Any:
+    """Take a step of a loop that counts; its containers are compared here, where the count is not among them."""
+    leaves, structure = flatten(value)
+    found = step(*leaves)
+    check_containers("while_loop", CARRIED, step.structure, structure)
+    return unflatten(structure, found)
+
+
+def leave_rows(cond_fun: Function, body_fun: Function, init_val: Any, most: int | None) -> Any:
+    """Do what `while_loop` does with rows: step by step if that can be, else with all rows carried."""
+    leaves, structure = carried_leaves("while_loop", init_val)
+    step = PairFunction("while_loop", "body_fun", "value", body_fun, [(structure, len(leaves))])
+    found = collect_rows(cond_fun, step, leaves, structure, most)
+    if found is None:
+        if most is None:
+            given = "rows=True without max_rounds in a function that is being traced, or in lanes of `vmap`"
+            needed = "the most rows there can be are needed, since shapes are known before anything is computed"
+            raise UsageError("while_loop", given, needed, "Pass max_rounds; the count comes with the rows")
+        start = init_val, empty_rows(step, leaves, structure, most), 0
+        last, rows, count = repeat_while("while_loop", bounded(cond_fun, most), RowWriter(step, len(leaves)), start)
+        return last, unflatten(step.left, rows), count
+    carried, left = found
+    length = len(left) if most is None else most
+    if left:
+        rows = [padded(np.stack(column), length) for column in zip(*left, strict=True)]
+    else:
+        rows = empty_rows(step, leaves, structure, length)
+    tensors = any(type(x) is Tensor for x in leaves)
+    result = finish_loop(structure, carried, leaves), unflatten(step.left, [as_given(x, tensors) for x in rows])
+    return result if most is None else (*result, len(left))
+
+
+def collect_rows(
+    cond_fun: Function, step: PairFunction, leaves: Sequence[Any], structure: Any, most: int | None
+) -> tuple[list[Any], list[list[Any]]] | None:
+    """Take the steps one by one; return None where it is not known whether to go on."""
+    count = len(leaves)
+    carried, left = start_leaves(leaves), list[list[Any]]()
+    while len(left) != most:
+        going = None if any_staged(carried) else tell_whether(cond_fun, unflatten(structure, carried))
+        if going is None or not is_concrete(going):
+            return None
+        if not raw(going):
+            break
+        found = step(*carried)
+        if any_staged(found):
+            return None
+        if left:
+            check_rows(left[0], found[count:])
+        else:
+            check_carried("while_loop", carried, found[:count], find_weak(leaves))
+        carried = start_leaves(found[:count])
+        left.append(own_leaves(found[count:]))
+    return carried, left
+
+
+def check_rows(first: Sequence[Any], found: Sequence[Any]) -> None:
+    """Raise unless what a step leaves behind has the shapes of what the first one left."""
+    shapes = tuple([aval_of(x).shape for x in first]), tuple([aval_of(x).shape for x in found])
+    if shapes[0] != shapes[1]:
+        one, other = (", ".join(map(str, x)) or "nothing" for x in shapes)
+        given = f"the body left behind shape {other} where it had left {one}"
+        raise ShapeError("while_loop", given, "rows of one shape are needed", "Carry what changes its shape")
+
+
+def empty_rows(step: PairFunction, leaves: Sequence[Any], structure: Any, length: int) -> list[Any]:
+    """Return zeros in place of rows, of which a trace of a step tells what they are."""
+    examples = [Variable.of(aval_of(x), "", strides_of(x)) for x in leaves]
+    _, graphs, _ = carried_graphs("while_loop", step, None, examples, [], structure, find_weak(leaves))
+    return [np.zeros((length, *x.shape), x.dtype) for x in map(aval_of, graphs[0].outputs[len(leaves) :])]
+
+
+def padded(rows: Any, length: int) -> Any:
+    """Return rows with zeros after them."""
+    if len(rows) == length:
+        return rows
+    return np.concatenate([rows, np.zeros((length - len(rows), *rows.shape[1:]), rows.dtype)])
+
+
+class RowWriter:
+    """Be the body of a loop that carries a value, the rows that it leaves behind, and how many these are."""
+
+    def __init__(self, step: PairFunction, leaves: int) -> None:
+        self.step = step
+        self.leaves = leaves
+
+    def __call__(self, state: Any) -> Any:
+        """Take one step."""
+        value, rows, count = state
+        found = self.step(*flatten(value)[0])
+        for row, y in zip(rows, found[self.leaves :], strict=True):
+            row[count] = y
+        return unflatten(self.step.structure, found[: self.leaves]), rows, count + 1
 
 
 def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
