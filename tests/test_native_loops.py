@@ -840,3 +840,53 @@ def test_elements_of_which_none_are_equal_are_sorted_natively() -> None:
     args = np.array([0.3, 7.0]), np.array([4.0, 2.0, 1.0, 5.0])
     assert Compiled(trace(function)(*args)).segments.whole is not None
     np.testing.assert_allclose(wg.jit(function)(*args), function(*args), rtol=1e-15)
+
+
+# Lanes
+
+
+def pairs_by_scan(y, xs):
+    def step(c, x):
+        y, m, k = c
+        a = np.stack([y[0] * x[1] - y[1], np.sin(y[0]) + x[0] * y[1]])
+        return (y + 0.1 * a * m[0, 0], m * 0.9 + 0.01 * np.sum(y), k + 1), (a * 2, y[::-1])
+
+    return wg.scan(step, (y, np.ones((2, 2)), 0), xs)
+
+
+def pairs_by_while(y, p):
+    return wg.while_loop(
+        lambda s: np.max(s[0]) < p[0, 0] + 3, lambda s: (s[0] * 1.3 + s[0] ** 2 * p[0], s[1] + 1, s[0]), (y, 0, y)
+    )
+
+
+def pairs_in_pairs(y, p):
+    return wg.fori_loop(0, 9, lambda i, s: wg.scan(lambda c, e: (c * e[0] + s * s * 0.1, c[0]), s, p)[0] * 0.5, y)
+
+
+def shapes_of_loops(graph: Graph) -> set[tuple[int, ...]]:
+    """Return the shapes of what loops in a graph give."""
+    inner = [shapes_of_loops(own) for e in graph.equations for _, own in subgraphs(e.params)]
+    return {v.shape for e in graph.equations if "body" in e.params for v in e.outputs}.union(*inner)
+
+
+LANES = {
+    "value": wg.vmap,
+    "grad": lambda f: wg.vmap(wg.grad(f)),
+    "grad of all": lambda f: wg.grad(lambda *xs: np.sum(wg.vmap(f)(*xs))),
+    "second": lambda f: wg.grad(lambda *xs: np.sum(wg.vmap(wg.grad(f))(*xs) ** 2)),
+}
+
+
+@pytest.mark.parametrize("function", [pairs_by_scan, pairs_by_while, pairs_in_pairs])
+@pytest.mark.parametrize("lanes", [3, 19])
+def test_loops_of_lanes_of_pairs_carry_lanes_last(function, lanes):
+    y, p = np.abs(np.random.default_rng(1).normal(size=(lanes, 12, 2)))[:, :11][:, 0], np.full((lanes, 11, 2), 0.3)
+    for mode, transform in LANES.items():
+        total = function if mode == "value" else lambda *xs: sum(map(np.sum, wg.tree.leaves(function(*xs))))
+        run = transform(total)
+        lowered = wg.jit(run).lower(y, p)
+        assert not [part for part in lowered.segments.parts if part.program is None]
+        assert ((2, lanes) in shapes_of_loops(lowered.graph)) == (lanes > 3), mode
+        for found, wanted in zip(wg.tree.leaves(wg.jit(run)(y, p)), wg.tree.leaves(run(y, p)), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)

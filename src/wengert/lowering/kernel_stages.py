@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -50,7 +50,8 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
         roots = find_roots(outputs, lowered.nodes.made, kept)
         groups = grouped(roots)
     set_stages(groups, roots)
-    memory = BufferNames(roots, groups)
+    searched = {node.args[0].node for node in lowered.nodes.made if node.kind == "row"}
+    memory = BufferNames(roots, groups, searched)
     for k, node in enumerate(given(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
     for k, (node, (_, shape)) in enumerate(zip(outputs, given(lowered.outputs), strict=True)):
@@ -103,14 +104,20 @@ class BufferNames:
     Attributes:
         roots: by their nodes.
         groups: the kernels.
+        searched: the nodes that are read at computed places, one element after the other in C order.
         buffers: by name.
         homes: the group of each root.
+        orders: of roots whose dimensions lie in memory in another order than theirs, that.
     """
 
-    def __init__(self, roots: Mapping[PointNode, Root], groups: Sequence[Group]) -> None:
+    def __init__(
+        self, roots: Mapping[PointNode, Root], groups: Sequence[Group], searched: Container[PointNode]
+    ) -> None:
         self.roots = roots
         self.groups = groups
+        self.searched = searched
         self.homes = {root: group for group in groups for root in group.roots}
+        self.orders: dict[Root, Sequence[int]] = {}
         self.buffers: dict[str, Buffer] = {}
         self.names: dict[PointNode, str] = {}
         self.constants: dict[tuple[Any, ...], str] = {}
@@ -143,10 +150,22 @@ class BufferNames:
                     continue
                 if root in far or root.over_rows or (root.kind in ("store", "scan", "scatter") and not fits_row(root)):
                     root.buffer = f"t{root.node.number}"
-                    self.buffers[root.buffer] = Buffer(root.buffer, root.node.shape, root.node.dtype, "temporary")
+                    shape = tuple([root.node.shape[k] for k in self.set_order(root)])
+                    self.buffers[root.buffer] = Buffer(root.buffer, shape, root.node.dtype, "temporary")
                 elif root.kind != "reduce" or not root.is_number:
                     root.buffer = f"w{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, row_shape(root), root.node.dtype, "row")
+
+    def set_order(self, root: Root) -> Sequence[int]:
+        """Return the dimensions of a root's values in the order in which they lie in memory that nobody else sees.
+
+        That of rows comes first, so that lanes are written, and mostly read, side by side.
+        """
+        found = [*range(len(root.node.shape))]
+        if root.row and root.node not in self.searched:
+            found.insert(0, found.pop(root.row))
+            self.orders[root] = found
+        return found
 
     def constant(self, node: PointNode) -> str:
         """Return the name of the buffer of an input or an array of constants."""
@@ -410,7 +429,8 @@ class StageWriter:
         if root.row is not None and self.memory.is_own(root):
             kept = [k for k in range(len(shape)) if k != root.row]
             return self.affine(flattened([shape[k] for k in kept], tuple([read[k] for k in kept])))
-        return self.affine(flattened(shape, read))
+        order = self.memory.orders.get(root, range(len(shape)))
+        return self.affine(flattened([shape[k] for k in order], tuple([read[k] for k in order])))
 
     def bounds(self, box: Box, read: IndexMap) -> Guard | None:
         """Return where a map reads within a box; None if nowhere."""

@@ -175,10 +175,10 @@ def place_at(x: Any, *, axis: int | None, keepdims: bool = False, largest: bool,
     """Return the place of an extreme element in a kernel: the least of those that hold it, or NaN, which comes before.
 
     Where none of some truths holds, they are all the extremum. That of nothing but NaN, if they are left out, is an
-    error.
+    error. Truths are searched however many there are: loops over lanes ask for an active one in each round.
     """
     del keepdims
-    if math.prod(x.shape) > MACHINE.searched:
+    if x.dtype.kind != "b" and math.prod(x.shape) > MACHINE.searched:
         return None
     axes = tuple(range(len(x.shape))) if axis is None else (axis % len(x.shape),)
     length = math.prod([x.shape[k] for k in axes])
