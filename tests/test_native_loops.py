@@ -842,6 +842,11 @@ def test_elements_of_which_none_are_equal_are_sorted_natively() -> None:
     np.testing.assert_allclose(wg.jit(function)(*args), function(*args), rtol=1e-15)
 
 
+def test_loops_hand_on_arrays_that_are_known():
+    known = np.array([1.0, 2.0])
+    require_same(lambda x: wg.fori_loop(0, 9, lambda _, c: (known, known * 2, c[0] + c[2]), (x, x, x)), X[:2])
+
+
 # Lanes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
-from tools.fuzz.modes import LARGE, SECONDS, Disagreement, Endless, Rejected, compare, limited, quiet
+from tools.fuzz.modes import LARGE, SECONDS, Disagreement, Endless, Rejected, compare, limited, native_after, quiet
 from tools.fuzz.programs import Program, copies, loaded, total, weights
 
 __all__ = ["LANE_MODES", "LaneSubject", "lane_subject"]
@@ -124,6 +125,10 @@ class LaneSubject:
 
     def run(self, module: ModuleType, steps: Steps) -> Any:
         """Return what transformations in some places make of the program in lanes."""
+        return self.transformed(module, steps)(*self.arguments)
+
+    def transformed(self, module: ModuleType, steps: Steps) -> Function:
+        """Return the program in lanes, with transformations in some places."""
 
         def between(function: Function, place: int) -> Function:
             for name, where in steps:
@@ -136,7 +141,14 @@ class LaneSubject:
         axes = module.nested.__defaults__[0]
         if inner is not None:
             axes = (*axes[:inner], *((0,) * (len(axes) - inner)))
-        return between(module.nested(module.program, between, axes), OUTSIDE)(*self.arguments)
+        return between(module.nested(module.program, between, axes), OUTSIDE)
+
+    def require(self, found: Any, wanted: Any) -> None:
+        """Raise a Disagreement where results differ from what is right."""
+        if len(found) != len(wanted):
+            raise Disagreement(f"{len(found)} results, not {len(wanted)}")
+        for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            compare(f"result {i}", one, other.numpy() if isinstance(other, wg.Tensor) else other, 1e-8, wider=True)
 
     def expected(self, steps: Steps) -> Any:
         """Return what is right."""
@@ -176,13 +188,19 @@ def compare_lanes(this: LaneSubject, steps: Steps) -> None:
         Disagreement: it differs.
     """
     wanted = this.expected(steps)
-    found = this.run(this.module, steps)
-    if len(found) != len(wanted):
-        raise Disagreement(f"{len(found)} results, not {len(wanted)}")
-    for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        compare(f"result {i}", one, other.numpy() if isinstance(other, wg.Tensor) else other, 1e-8, wider=True)
+    this.require(this.run(this.module, steps), wanted)
+
+
+def switch_lanes(this: LaneSubject) -> None:
+    """Compare values and a gradient while what computes them becomes native, in calls 1 to 5."""
+    with native_after(random.Random(this.module.__name__).choice((1, 2, 3))):
+        for steps in ((("jit", OUTSIDE),), (("jit", 0), ("grad", OUTSIDE), ("jit", OUTSIDE))):
+            run = this.transformed(this.module, steps)
+            for _ in range(5):
+                this.require(run(*this.arguments), this.expected(steps))
 
 
 LANE_MODES: dict[str, Callable[[LaneSubject], None]] = {
-    mode: functools.partial(compare_lanes, steps=steps) for mode, steps in STEPS.items()
+    **{mode: functools.partial(compare_lanes, steps=steps) for mode, steps in STEPS.items()},
+    "switch": switch_lanes,
 }

@@ -49,12 +49,22 @@ CONDITIONS = templates(
 RULED = templates(
     """
     chosen({X}) ; bent({X}) ; repeated({X}) ; Chosen.apply({X}) ; Repeated.apply({X}, {iS} % 3 + 1)
+    stepped({X}, 3) ; within({X}) ; Scaling.apply({X}, 2)
+    wg.checkpoint(lambda {t}: wg.scan(lambda {u}, _: (np.sin({u}) * {t}, None), {t}, None, 3)[0])({X})
     wg.checkpoint(lambda {t}: wg.cond({C}, np.sin, lambda {t}: {t} * {t}, {t}))({X})
     (lambda {u}: wg.cond({u} < 3, lambda: wg.asarray(WEIGHTS)[{u}] * 1.0, lambda: {u} * 0.25))(np.abs({iS})) * {X}
     (lambda {u}: wg.cond({u} > 0.2, lambda: ending({u}), lambda: {u} * 0.5))({S} * 1.0) * {X}
     """
 )
 COUNTS = ("3", "2", "n[0] + 1", "n[1]", "np.sum(n) % 4", "np.argmax(x) + 1", "n[2] + n[0]")
+TYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+ORDERS = {
+    "jvp of jvp": "wg.jvp(lambda t: wg.jvp({f}, (t,), ({d},))[1], ({x},), ({d},))[1]",
+    "jvp of grad": "np.sum(wg.jvp(wg.grad({f}), ({x},), ({d},))[1])",
+    "grad of jvp": "np.sum(wg.grad(lambda t: wg.jvp({f}, (t,), ({d},))[1])({x}))",
+    "grad of grad": "np.sum(wg.grad(lambda t: np.sum(wg.grad({f})(t) * {d}))({x}))",
+}
+"""Second derivatives, forward and reverse, of a function at a point in a direction."""
 """How often loops repeat."""
 SAME = ""
 """In place of the letter of its shape, what stands for a result that is the same in all lanes, which have no axis."""
@@ -126,7 +136,56 @@ class Laned(Flow):
             ("calls", 0.8, self.within),
             ("functions", 0.8, self.derive),
             ("functions", 1.0, self.convert),
+            ("loops", 0.5, self.deepen),
+            ("branches", 0.5, self.choose_product),
+            ("functions", 0.6, self.derive_twice),
         ]
+
+    def bound(self) -> str:
+        """Return how often a loop repeats, perhaps as an integer of another type than Python's."""
+        count = self.choice.choice(COUNTS)
+        if self.choice.random() < 0.8:
+            return count
+        dtype = self.choice.choice(TYPES)
+        return f"np.{dtype}({count})" if count.isdigit() else f"n.astype(np.{dtype})[{self.choice.randrange(3)}]"
+
+    def deepen(self, scope: Scope, depth: int) -> Lines:
+        """Put a loop into a loop into a loop, of any sorts, around a function."""
+        kind = self.kind("SVVP")
+        body, _, lines = self.define(scope, min(depth, 1), kind, kind)
+        step = body
+        for _ in range(3):
+            name, t, u = self.make.fresh("g"), self.make.fresh("t"), self.make.fresh("t")
+            limit = self.bound() if self.choice.random() < 0.5 else "2"
+            call = self.choice.choice(
+                (
+                    f"wg.fori_loop(0, {limit}, lambda i, {u}: {step}({u}) * 0.5, {t})",
+                    f"wg.scan(lambda {u}, e: ({step}({u}) * e, None), {t}, WEIGHTS[:2] * 0.5)[0]",
+                    f"wg.while_loop(lambda c: (c[1] < 3) & (np.sum(c[0]) < 1.5), "
+                    f"lambda c: ({step}(c[0]) + 0.25, c[1] + 1), ({t}, 0))[0]",
+                )
+            )
+            lines += [f"def {name}({t}):", f"    return {call}"]
+            step = name
+        return [*lines, f"{self.bind(scope, kind)} = {step}({self.given(kind, scope)})"]
+
+    def choose_product(self, scope: Scope, depth: int) -> Lines:
+        """Choose between a product with a matrix and the solution of equations, whatever the depth."""
+        del depth
+        t, a = self.make.fresh("t"), self.make.fresh("t")
+        sides = [f"lambda {t}, {a}: np.linalg.solve(4.0 * np.eye(3) + np.sin({a}), {t})", f"lambda {t}, {a}: {a} @ {t}"]
+        self.choice.shuffle(sides)
+        call = f"wg.cond({self.make.condition(scope, 1)}, {', '.join(sides)}, {self.given('VQ', scope)})"
+        return [f"{self.bind(scope, 'V')} = {call}"]
+
+    def derive_twice(self, scope: Scope, depth: int) -> Lines:
+        """Differentiate a function inside of the program twice."""
+        kind = self.kind("VVPS")
+        body, _, lines = self.define(scope, depth, kind, "S")
+        x, d = self.make.fresh("v"), self.make.fresh("v")
+        lines += [f"{name} = {self.given(kind, scope)}" for name in (x, d)]
+        call = self.choice.choice(sorted(ORDERS.values())).format(f=body, x=x, d=d)
+        return [*lines, f"{self.bind(scope, 'S')} = {call}"]
 
     def value_of(self, kind: str, scope: Scope) -> str:
         """Return the text of a bounded float of a kind."""
@@ -194,7 +253,7 @@ class Laned(Flow):
         kind, count = self.kind("SVVPM"), self.make.fresh("n")
         body, (carried,), lines = self.define(scope, depth, kind, kind)
         test = self.make.condition(scope.inner(carried), 1)
-        limit = self.choice.choice(COUNTS)
+        limit = self.bound()
         start = self.given(kind, scope)
         lines += [
             f"def go{count}({carried.text}, {count}):",
@@ -214,7 +273,7 @@ class Laned(Flow):
         body, _, lines = self.define(scope, depth, kind, kind, head)
         lines[0] = lines[0].replace("(", "(i, ", 1)
         lower = self.choice.choice(("0", "0", "1", "n[2]", "-1"))
-        upper, start = self.choice.choice(COUNTS), self.given(kind, scope)
+        upper, start = self.bound(), self.given(kind, scope)
         return [*lines, f"{self.bind(scope, kind)} = wg.fori_loop({lower}, {upper}, {body}, {start})"]
 
     def scan(self, scope: Scope, depth: int) -> Lines:
@@ -282,7 +341,8 @@ def program_text(choice: random.Random, features: frozenset[str]) -> tuple[str, 
     scope = Scope([Name("x", "V", bound=False), Name("y", "M", bound=False), Name("s", "S")])
     lines = maker.block(scope, choice.randint(1, 3), 2)
     if not python:
-        makers = (maker.choose, maker.repeat, maker.count, maker.scan, maker.within, maker.derive, maker.convert)
+        makers = [maker.choose, maker.repeat, maker.count, maker.scan, maker.within, maker.derive, maker.convert]
+        makers += [maker.deepen, maker.choose_product, maker.derive_twice]
         for _ in range(choice.randint(1, 2)):
             lines += choice.choice(makers)(scope, 2)
     lines += maker.block(scope, choice.randint(0, 2), 1)

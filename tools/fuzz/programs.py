@@ -134,6 +134,15 @@ def turned_back(t, ct):
     return (wg.cond(np.sum(t) > 0.3, lambda t, ct: ct * np.cos(t), lambda t, ct: ct * 0.5, t, ct),)
 
 
+def stepped_back(saved, ct):
+    t, k = saved
+    return ct * np.cos(t) * k, None
+
+
+def within_back(t, ct):
+    return (-2 * ct * np.cos(np.cos(t)) * np.sin(t),)
+
+
 def turned_on(primals, tangents):
     (t,), (dt,) = primals, tangents
     found = wg.cond(np.sum(t) > 0.3, lambda t, dt: dt * np.cos(t), lambda t, dt: dt * 0.5, t, dt)
@@ -145,6 +154,10 @@ bent = ruled(turned, jvp=turned_on)
 repeated = ruled(lambda t: wg.while_loop(lambda u: np.sum(u * u) > 0.5, lambda u: u * 0.5, t))
 
 
+stepped = ruled(lambda t, k: np.sin(t) * k, vjp=(lambda t, k: (np.sin(t) * k, (t, k)), stepped_back))
+within = ruled(lambda t: stepped(np.cos(t), 2), vjp=(lambda t: (stepped(np.cos(t), 2), t), within_back))
+
+
 class Chosen(wg.autograd.Function):
     @staticmethod
     def forward(ctx, t):
@@ -154,6 +167,20 @@ class Chosen(wg.autograd.Function):
     @staticmethod
     def backward(ctx, ct):
         return turned_back(*ctx.saved_tensors, ct)[0]
+
+
+class Scaling(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, power):
+        ctx.power = power
+        slope = power * np.cos(t)
+        ctx.save_for_backward(t)
+        return np.sin(t) * power if np.sum(slope) > 0 else power * np.sin(t)
+
+    @staticmethod
+    def backward(ctx, ct):
+        (t,) = ctx.saved_tensors
+        return ct * ctx.power * np.cos(t), None
 
 
 class Repeated(wg.autograd.Function):
