@@ -121,6 +121,19 @@ def test_graphs_that_differ_have_different_keys() -> None:
     assert compilation_cache.key_of(flatten_calls(trace(lambda x: x * 2.0)(X))) == keys[0]
 
 
+def test_whose_lapack_may_be_called_is_part_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.eye(3)
+    graphs = [flatten_calls(trace(f)(a)) for f in (np.sin, np.linalg.inv, lambda a: wg.scan(inverted, a, a))]
+    before = [compilation_cache.key_of(graph) for graph in graphs]
+    monkeypatch.setattr(compilation_cache, "installation", lambda: "another")
+    assert [compilation_cache.key_of(x) == key for x, key in zip(graphs, before, strict=True)] == [True, False, False]
+
+
+def inverted(a: Any, _row: Any) -> Any:
+    """Return a state for the next round of a scan, and nothing of this one."""
+    return np.linalg.inv(a), None
+
+
 def test_what_an_earlier_process_compiled_changes_no_digits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "AT_ONCE", False)
     graph = trace(lambda x: np.exp(x) * 3.0)(X)

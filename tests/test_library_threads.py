@@ -13,6 +13,7 @@ from scipy import linalg
 import wengert as wg
 from wengert.core.forms.routine import ALONE, Routine
 from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply
 from wengert.native.lapack import OFFERED, ROUTINES, library_of
 from wengert.support import config
 
@@ -60,6 +61,22 @@ def test_routines_on_matrices_of_some_size_have_one_thread() -> None:
     assert seen_by(100, matrices) == [1, 1] == counts()
     for library in LIBRARIES:
         library.use(2)
+
+
+def test_rules_of_routines_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, solve = [], np.linalg.solve
+
+    def look(*matrices: Any) -> Any:
+        found.append(counts())
+        return solve(*matrices)
+
+    monkeypatch.setattr(np.linalg, "solve", look)
+    for rows in (ALONE[0], 100):
+        a = np.eye(rows) + np.ones((rows, rows)) / rows
+        wg.grad(lambda a, own=apply: np.sum(own(PRIMITIVES["solve"], a, a)))(a)
+        wg.grad(lambda a, own=apply: np.sum(own(PRIMITIVES["scipy_solve"], a, a, check_finite=False)))(a)
+    assert [x for x in found if x != [1, 1]] == [[2, 2]] * 3  # the evaluation and two rules of few rows
+    assert len(found) == 6
 
 
 def test_what_somebody_sets_meanwhile_stays() -> None:

@@ -438,6 +438,14 @@ def test_very_large_matrices_other_dtypes_and_those_without_a_library_are_numpys
         np.testing.assert_allclose(wg.jit(np.linalg.inv)(matrix), np.linalg.inv(matrix))
 
 
+def test_blocks_of_right_sides_are_problems_of_their_own() -> None:
+    a, b = matrices(20, 20), random((20, 256))
+    for function in (linalg.solve_triangular, lambda a, b: linalg.cho_solve((a, True), b)):
+        require_same(function, a, b)
+        require_same(function, np.asfortranarray(a), np.asfortranarray(b))
+        assert " count 4," in str(wg.jit(function).lower(a, b).kernels)
+
+
 @together("target", [name for name in TARGETS if name != "host"])
 def test_each_processor_computes_rows_alike(target: str) -> None:
     backend: Backend[Any, Any] = Processor(TARGETS[target])

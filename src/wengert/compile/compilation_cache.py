@@ -24,6 +24,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.kernel.backend import Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
+from wengert.native.lapack import installation
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
 
@@ -71,11 +72,12 @@ def images(keeper: Keeper) -> Segments[Any]:
 def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
     """Return what graphs share whose code is the same; None if one holds functions of the user.
 
-    How arguments lie in memory is part of it, because results lie as they do.
+    How arguments lie in memory is part of it, because results lie as they do; and whose LAPACK may be called.
     """
     if not is_known_by_names(graph):
         return None
-    made = digest((graph.structure(), tuple([named_strides(v.strides) for v in variables_of(graph)])))
+    library = installation() if has_routines(graph) else ""
+    made = digest((graph.structure(), tuple([named_strides(v.strides) for v in variables_of(graph)]), library))
     return None if made is None else f"{kind} {made.hex()}{MEASURED}"
 
 
@@ -93,6 +95,14 @@ def writes_kernels(primitive: Primitive) -> bool:
     is_called = isinstance(form_of(primitive), Pointwise | Like | Routine | Selection) or primitive.form is None
     spoken = primitive.scalar is not None or primitive.routine is not None
     return not is_called or spoken or isinstance(primitive.evaluate, np.ufunc)
+
+
+def has_routines(graph: Graph) -> bool:
+    """Tell whether native code may call LAPACK for a graph, or for one in it."""
+    return any(
+        equation.primitive.routine is not None or any(has_routines(inner) for _, inner in subgraphs(equation.params))
+        for equation in graph.equations
+    )
 
 
 def named_strides(strides: Strides) -> Any:

@@ -39,6 +39,8 @@ COLUMNS = 16
 """Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
 SPARE = 3 * 16 + 2
 """Columns of the room for small matrices: the ends of vectors, of three matrices, and pivots."""
+BLOCKS, WIDE = 4, 64
+"""Blocks that the right sides of one triangular system are problems of their own in, and their columns at least."""
 PARTS = 16
 """Shares of problems at most."""
 
@@ -77,13 +79,18 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     family = family_of(call.routine, arrays, count, columns)
     if family is None:
         return None
-    rows = arrays[0].shape[-2]
+    rows, blocks = arrays[0].shape[-2], 1
+    if family is SMALL and call.routine in TRIANGULAR and count == 1:
+        blocks = BLOCKS if columns % BLOCKS == 0 and columns >= BLOCKS * WIDE else 1
+        count, columns = blocks, columns // blocks
     fields = {"count": count, "size": size, "columns": columns, "rows": rows, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
         if lies is None or (family is LAPACK and not is_dense(x, rank, lies)):
             return None
         row, column, step = lies
+        if blocks > 1 and i > 0:
+            step = columns * column
         fields |= {f"row_{i}": row, f"column_{i}": column, f"step_{i}": step}
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}

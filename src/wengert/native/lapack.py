@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -55,6 +57,13 @@ def lapack_address(name: str) -> int:
             if INTEGER in signature:
                 return int(address_of(capsule, signature))
     raise AttributeError(f"{own}: SciPy offers no such function here")
+
+
+@functools.cache
+def installation() -> str:
+    """Return what tells one installation of SciPy, which offers them, from others and from none; it is not imported."""
+    found = importlib.util.find_spec("scipy")
+    return "" if found is None or found.origin is None else f"{found.origin} {os.stat(found.origin).st_mtime_ns}"
 
 
 @functools.cache

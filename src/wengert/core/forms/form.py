@@ -56,6 +56,10 @@ class Form(FieldRecord):
         """Return what a primitive is to be evaluated by: what it was declared with, or that in its surroundings."""
         return evaluate
 
+    def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
+        """Return the same of a rule, which has so many arguments before the operands."""
+        return rule
+
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Return avals and memory order of the results, here as NumPy gives them for examples of full length.
 

@@ -60,18 +60,23 @@ class Routine(Form):
 
     def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """Let libraries use one thread for matrices that are no larger than `ALONE` says."""
+        return self.rule(evaluate, 0)
+
+    def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
+        """Let libraries use one thread in a rule, too, which has so many arguments before the operands."""
         ranks = core_ranks(self.signature, 1 + self.signature.partition("->")[0].count("),"))
-        if self.axis or 2 not in ranks:
-            return evaluate
-        place = ranks.index(2)
+        if self.axis or 2 not in ranks or hasattr(rule, "is_alone"):
+            return rule
+        place = leading + ranks.index(2)
 
-        @functools.wraps(evaluate)
-        def run(*operands: Any, **params: Any) -> Any:
-            shape = operands[place].shape
-            if shape[-1] <= ALONE[0] or max(shape[-2:]) > ALONE[1]:
-                return evaluate(*operands, **params)
-            return on_one_thread(evaluate, operands, params)
+        @functools.wraps(rule)
+        def run(*arguments: Any, **params: Any) -> Any:
+            shape: Any = getattr(arguments[place], "shape", ())
+            if len(shape) < 2 or shape[-1] <= ALONE[0] or max(shape[-2:]) > ALONE[1]:
+                return rule(*arguments, **params)
+            return on_one_thread(rule, arguments, params)
 
+        vars(run)["is_alone"] = True
         return run
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:

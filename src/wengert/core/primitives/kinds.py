@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
-from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
+from wengert.core.primitives.primitive import DeclaredForm, PointRules, Primitive, ShapeRules
 from wengert.core.primitives.rule import Rule, RuleSignature, rule_error
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.tensor import is_staged, raw
@@ -515,6 +515,13 @@ class Opaque(Primitive):
         self.jvp = self.jvp and claim.pushforward(self.jvp)
         self.rule = self.rule and alike(self.rule)
         self.rules = self.rules and tuple([rule and claim.transpose(rule, "its vjp") for rule in self.rules])
+
+    def surround(self, form: DeclaredForm) -> None:
+        """Evaluate, and call the rules, in the surroundings that a form has for that."""
+        super().surround(form)
+        self.jvp = self.jvp and form.rule(self.jvp, 2)
+        self.rule = self.rule and form.rule(self.rule, self.leading)
+        self.rules = self.rules and tuple([rule and form.rule(rule, self.leading) for rule in self.rules])
 
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return what was given: the vjp, or rules of operands."""

@@ -40,6 +40,9 @@ class DeclaredForm(Protocol):
     def evaluation(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """Return what the primitive is to be evaluated by."""
 
+    def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
+        """Return what is to be called for a rule, which has so many arguments before the operands."""
+
     def compose(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
         """Return the steps that are one view after another, in the usual order, or None; see `Form.compose`."""
 
@@ -284,6 +287,10 @@ class Primitive:
         """Tell whether a sweep passes a mask because some of the results have no cotangent."""
         return False
 
+    def surround(self, form: DeclaredForm) -> None:
+        """Evaluate in the surroundings that a form has for that, once the primitive is registered."""
+        self.evaluate = form.evaluation(self.evaluate)
+
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
         return (None,)
@@ -340,6 +347,6 @@ def register(primitive: Primitive) -> None:
     PRIMITIVES[primitive.name] = primitive
     primitive.registered = True
     if primitive.form is not None:
-        primitive.evaluate = primitive.form.evaluation(primitive.evaluate)
+        primitive.surround(primitive.form)
     if primitive.operator is not None:
         primitive.firm = False

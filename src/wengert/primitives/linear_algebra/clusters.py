@@ -221,6 +221,8 @@ def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
     cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are "unused", and
     not known where the vectors serve "only" for the gradient of the values; else these are "used".
     """
+    if x.shape[:-1] == g.shape == w.shape and not ties(w).any() and np.isfinite(x).all() and np.isfinite(g).all():
+        return np.zeros_like(x)
     return over_stacks(functools.partial(one_cluster_share, values=values), (2, 1, 1), x, g, w)
 
 
