@@ -309,9 +309,9 @@ EVERY = 1 if OPTIONS.every else 120
 
 @pytest.fixture
 def stopped() -> Iterator[None]:
-    before = signals.signal(signals.SIGALRM, stop)
+    before = signals.signal(signals.SIGPROF, stop)
     yield
-    signals.signal(signals.SIGALRM, before)
+    signals.signal(signals.SIGPROF, before)
 
 
 VERSIONS = [version.split(".")[:2] for version in (np.__version__, scipy.__version__)]

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--modes", default="plain")
     options = parser.parse_args()
     modes = [mode for mode in options.modes.split(",") if mode in MODES]
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     modules = tuple(
         m
         for m in MODULES

@@ -22,6 +22,7 @@ from wengert.errors import DtypeError, WengertError
 __all__ = ["MODES", "Difference", "differences", "of_call", "stop"]
 
 SECONDS = 0.5
+"""Of the processor, since other programs may use the machine too."""
 TOLERANCES = {"e": 4e-3, "f": 2e-4, "d": 1e-8, "g": 1e-8, "F": 2e-4, "D": 1e-8, "G": 1e-8}
 """How far results of composed functions may be from SciPy's, by the lesser precision; bits are other tests'."""
 HOUSE = re.compile(r"^.+?: .+; .+ (is|are|be|must|can|need|needed|has|have)\b.*\. .+\.$", re.DOTALL)
@@ -90,14 +91,14 @@ def outcome(compute: Callable[..., Any], args: Any, kwargs: Any) -> Outcome:
     """Return what a call gives with arguments of its own, or the error."""
     own_args, own_kwargs = copies(args), copies(kwargs)
     try:
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 return Outcome(compute(*own_args, **own_kwargs))
         except Exception as error:  # noqa: BLE001 - any may come, and is what this is about
             return Outcome(error=error.with_traceback(None))
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong as error:  # also where it comes after the call
         return Outcome(error=error.with_traceback(None))
 
