@@ -617,6 +617,7 @@ def kept(graph: Any) -> int:
     )
 
 
+@pytest.mark.usefixtures("evaluated")
 @pytest.mark.parametrize("inside", ["loop", "branch", "while", "calls"])
 def test_a_traced_checkpoint_keeps_its_arguments_alone(inside: str) -> None:
     """In loops, branches, loops that a condition ends, and calls; evaluated in less memory, to the same bits."""

@@ -15,7 +15,14 @@ with CollectorPause():
     from wengert.support import memory_allocator as _memory_allocator
     from wengert.support.hints import missing_name
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
-    from wengert.traces.grad_modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+    from wengert.traces.grad_modes import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        memory_budget,
+        no_grad,
+        set_grad_enabled,
+    )
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
@@ -65,6 +72,7 @@ __all__ = [
     "jit",
     "jvp",
     "linearize",
+    "memory_budget",
     "no_grad",
     "scan",
     "set_grad_enabled",

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.loop_segments import SegmentedLoop
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
     backward_body,
@@ -45,7 +46,7 @@ from wengert.control.subgraphs import (
 from wengert.control.zero_sequence import RowCollector, zeros
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.loop_spec import LoopSpec, Parts, is_counted, parts
+from wengert.core.graph.loop_spec import Parts, is_counted, parts
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
@@ -53,6 +54,7 @@ from wengert.core.primitives.structured import Pullback, Structured, StructuredL
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
+from wengert.core.values.recording import share_of_budget
 from wengert.core.values.round_counter import COUNTING
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
@@ -91,6 +93,8 @@ def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 class LoopPrimitive(Structured):
     """Repeat a graph."""
+
+    repeats = True
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self.repeat, form=Region(self.results))
@@ -401,20 +405,25 @@ class LoopPrimitive(Structured):
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         total = len(params["body"].inputs)
-        cuts = split_gradient(
-            params["body"],
-            wide.inner,
-            [*carried, *left],
-            at_hand=[not own <= i < there for i in range(total)],
-            fixed=[i < own for i in range(total)],
-            summed=[i < own for i in range(total)],
-            name=f"the gradient of {self.name}",
-        )
-        results, steps, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
-        outs = results[: len(carried) + len(left)]
-        inner = [*given.constants, *given.carried, *given.sequences]
-        constants = [inner[i] for i in cuts.read if i < own]
-        sequences = [inner[i] for i in cuts.read if i >= there]
+        with share_of_budget():
+            cuts = split_gradient(
+                params["body"],
+                wide.inner,
+                [*carried, *left],
+                at_hand=[not own <= i < there for i in range(total)],
+                fixed=[i < own for i in range(total)],
+                summed=[i < own for i in range(total)],
+                name=f"the gradient of {self.name}",
+            )
+        segments = SegmentedLoop(scan_loop, params["body"], cuts.forward, cuts.backward, params["spec"], cuts.read)
+        length = params["spec"].length
+        sizes = segments.sizes(cuts.residuals)
+        if sizes:
+            ends, rows, saved = segments.keep(given, length, sizes)
+            outs = [*ends, *rows]
+        else:
+            outs, steps, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
+            segments = segments._replace(steps=steps)
         near = find_staged(values)
         avals = self.avals(values, params)
         out_avals = [a.firm for a in select_flagged(avals, [*carried, *left])]
@@ -431,24 +440,20 @@ class LoopPrimitive(Structured):
                 return self.pull_trimmed(cts, masked, values, wanted, *needed, params)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
             half = cuts.guarded if masked or again else cuts.backward
-            body = backward_body(half, len(constants), len(sequences), len(saved), carried, left, wide)
+            constants = sum(i < own for i in cuts.read)
+            body = backward_body(half, constants, len(cuts.read) - constants, len(cuts.residuals), carried, left, wide)
             moving = sum(carried)
-            found = apply(
-                scan_loop,
-                *steps,
-                *constants,
-                *given_cts[:moving],
-                *(zeros(aval, near) for aval in sums),
-                *sequences,
-                *saved,
-                *given_cts[moving:],
-                body=body,
-                cond=None,
-                spec=LoopSpec(len(constants), moving + len(sums), params["spec"].length, not params["spec"].reverse),
+            found, of_rows = segments._replace(backward=body).sweep(
+                (given.constants, given.sequences),
+                saved,
+                length,
+                sizes,
+                [*given_cts[:moving], *(zeros(aval, near) for aval in sums)],
+                given_cts[moving:],
             )
-            of_constants = scatter_flagged(found[moving : moving + len(sums)], wide.constants)
+            of_constants = scatter_flagged(found[moving:], wide.constants)
             of_carried = scatter_flagged(found[:moving], carried)
-            of_sequences = scatter_flagged(found[moving + len(sums) :], wide.sequences)
+            of_sequences = scatter_flagged(of_rows, wide.sequences)
             inner = keep_places([*of_constants, *of_carried, *of_sequences], reached)
             return [*(None for _ in given.limit), *inner]
 

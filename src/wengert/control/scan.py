@@ -11,6 +11,7 @@ from wengert.control.traced_bodies import PairFunction, any_staged, as_given, ch
 from wengert.control.while_loop import find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
+from wengert.core.values.recording import has_budget
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 
@@ -63,7 +64,7 @@ def scan(
     given = (*leaves, *arrays)
     results: Sequence[Any] | None = None
     whole = unroll is True or unroll >= steps
-    if steps > 0 and (whole or not any_staged(given)):
+    if steps > 0 and (whole or not (any_staged(given) or has_budget())):
         results = take_steps(step, leaves, arrays, steps, reverse, whole)
     if results is None:  # the function is being traced, or its results have to be known without a step
         results = loop_equation("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)

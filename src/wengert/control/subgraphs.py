@@ -451,8 +451,8 @@ def scatter_flagged(items: Sequence[Any], flags: Flags) -> list[Any]:
 
 
 def find_staged(values: Sequence[Any]) -> Any:
-    """Return one of the values that has no elements yet."""
-    return next(x for x in values if is_staged(x))
+    """Return one of the values that has no elements yet, if there is one."""
+    return next((x for x in values if is_staged(x)), None)
 
 
 def current_value(value: Any) -> Any:

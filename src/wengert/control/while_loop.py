@@ -32,6 +32,7 @@ from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, unite_scalars
 from wengert.core.values.dispatch import apply, as_index, conform, is_weak
 from wengert.core.values.python_numbers import calculate
+from wengert.core.values.recording import has_budget
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 
@@ -398,7 +399,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = start_leaves(leaves)
     body = FlatFunction("fori_loop", body_fun, structure, leading=1, shared=leaves)
-    if first < last and any_staged(carried):
+    if first < last and (any_staged(carried) or has_budget()):
         return stage_counted_loop(first, last, body_fun, init_val)
     for i in range(first, last):
         found = body(i, *carried)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.core.values.recording import Settings, change, next_level, restore, settings
+from wengert.core.values.recording import READERS, Settings, change, next_level, restore, settings
 from wengert.core.values.tensor import Trace
+from wengert.errors import RangeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -337,6 +339,70 @@ class reviving(_Setting):  # noqa: N801 - named like the modes above
     def again(self) -> Mode:
         """Return a fresh one."""
         return reviving(self.level)
+
+
+class memory_budget(_Setting):  # noqa: N801 - named like the modes around it
+    """Let the reverse of each loop keep at most so many bytes, and compute again what else it needs.
+
+    This holds for `scan` and `fori_loop` of known length, in functions that `jit` traces, to another graph for each
+    budget, and eagerly, where these loops trace their functions, too, so that they cannot branch on values by `if`. A
+    loop that would keep more is cut into segments: states at their beginnings are kept, all else is computed again,
+    segment by segment, by as few further forward steps as fit. The same operations run in the same order, so values and
+    gradients are the same but for rounding. A loop inside of another may keep half of what that may. Loops that a
+    condition ends, and Python's own outside of `jit`, keep what they keep without: `checkpoint` is for these.
+
+    Args:
+        size: a number of bytes, or a text such as `"500MB"` or `"2GiB"`.
+
+    Raises:
+        RangeError: the size is no positive number of bytes; while tracing: it is too small for a loop.
+
+    >>> import numpy as np, wengert as wg
+    >>> def loss(x):
+    ...     return np.sum(wg.fori_loop(0, 1000, lambda i, x: np.sin(x), x))
+    >>> with memory_budget("4 kB"):
+    ...     slope = wg.jit(wg.grad(loss))(np.ones(4))
+    >>> bool(np.all(slope == wg.jit(wg.grad(loss))(np.ones(4))))
+    True
+    """
+
+    attribute = "budget"
+
+    def __init__(self, size: int | str) -> None:
+        super().__init__()
+        self.size = byte_count(size)
+
+    def value(self) -> tuple[float, bool]:
+        """Return the size; it is no share of another."""
+        return self.size, False
+
+    def __enter__(self) -> Self:
+        READERS.forget()
+        return super().__enter__()
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return memory_budget(self.size)
+
+
+UNITS = {"": 1, **{f"{unit}B": 1000**n for n, unit in enumerate(("", "k", "M", "G", "T"))}}
+UNITS |= {f"{unit}iB": 1024**n for n, unit in enumerate(("K", "M", "G", "T"), 1)}
+
+
+def byte_count(size: int | str) -> int:
+    """Return how many bytes a number or a text says.
+
+    >>> byte_count("500MB"), byte_count("2 GiB"), byte_count(64)
+    (500000000, 2147483648, 64)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
+    units = {unit.lower(): count for unit, count in UNITS.items()}
+    known = match is not None and type(size) in (int, str) and match[2].lower() in units
+    count = int(float(match[1]) * units[match[2].lower()]) if match is not None and known else 0
+    if count < 1:
+        needed = "a positive number of bytes, or a text such as '500MB' or '2GiB', is needed"
+        raise RangeError("memory_budget", repr(size), needed, "Pass how much the reverse of a loop may keep")
+    return count
 
 
 class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name

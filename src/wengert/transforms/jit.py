@@ -29,6 +29,7 @@ from wengert.core.values.frozen import freeze
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
+from wengert.core.values.recording import READERS, READINGS, budget_of, settings
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entry import Entry
@@ -40,7 +41,7 @@ from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.function_protocol import global_name, is_method_of, named_alike
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
-from wengert.traces.grad_modes import without_hooks
+from wengert.traces.grad_modes import byte_count, without_hooks
 from wengert.traces.staging import Staging, stage_function
 from wengert.transforms.boundary import (
     A_TENSOR,
@@ -100,9 +101,11 @@ class Jitted(Entry, Generic[P, R]):
         static_argnames: str | Sequence[str],
         donate_argnums: int | Sequence[int],
         native: bool | None = None,
+        memory_budget: int | str | None = None,
     ) -> None:
         resemble(self, fun)
         self.fun, self.native = fun, native
+        self.memory_budget = None if memory_budget is None else byte_count(memory_budget)
         if native is not None and type(native) is not bool:
             action = "Leave it out, so that what it costs decides"
             raise UsageError("jit", f"native={native!r:.40}", "True, False or None is needed", action)
@@ -128,7 +131,7 @@ class Jitted(Entry, Generic[P, R]):
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of; graphs stay here."""
-        options = (self.static_argnums, self.static_argnames, self.donate_argnums, self.native)
+        options = (self.static_argnums, self.static_argnames, self.donate_argnums, self.native, self.memory_budget)
         if not self.is_method:
             return global_name(self) or (Jitted, (self.fun, *options))
         original = named_alike(self)
@@ -149,7 +152,13 @@ class Jitted(Entry, Generic[P, R]):
             known = self.kept[id(instance)][1]
             self.kept.touch(id(instance))
         if known is None:
-            options = ((0, *self.static_argnums), self.static_argnames, self.donate_argnums, self.native)
+            options = (
+                (0, *self.static_argnums),
+                self.static_argnames,
+                self.donate_argnums,
+                self.native,
+                self.memory_budget,
+            )
             known = of_one_instance(self.fun, options)
             try:
                 self.instances[instance] = known
@@ -185,8 +194,10 @@ class Jitted(Entry, Generic[P, R]):
                 target[...] = results[index]  # the caller's
         found = [as_given(own_memory(x, leaves), example) for x in results[:visible]]
         result = unflatten(form.structure, found)
-        if example is None and form.is_native:
+        if example is None and form.is_native and not (form.reads_budget and READERS.forgotten):
             if form.called:
+                if form.reads_budget:
+                    READERS.functions.add(self)
                 with contextlib.suppress(RecursionError):  # containers are nested too deeply
                     form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs), result)
             form.called = True
@@ -203,10 +214,15 @@ class Jitted(Entry, Generic[P, R]):
             leaves = [as_leaf(leaf) for leaf in given]
         except (DtypeError, RangeError) as error:
             raise place_error(error, self.fun, args, kwargs, find_refused(given)) from None
-        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else signature_of(x) for x in leaves]))
+        types = tuple([type(x) if type(x) in NUMBERS else signature_of(x) for x in leaves])
+        budget = settings().budget if self.memory_budget is None else (self.memory_budget, False)
+        key = (structure, statics, types, budget)
         form = self.forms.get(key)
         if form is None or not form.fits():
-            form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
+            before = READINGS.count
+            with budget_of(*budget):
+                form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
+            form.budget, form.reads_budget = budget, self.memory_budget is None and READINGS.count > before
         elif len(self.forms) > FEW_FORMS:
             self.forms.touch(key)
         return form, given, leaves
@@ -497,6 +513,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     native: bool | None = None,
+    memory_budget: int | str | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -505,6 +522,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     native: bool | None = None,
+    memory_budget: int | str | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @hint_parameters("jit")
 def jit(
@@ -513,6 +531,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     native: bool | None = None,
+    memory_budget: int | str | None = None,
 ) -> Any:
     """Return a function that is traced to a graph once for each kind of argument, and runs the graph from then on.
 
@@ -532,6 +551,8 @@ def jit(
         native: whether the function, and its gradients, become native code at their first call, or never; if it is not
             given, when that is worth it. A function that calls it and is jitted itself decides for both, and
             WENGERT_NATIVE=0 for all.
+        memory_budget: how many bytes the reverse of a loop may keep, as `wengert.memory_budget` says; None for what
+            holds where the function is traced.
 
     Returns:
         A callable with the same arguments and results; `trace_count` tells how often it was traced. Results fill memory
@@ -552,7 +573,7 @@ def jit(
     >>> repeated(2.0, times=3), repeated
     (6.0, <jit(repeated), traced for (float)>)
     """
-    options = (static_argnums, static_argnames, donate_argnums, native)
+    options = (static_argnums, static_argnames, donate_argnums, native, memory_budget)
     if fun is MISSING:
         return lambda function: jit(function, *options)
     require_callable("jit", fun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress
@@ -19,7 +20,7 @@ from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
-from wengert.core.values.recording import has_ended, settings
+from wengert.core.values.recording import budget_of, has_ended, settings
 from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain
 from wengert.native.entry import Entry
 from wengert.native.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
@@ -57,9 +58,13 @@ class TracedForm:
         wish: whether it becomes native code at its first call, or never; None for when that is worth it.
         merged: the positions of the results that share memory with others only since equal equations were merged.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
+        reads_budget: whether its graph may be another where the context has another budget.
+        budget: how many bytes the reverse of its loops may keep, as in `wengert.core.values.recording.Settings`.
     """
 
     called = False
+    budget: tuple[float, bool] = math.inf, False
+    reads_budget = False
 
     written: Mapping[int, Position | None] = MappingProxyType({})
     merged: frozenset[int] = frozenset()
@@ -109,7 +114,8 @@ class TracedForm:
         """
         found = self.partitions.get((wanted, masked))
         if found is None:
-            joint, masks, reached = joint_graph(self.graph, wanted, masked)
+            with budget_of(*self.budget):
+                joint, masks, reached = joint_graph(self.graph, wanted, masked)
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)

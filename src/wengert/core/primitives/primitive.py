@@ -130,6 +130,7 @@ class Primitive:
         structured: whether parameters hold graphs that the operation runs; see `wengert.core.primitives.structured`.
         firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
             dtypes give way.
+        repeats: whether it runs a graph again and again, and is differentiated as one operation under a byte budget.
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
@@ -167,6 +168,7 @@ class Primitive:
     evaluate_large: Callable[..., Any] | None = None
     gives_number = False
     firm = True
+    repeats = False
     unfolds = False
     given_by_user = False
     masks = False

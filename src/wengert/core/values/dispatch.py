@@ -18,6 +18,7 @@ from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
+from wengert.core.values.recording import has_budget
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
 from wengert.errors import DtypeError
 from wengert.support.attributes import attribute
@@ -66,9 +67,14 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
         raise DtypeError("apply", given, "a primitive is needed", "Declare one with wengert.extend") from None
     if primitive.view and type(operands[0]) is Tensor:
         return apply_view(primitive, operands, params)
-    if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
-        return primitive.evaluate(*operands, **params)
+    if structured and (primitive.unfolds or not (any(map(is_staged, operands)) or is_budgeted(primitive))):
+        return primitive.evaluate(*operands, **params)  # its graphs run as they are
     return dispatch(primitive, operands, params)
+
+
+def is_budgeted(primitive: Primitive) -> bool:
+    """Tell whether a primitive is to be differentiated as one operation, as a byte budget wants it of loops."""
+    return primitive.repeats and has_budget()
 
 
 def at_once(primitive: Primitive, *operands: Any, **params: Any) -> Any:

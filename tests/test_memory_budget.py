@@ -1,0 +1,193 @@
+"""Tests of `memory_budget`: loops in segments give the same bits and keep no more than they may, or say so."""
+
+from __future__ import annotations
+
+import math
+import threading
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.samples.base import normal
+from wengert.control.loop_segments import bytes_kept, sizes_for
+from wengert.errors import RangeError, TracedTruthError
+from wengert.traces.grad_modes import byte_count
+
+W, X, XS = 0.5 * normal(3, 3), normal(3), normal(23, 3)
+
+
+def scanned(w: Any, x: Any, *, reverse: bool = False) -> Any:
+    def step(carried: Any, row: Any) -> Any:
+        a, k = carried["a"], carried["k"][0]
+        a = np.tanh(w @ a + row * np.sin(a))
+        return {"a": a, "k": (k + 1,)}, (a * k, k)
+
+    end, (ys, ks) = wg.scan(step, {"a": x, "k": (1,)}, XS * x, reverse=reverse)
+    return np.sum(end["a"] ** 2) + np.sum(ys * ys * np.arange(3)) + np.sum(ks) * 1e-3 * np.sum(x)
+
+
+def counted(w: Any, x: Any) -> Any:
+    return np.sum(wg.fori_loop(2, 25, lambda i, a: np.sin(w @ a) * i, x))
+
+
+def nested(w: Any, x: Any) -> Any:
+    def outer(a: Any, row: Any) -> Any:
+        b = wg.fori_loop(0, 9, lambda _, b: np.tanh(w @ b + row), a)
+        return b, np.sum(b)
+
+    end, sums = wg.scan(outer, x, XS)
+    return np.sum(end) + np.sum(sums**2)
+
+
+def branching(w: Any, x: Any) -> Any:
+    layer = wg.checkpoint(lambda a: np.tanh(w @ a) * a)
+
+    def step(a: Any, row: Any) -> Any:
+        b = wg.cond(a[0] < 0.1, layer, lambda a: np.where(a > 0.0, np.sqrt(np.abs(a)), w @ a), a)
+        return wg.while_loop(lambda b: np.sum(b * b) > 4.0, lambda b: b * 0.5 * row, b), None
+
+    return np.sum(wg.scan(step, x, XS, reverse=True)[0])
+
+
+def reversed_rows(w: Any, x: Any) -> Any:
+    return scanned(w, x, reverse=True)
+
+
+FUNCTIONS = [scanned, reversed_rows, counted, nested, branching]
+
+
+def derivatives(f: Any, wrap: Any) -> list[Any]:
+    functions = [
+        f,
+        wg.grad(f, argnums=(0, 1)),
+        lambda w, x: wg.jvp(wg.grad(f), (w, x), (w, x))[1],
+        lambda w, x: wg.vmap(lambda x: wg.grad(f)(w, x))(np.stack([x, -x])),
+        lambda w, x: wg.grad(lambda w: np.sum(wg.vmap(lambda x: f(w, x))(np.stack([x, -x]))))(w),
+        lambda w, x: wg.grad(lambda w: np.sum(wg.grad(f)(w, x) * np.cos(w)))(w),
+    ]
+    return list(map(wrap, functions))
+
+
+@pytest.mark.usefixtures("evaluated")
+@pytest.mark.parametrize("wrap", [wg.jit, lambda f: f], ids=["jit", "eager"])
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_the_bits_are_those_without_a_budget(f: Any, wrap: Any) -> None:
+    """Of values and gradients, forward over reverse, lanes inside and outside.
+
+    Reverse over reverse sums in another order, and so do eager loops inside of others for what all steps read.
+    """
+    wanted = [g(W, X) for g in derivatives(f, wrap)]
+    same_bits = wrap is wg.jit or f is not nested
+    for size in (1000, 2500):
+        with wg.memory_budget(size):
+            found = [g(W, X) for g in derivatives(f, wrap)[:5]]
+        for one, other in zip(found, wanted, strict=False):
+            for a, b in zip(*(x if type(x) is tuple else (x,) for x in (one, other)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=0.0 if same_bits else 1e-13)
+    with wg.memory_budget(20_000):
+        np.testing.assert_allclose(derivatives(f, wrap)[5](W, X), wanted[5], rtol=1e-12, atol=1e-12)
+
+
+def test_tapes_keep_as_little() -> None:
+    peaks, slopes = [], []
+    for size in ("1 GB", "2 MB"):
+        x = wg.tensor(np.linspace(0.1, 1.0, 4000), requires_grad=True)
+        tracemalloc.start()
+        with wg.memory_budget(size):
+            y = np.sum(wg.fori_loop(0, 200, lambda _, c, x=x: np.sin(c) * np.cos(x), x))
+        y.backward()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        slopes.append(np.asarray(x.grad))
+    np.testing.assert_array_equal(*slopes)
+    assert peaks[1] < 3_000_000 < peaks[0] / 3
+
+
+def test_functions_of_eager_loops_are_traced_under_a_budget() -> None:
+    loss = lambda x: wg.scan(lambda c, _: (c * 2.0 if c > 0.0 else c, None), x, length=5)[0]
+    assert wg.grad(loss)(1.0) == 32.0
+    with wg.memory_budget("1 MB"), pytest.raises(TracedTruthError):
+        wg.grad(loss)(1.0)
+
+
+def kept(graph: Any) -> int:
+    """Return how many bytes the loops of a graph leave behind, those inside of others once."""
+    found = 0
+    for equation in graph.equations:
+        if equation.primitive.name == "scan":
+            spec, body = equation.params["spec"], equation.params["body"]
+            left = equation.outputs[spec.carried :] if not spec.reverse else ()
+            found += sum(math.prod(v.shape) * v.dtype.itemsize for v in left) + kept(body) * spec.reverse
+    return found
+
+
+@pytest.mark.parametrize("size", [10**7, 30_000, 6_000, 2_000])
+def test_no_more_is_kept_than_was_said_and_each_level_takes_each_step_once_more(size: int) -> None:
+    x, length = np.linspace(0.1, 1.0, 8), 1000
+    loss = lambda x: np.sum(wg.fori_loop(0, length, lambda _, x: np.sin(x) * x, x))
+    graph = wg.jit(wg.grad(loss), memory_budget=size).lower(x).graph
+    assert 0 < kept(graph) <= size
+    state, residuals = x.nbytes + 8, 2 * x.nbytes
+    sizes = sizes_for(length, state, residuals, size)
+    assert len(sizes) == {10**7: 0, 30_000: 1, 6_000: 2, 2_000: 3}[size]
+    assert bytes_kept(length, sizes, state, residuals) <= size
+
+
+def test_what_is_too_small_is_refused_with_what_is_needed() -> None:
+    loss = lambda x: np.sum(wg.fori_loop(0, 1000, lambda i, x: np.sin(x), x))
+    with pytest.raises(RangeError, match=r"300 bytes for the reverse of a loop of 1,000 steps that carries"):
+        wg.jit(wg.grad(loss), memory_budget=300)(np.ones(8))
+    with (
+        wg.memory_budget("1 kB"),
+        pytest.raises(RangeError, match=r"needed\. Raise the budget, or let the loop"),
+    ):
+        wg.jit(wg.grad(loss))(np.ones(8))
+    assert wg.jit(wg.grad(loss))(np.ones(8)).shape == (8,)
+
+
+@pytest.mark.parametrize("size", [0, -1, "", "MB", "3 parsecs", 1.5, None, True, "1e3"])
+def test_sizes_are_bytes(size: Any) -> None:
+    with pytest.raises(RangeError, match="a positive number of bytes, or a text such as '500MB' or '2GiB'"):
+        wg.memory_budget(size)
+    assert [byte_count(x) for x in ("1.5 kB", "2gib", " 7 B", "9", 12)] == [1500, 2 * 1024**3, 7, 9, 12]
+
+
+def test_graphs_are_kept_for_each_budget_and_for_gradients_of_jitted_functions() -> None:
+    f = wg.jit(lambda x: np.sum(wg.fori_loop(0, 100, lambda i, x: np.sin(x), x)))
+    g, x = wg.jit(wg.grad(lambda x: f(x))), np.ones(8)
+    wanted = [g(x) for _ in range(4)][-1]  # called by an entry, if natively
+    with wg.memory_budget(2000):
+        graph = g.lower(x).graph
+        np.testing.assert_array_equal(g(x), wanted)
+        (form,) = [form for form in f.forms.values() if form.budget[0] == 2000] or [None]
+        assert g.trace_count == 2
+    assert kept(graph) <= 2000 < kept(g.lower(x).graph)
+    assert g.trace_count == 2
+    assert form is None or form.graph is not None
+
+
+def test_contexts_belong_to_threads_and_end_with_errors_and_steps_of_generators() -> None:
+    loss = lambda x: np.sum(wg.fori_loop(0, 1000, lambda i, x: np.sin(x), x))
+    run = lambda: kept(wg.jit(wg.grad(loss)).lower(np.ones(8)).graph)
+    plain, found = run(), []
+    with wg.memory_budget("10 kB"):
+        small = run()
+        thread = threading.Thread(target=lambda: found.append(run()))
+        thread.start()
+        thread.join()
+        with pytest.raises(ZeroDivisionError), wg.memory_budget("20 kB"):
+            raise ZeroDivisionError
+        assert run() == small
+
+    @wg.memory_budget("10 kB")
+    def steps() -> Any:
+        yield run()
+        yield run()
+
+    iterator = steps()
+    assert [next(iterator), run(), next(iterator)] == [small, plain, small]
+    assert found == [plain]
+    assert small <= 10_000 < plain
