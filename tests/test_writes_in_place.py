@@ -147,6 +147,14 @@ def test_what_is_carried_twice_or_left_behind_stays_as_it_was() -> None:
     agree(lambda u: (wg.fori_loop(1, 6, element, u * 1.0), np.sum(u)), U)
 
 
+def test_loops_that_begin_with_one_number_everywhere_fill_their_result() -> None:
+    for start in (0.25, 1.5 + 0.5j):
+        agree(lambda u: wg.fori_loop(1, 6, lambda i, v: element(i, v), np.full(LONG, start, like=u)) + u[0], U)  # noqa: B023
+    gradient = wg.grad(lambda u: np.sum(repeated(element)(u)))
+    agree(gradient, U)
+    assert f"constant float64[{LONG}]" not in str(wg.jit(gradient).lower(U).kernels)
+
+
 def test_what_is_carried_may_become_known() -> None:
     known = np.array([1.0, 2.0, 3.0])
     agree(lambda u: wg.scan(lambda s, x: ((known, s[1] * x), s[0][1] * x), (u[:3], u[0]), u[:4]), U)

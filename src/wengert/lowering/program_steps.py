@@ -12,7 +12,9 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.overwriting import Pair
 from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import is_uniform
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
+from wengert.emission.arena import MOVED
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
 from wengert.lowering.correlation_steps import CorrelationStep
@@ -20,8 +22,9 @@ from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
+from wengert.lowering.nodes import Nodes
 from wengert.lowering.products import ProductStep, axes_of
-from wengert.lowering.rules.lower import lower
+from wengert.lowering.rules.lower import Lowered, lower
 from wengert.lowering.writes import WriteStep
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
@@ -261,7 +264,7 @@ class StepsWriter:
         outs = loop.results
         inputs = list(zip(given, iteration.inputs, strict=True))
         constants = tuple([Row(self.read(x, v), names[v]) for x, v in inputs[:own]])
-        starts = [self.read(x, v) for x, v in inputs[own:ahead]]
+        starts = [self.start(x, v, end) for (x, v), end in zip(inputs[own:ahead], equation.outputs, strict=False)]
         rows = [Row(self.read(*self.rows_of(x, v, spec.length)), names[v]) for x, v in inputs[ahead:]]
         made: dict[Variable, Variable] = {}
         for v, x in zip(iteration.left, equation.outputs[spec.carried :], strict=True):
@@ -280,6 +283,17 @@ class StepsWriter:
         most = self.rounds_of(iteration)
         self.steps.append(Loop(body, constants, carried, tuple(rows), most, count, first, going, reverse=spec.reverse))
         self.share_rows(iteration, equation.outputs[spec.carried :])
+
+    def start(self, x: Any, like: Variable, end: Variable) -> str:
+        """Return the buffer that a loop begins with: its result, filled, for one number in many places."""
+        if type(x) is not np.ndarray or x.nbytes <= MOVED or not is_uniform(x) or not are_alike(end, like):
+            return self.read(x, like)
+        nodes, array = Nodes(), as_array(like, x)
+        if not is_uniform(array):  # a complex number is two
+            return self.read(x, like)
+        value, name = nodes.constant(array.flat[0], array.dtype), self.write(end, end)
+        self.steps.append(Run(program_of(Lowered(nodes, (), ((value, array.shape),), {})), (name,)))
+        return name
 
     def carried(
         self, start: str, variable: Variable, into: str, x: Any, outs: dict[Variable, str], end: Variable
