@@ -172,14 +172,14 @@ def test_a_place_out_of_bounds_raises_and_changes_nothing() -> None:
 
 def test_writes_one_after_the_other_change_one_array() -> None:
     def recorded(u: Any) -> Any:
-        found = np.zeros((8, 200), like=u)
-        for k in range(8):
+        found = np.zeros((40, 50), like=u)
+        for k in range(40):
             u = np.sin(u)
             found[k] = u
         return found
 
-    u = U[:200]
+    u = U[:50]
     agree(recorded, u)
     agree(wg.grad(lambda u: np.sum(recorded(u) ** 2)), u)
-    assert str(wg.jit(recorded).lower(u).kernels).count("changed") >= 6
-    assert len(trace(recorded)(u).equations) < 30
+    assert str(wg.jit(recorded).lower(u).kernels).count("changed") >= 38
+    assert len(trace(recorded)(u).equations) < 100

@@ -7,6 +7,7 @@ it has loops or small matrices, between which kernels are cut into programs in t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from wengert.lowering.program_steps import (
     first_of,
     with_results_like,
 )
+from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.writes import WriteStep, write_step
@@ -288,19 +290,16 @@ def turns_of(
 def writes_in_place(readers: Changes, lent: Lent, outputs: Sequence[Any]) -> dict[Equation, WriteStep]:
     """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
 
-    That is what is lent, what such a write made, and what several of them write to one after the other.
+    That is what is lent, and what more of them write to, one after the other, than a kernel chooses from at once.
     """
     steps = [(equation, write_step(equation, is_small=True)) for equation in readers]
     found = {equation: step for equation, step in steps if step is not None}
-    written = {pair: equation for equation in found for pair in readers[equation]}
-    before = {v: x for x, v in written}
-    again = {v for v in before if v in before.values()}
-    memory = {
-        first_of(before, v)
-        for v in outputs
-        if type(v) is Variable and v in before and first_of(before, v) is lent.get(v)
-    }
-    return {e: found[e] for (x, v), e in written.items() if v in again or x in before or first_of(before, x) in memory}
+    written = {v: (x, equation) for equation in found for x, v in readers[equation]}
+    before = {v: x for v, (x, _) in written.items()}
+    first = {v: first_of(before, v) for v in before}
+    counts = Counter(first.values())
+    own = {first[v] for v in outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
+    return {e: found[e] for v, (_, e) in written.items() if counts[first[v]] > MOST_BOXES or first[v] in own}
 
 
 def may_fail(equation: Equation) -> bool:
