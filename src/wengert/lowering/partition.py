@@ -13,7 +13,7 @@ from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.overwriting import Pair, last_readers
+from wengert.core.graph.last_readers import Pair, last_readers
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
