@@ -70,6 +70,7 @@ wg.tree.register(ByFunction, lambda x: ((x.value,), None), lambda _, children: B
 
 X = np.linspace(0.5, 1.5, 10)
 GRID = np.arange(12.0).reshape(3, 4)
+SQUARE = np.arange(9.0).reshape(3, 3)
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +140,17 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "static arguments": (wg.jit(power, static_argnums=1), (X, 3), {}),
     "static arguments by name": (wg.jit(power, static_argnames="times"), (X,), {"times": 3, "scale": 2.0}),
     "static functions": (wg.jit(lambda f, x: f(x), static_argnums=0), (rosenbrock, X), {}),
+    "a matrix carried with swapped axes": (
+        wg.jit(lambda x: wg.fori_loop(0, 2, lambda _, y: y.T + 1.0, x)),
+        (SQUARE,),
+        {},
+    ),
+    "rows of swapped axes": (wg.jit(lambda x: wg.scan(lambda y, _: (y.T * 2.0, y[0]), x, length=2)), (SQUARE,), {}),
+    "a branch with swapped axes": (
+        wg.jit(lambda x, p: wg.cond(p, lambda: x + 1.0, lambda: x.T * 2.0)),
+        (SQUARE, True),
+        {},
+    ),
     "named tuples": (wg.jit(lambda p: Named(p.b, p.w * p.b)), (Named(X, 2.0),), {}),
     "named tuples with defaults": (wg.jit(lambda p: Named(p.b * p.w)), (Named(X),), {}),
     "dataclasses": (wg.jit(lambda p: Plain(p.b, [p.w * p.b])), (Plain(X, 2.0),), {}),

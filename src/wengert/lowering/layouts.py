@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.memory_layout import axes_without_gaps, example, lie_alike, lies_along
+from wengert.core.memory.memory_layout import Joined, axes_without_gaps, example, lie_alike, lies_along
 from wengert.core.values.aval import PARTS, UNKNOWN
 from wengert.core.values.sequences import Items
 from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
@@ -92,7 +92,10 @@ def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | Nu
 
 
 def result_kind(x: Any) -> Kind | None:
-    """Return the kind of a result; None if kernels cannot write it as it lies in memory."""
+    """Return the kind of a result; None if kernels cannot write it as it lies in memory.
+
+    One that lies in one of several ways they write in C order, as `as_value` has it.
+    """
     if type(x) is not Variable:
         if type(x) is np.ndarray:
             return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.size else CopyKind(x)
@@ -103,7 +106,7 @@ def result_kind(x: Any) -> Kind | None:
         return NumberKind(x.aval.number)
     if not x.shape:
         return NumberKind(x.dtype.type)
-    if x.strides is None:
+    if x.strides is None or type(x.strides) is Joined:
         return ArrayKind(np.dtype(x.dtype.type), x.shape)
     axes = axes_without_gaps(x.shape, x.strides, x.dtype.itemsize)
     return None if axes is None else ArrayKind(np.dtype(x.dtype.type), x.shape, x.strides)
