@@ -16,6 +16,7 @@ from wengert.kernel.checking import RULES, findings, require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import parsed, text
 from wengert.kernel.kernel import (
+    UNKNOWN,
     Affine,
     Bound,
     Buffer,
@@ -262,6 +263,7 @@ BROKEN = {
 
 
 ROW = Buffer("a", (2,), DOUBLE, "input"), Buffer("b", (2,), DOUBLE, "output")
+GROWN = Buffer("g", (UNKNOWN, 2), DOUBLE, "temporary")
 FLAG = Buffer("f", (), np.dtype(bool), "output")
 DOUBLED = Program(
     ("a",),
@@ -324,6 +326,10 @@ BROKEN |= {
         (with_step(0, Run(DOUBLED, ("x",))), "step 0: 1 arguments of 2"),
         (with_step(0, Run(DOUBLED, ("x", "f"))), "step 0: arguments ('x', 'f')"),
         (with_step(3, Copy("t", "r")), "step 3: t copied to r"),
+        (
+            changed(STEPS, buffers=(*STEPS.buffers, GROWN), steps=(*STEPS.steps, Copy("r", "g"))),
+            "step 4: r copied to g",
+        ),
         (with_step(2, changed(LOOP, rounds=4)), "step 2: 4 rows b in r"),
         (with_step(2, changed(LOOP, carried=())), "step 2: [] for the inputs ('a',)"),
         (with_step(2, changed(LOOP, carried=(Carried("t", "a", "q", "", "z"),))), "step 2: q from a"),

@@ -129,6 +129,13 @@ def branching(x: Any, blocks: Any) -> Any:
     return wg.scan(step, x, blocks)[0]
 
 
+def until(x: Any, limit: Any) -> Any:
+    """Be a loop of rounds of which one half has loops inside of each other, and leaves rows of rows, the other none."""
+    rise = lambda y: wg.while_loop(lambda y: y < limit, lambda y: y * 1.5 + wg.while_loop(halves, half, y), y)
+    halves, half = lambda z: z > 1.0, lambda z: np.sin(z) * 0.5
+    return wg.fori_loop(0, 4, lambda i, y: wg.cond(y < limit / 2, rise, lambda y: y * 0.25 + x, y), x)
+
+
 def written(x: Any, i: Any) -> Any:
     y = x * 1
     y[i] = y[i - 1] + i
@@ -188,6 +195,8 @@ LOOPS: dict[str, tuple[Any, ...]] = {
     "second derivative of branches": (wg.hessian(lambda x, a: branching(x, a)[0]), X[:3], BLOCKS[:3, :, :3]),
     "lanes of branches": (wg.vmap(branching, (0, None)), ROWS[:4, :3], BLOCKS[:3, :, :3]),
     "lanes in branches": (wg.vmap(branching, (None, 0)), X[:3], BLOCKS[:2, None, :, :3] * [[[[1.0]], [[0.5]]]]),
+    "gradient of branches that repeat as often as it takes": (wg.grad(until), 0.3, 40.0),
+    "second derivative of branches that repeat": (wg.grad(wg.grad(until)), 0.3, 40.0),
     "a break": (first_beyond, X, 0.9),
     "writes": (lambda x: wg.fori_loop(0, 5, lambda i, c: written(c, i), x), X),
     "gradient of while": (wg.grad(lambda x: np.sum(halved(x)[0] ** 2)), X),

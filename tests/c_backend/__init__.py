@@ -196,6 +196,8 @@ def function(program: Program, numbers: Iterator[int]) -> list[str]:
 
 def other(step: ProgramStep, buffers: dict[str, Buffer], numbers: Iterator[int], before: list[str]) -> list[str]:
     """Return the lines of a step that is no kernel; programs that it runs are put before."""
+    if isinstance(step, Copy) and buffers[step.target].holds_rows_of(buffers[step.source]):
+        return [f"{step.target}->first = (char *){step.source}; {step.target}->step = 0;"]
     if isinstance(step, Copy):
         return [f"memcpy({step.target}, {step.source}, {size_of(buffers[step.source])});"]
     if isinstance(step, Run):

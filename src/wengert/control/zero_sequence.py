@@ -11,7 +11,7 @@ from wengert.control.structured_checks import require
 from wengert.core.forms.form import Region
 from wengert.core.memory.memory_layout import Strides, example, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
-from wengert.core.primitives.structured import Structured
+from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.sequences import Items, sequence_aval
@@ -85,6 +85,10 @@ class ZeroSequence(Structured):
         require(len(inputs) == 1, f"{len(inputs)} operands of zero_sequence", "one is needed")
         sequence = UNKNOWN in params["shape"]
         require(sequence, f"shape {params['shape']!r} of zero_sequence", "that of a sequence is needed")
+
+    def lower(self, params: Mapping[str, Any], lowering: StructuredLowering) -> Any:
+        """Be lowered as rows of zeros."""
+        return lowering.zero_rows(params["shape"].count(UNKNOWN))
 
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Depend on nothing."""

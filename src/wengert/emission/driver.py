@@ -26,7 +26,7 @@ from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import GROWING
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
 from wengert.native.jobs import SHARE
-from wengert.native.row_pool import POOL, TAKE_ROOM, begin_pool, hand_out, move_bytes, release_pool
+from wengert.native.row_pool import POOL, TAKE_ROOM, begin_pool, hand_out, move_bytes, release_pool, repeat_row
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -222,8 +222,10 @@ class Driver:
             case Invoke() | Product():
                 return self.calling(routine_of(step, self.buffers, self.module.target))
             case Copy():
-                size = bytes_of(self.buffers[step.source])
-                return lambda frame: copy_bytes(frame.b, frame.at(step.target), frame.at(step.source), size)
+                source, target = self.buffers[step.source], self.buffers[step.target]
+                if target.holds_rows_of(source):
+                    return lambda frame: repeat_row(frame.at(target.name), frame.at(source.name))
+                return lambda frame: copy_bytes(frame.b, frame.at(target.name), frame.at(source.name), bytes_of(source))
             case Switch():
                 return self.choosing(step)
             case Loop():

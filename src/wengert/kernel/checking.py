@@ -385,8 +385,10 @@ def mixed(program: Program) -> Iterator[str]:
 
 def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iterator[str]:
     """Find what does not fit in a step that is no kernel, of buffers that are there."""
-    if isinstance(step, Copy) and alike(known[step.source]) != alike(known[step.target]):
-        yield f"{step.source} copied to {step.target}"
+    if isinstance(step, Copy):
+        source, target = known[step.source], known[step.target]
+        if alike(source) != alike(target) and not target.holds_rows_of(source):
+            yield f"{step.source} copied to {step.target}"
     if step.may_fail and not program.failing:
         yield "what may fail, in a program that does not say so"
     if isinstance(step, Run):
@@ -465,7 +467,7 @@ def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
         if row.row not in own or known[row.buffer].dtype != own[row.row].dtype:
             yield f"rows {row.row} of {row.buffer}"
         elif known[row.buffer].grows:
-            if alike(known[row.buffer])[:2] != (own[row.row].shape.count(UNKNOWN) + 1, own[row.row].size):
+            if not known[row.buffer].holds_rows_of(own[row.row]):
                 yield f"rows {row.row} in {row.buffer}, which are others"
         elif own[row.row].grows or known[row.buffer].size < loop.rounds * own[row.row].size:
             yield f"{loop.rounds} rows {row.row} in {row.buffer}"

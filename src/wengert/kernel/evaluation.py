@@ -123,7 +123,9 @@ class Steps:
             case Kernel():
                 run_kernel(self.program, step, self.memory, self.random)
             case Copy():
-                self.give(step.target, self.value(step.source))
+                source, target = self.memory[step.source], self.memory[step.target]
+                is_row = target.buffer.holds_rows_of(source.buffer)
+                self.give(step.target, SameRows(source.result()) if is_row else source.result())
             case Product():
                 self.give(step.into, self.product(step))
             case Run():
@@ -294,6 +296,16 @@ class BufferCells:
         at = at[holds]
         if at.size and not (at.min() >= 0 and at.max() < self.buffer.size):
             raise IndexError(f"{self.buffer.name}: {at.min()} to {at.max()} of {self.buffer.size} elements")
+
+
+class SameRows:
+    """Be rows that are all the same, as many as are read."""
+
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+    def __getitem__(self, _n: int) -> Any:
+        return self.row
 
 
 class GrowingRows(BufferCells):

@@ -260,6 +260,11 @@ class Buffer:
         """Whether it holds rows that grow, which may be of such rows again."""
         return UNKNOWN in self.shape
 
+    def holds_rows_of(self, other: Buffer) -> bool:
+        """Tell whether another buffer may be one of the rows that grow here."""
+        lengths = [x.shape.count(UNKNOWN) for x in (self, other)]
+        return lengths[0] == lengths[1] + 1 and (self.size, self.dtype) == (other.size, other.dtype)
+
 
 @dataclass(frozen=True)
 class Run(ProgramStep):
@@ -333,7 +338,7 @@ class Switch(ProgramStep):
 
 @dataclass(frozen=True)
 class Copy(ProgramStep):
-    """Copy all of a buffer into another of its size and dtype."""
+    """Copy all of a buffer into another of its size and dtype; in rows of what it holds it stands for each of them."""
 
     source: str
     target: str

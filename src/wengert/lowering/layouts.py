@@ -14,11 +14,9 @@ from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps, example, lie_alike, lies_along
 from wengert.core.values.aval import PARTS, UNKNOWN
 from wengert.core.values.sequences import Items
+from wengert.native.growing_rows import ENDLESS
 from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
-
-ENDLESS = 1 << 40
-"""Rows of zeros, which all lie at one place."""
 
 
 def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
@@ -47,6 +45,8 @@ def side_by_side(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     """Return what kernels wrote as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
     if UNKNOWN in variable.shape:
+        if len(array) == ENDLESS:
+            return Items(variable.aval, None)
         shape = len(array), *variable.shape[1:]
         return Items(variable.aval, np.asarray(array).reshape(-1).view(variable.dtype).reshape(shape))
     if variable.dtype in PARTS:

@@ -33,6 +33,7 @@ from wengert.lowering.program_steps import (
     Rounds,
     StepsWriter,
     UnfitError,
+    ZeroRows,
     first_of,
     with_results_like,
 )
@@ -40,7 +41,7 @@ from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.writes import WriteStep, write_step
-from wengert.passes.dead_code import must_run
+from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, variables
 from wengert.passes.output_aliasing import sharing_views, with_own_results
 from wengert.passes.pipeline import flatten_calls
@@ -90,10 +91,21 @@ class StepLowering(StructuredLowering):
         """Return the programs; None if one of them cannot compute all of its graph."""
         flat = list(map(flatten_calls, graphs))
         results = [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in flat[0].outputs]
-        cases = [with_results_like(graph, results) for graph in flat]
-        pairs = [(graph, segmented(graph, lent=EMPTY).whole) for graph in cases]
-        found = [(graph, program) for graph, program in pairs if program is not None]
-        return Choice(found, results) if len(found) == len(cases) else None
+        cases = []
+        for graph in flat:
+            graph = with_results_like(graph, results)
+            everything = [True] * len(results)
+            needed = needed_inputs(graph, everything)
+            graph = narrow_graph(graph, needed, everything)
+            program = segmented(graph, lent=EMPTY).whole
+            if program is None:
+                return None
+            cases.append((needed, graph, program))
+        return Choice(cases, results)
+
+    def zero_rows(self, depth: int) -> ZeroRows:
+        """Return that they are a step."""
+        return ZeroRows(depth)
 
     def loop(self, params: Any) -> Rounds | None:
         """Return the programs; None if they cannot compute all of an iteration."""
@@ -143,7 +155,8 @@ class Partition:
         self.lowered = lower(self.whole)
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
         found = [(graph.equations[i], step_of(graph.equations[i])) for i in self.reasons]
-        self.steps = {equation: step for equation, step in found if step is not None}
+        is_inner = lent is not None
+        self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)
         self.steps |= writes_in_place(readers, lent or EMPTY, graph.outputs)
         self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}

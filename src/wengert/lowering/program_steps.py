@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import Lowered, lower
 from wengert.lowering.writes import WriteStep
 from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
@@ -63,13 +65,28 @@ class Once(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Hold graphs of which one is chosen, each with its program, and variables that lie as the results of all do."""
+    """Hold graphs of which one is chosen.
 
-    cases: Sequence[tuple[Graph, Program]]
+    Attributes:
+        cases: for each which operands it reads, of these alone, and its program.
+        results: variables that lie as the results of all do.
+    """
+
+    cases: Sequence[tuple[Sequence[bool], Graph, Program]]
     results: Sequence[Variable]
 
 
-GraphStep = Once | Rounds | Choice | ProductStep | MatrixRoutine | CorrelationStep | WriteStep
+class ZeroRows(NamedTuple):
+    """Be rows of zeros, as many as are read, which may be such rows again.
+
+    Attributes:
+        depth: how often they are rows of rows.
+    """
+
+    depth: int
+
+
+GraphStep = Once | Rounds | Choice | ZeroRows | ProductStep | MatrixRoutine | CorrelationStep | WriteStep
 """What an equation may be in a program that is no kernel."""
 
 
@@ -204,6 +221,8 @@ class StepsWriter:
             self.add_loop(step, part.equations[0])
         elif isinstance(step, Choice):
             self.add_choice(step, part.equations[0])
+        elif isinstance(step, ZeroRows):
+            self.add_zeros(step, part.equations[0].outputs[0])
         elif isinstance(step, ProductStep):
             self.add_product(step, part.equations[0])
         elif isinstance(step, WriteStep):
@@ -250,10 +269,21 @@ class StepsWriter:
         truth, number = np.dtype(bool), np.dtype(np.int64)
         kind = truth if aval_of(index).dtype == truth else number
         which = self.read(index, Variable.of(Aval((), kind)))
-        read = [tuple(map(self.read, given, graph.inputs)) for graph, _ in choice.cases]
+        read = [tuple(map(self.read, compress(given, needed), graph.inputs)) for needed, graph, _ in choice.cases]
         made = tuple(map(self.write, equation.outputs, choice.results))
-        cases = [Run(program, (*own, *made)) for own, (_, program) in zip(read, choice.cases, strict=True)]
+        cases = [Run(program, (*own, *made)) for own, (*_, program) in zip(read, choice.cases, strict=True)]
         self.steps.append(Switch(which, tuple(cases)))
+
+    def add_zeros(self, zeros: ZeroRows, variable: Variable) -> None:
+        """Add rows of zeros, all of which are one row."""
+        row, dtype = shape_of(variable)[zeros.depth :], dtype_of(variable)
+        contents = np.zeros(row, dtype).tobytes()
+        name = self.enter(f"c{len(self.buffers)}", row, dtype, "constant", contents)
+        for depth in range(1, zeros.depth + 1):
+            is_last = depth == zeros.depth
+            rows = self.write(variable, variable) if is_last else self.room((UNKNOWN,) * depth + row, dtype)
+            self.steps.append(Copy(name, rows))
+            name = rows
 
     def add_loop(self, loop: Rounds, equation: Equation) -> None:
         """Add a loop; raise UnfitError if something does not lie as it wants it."""
@@ -345,12 +375,17 @@ def with_results_like(graph: Graph, results: Sequence[Variable]) -> Graph:
     """Return a graph that writes each result to memory of its own, where it lies as a variable does."""
     graph = with_own_results(graph)
     equations, outputs = list(graph.equations), list[Variable]()
-    made = {v for equation in equations for v in equation.outputs}
+    made = {v: equation for equation in equations for v in equation.outputs}
     for x, like in zip(graph.outputs, results, strict=True):
-        is_own = type(x) is Variable and (UNKNOWN in x.shape or (x in made and x not in outputs and are_alike(x, like)))
-        if not is_own:
+        is_own = x in made and x not in outputs if type(x) is Variable else False
+        if UNKNOWN in like.shape:
+            is_again = not is_own and x in made
+            outputs += splice(Graph((), (made[x],), (x,)), (), equations) if is_again else (x,)
+            continue
+        if not is_own or not are_alike(x, like):
             equations.append(rewriting(x, like))
-        outputs.append(x if is_own else equations[-1].outputs[0])
+            x = equations[-1].outputs[0]
+        outputs.append(x)
     return Graph(graph.inputs, equations, outputs)
 
 

@@ -16,6 +16,9 @@ from wengert.native.structs import I64, POINTER, Struct
 UNKNOWN = -1
 """The length, in shapes, of rows that grow."""
 
+ENDLESS = 1 << 40
+"""Rows that all lie at one place: more than anybody reads."""
+
 GROWING = Struct(
     "Growing",
     first=POINTER,
@@ -39,15 +42,18 @@ class Rows(np.ndarray[Any, Any]):
 
 
 def taken_over(rows: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return rows that a program handed out as an array, and give their memory back.
+    """Return rows that a program handed out as an array, and give their memory back; one for all of them is of zeros.
 
     Args:
         rows: GROWING.
         shape: of one of them.
         dtype: of their elements.
     """
-    place, _, count = rows.tolist()
-    found = np.empty((count, *shape), dtype)
-    ctypes.memmove(found.ctypes.data, place, found.nbytes)
+    place, step, count = rows.tolist()
+    if step:
+        found = np.empty((count, *shape), dtype)
+        ctypes.memmove(found.ctypes.data, place, found.nbytes)
+    else:
+        found = np.broadcast_to(np.zeros(shape, dtype), (count, *shape))
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of("free"))(place)
     return found

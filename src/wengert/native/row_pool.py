@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction, external
-from wengert.native.growing_rows import GROWING
+from wengert.native.growing_rows import ENDLESS, GROWING
 from wengert.native.structs import BOOL, I8, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
@@ -52,6 +52,14 @@ TAKE_ROOM = "take_room"
 room_for_rows = NativeFunction(
     TAKE_ROOM, Signature(BOOL, (Pointer(POOL), Pointer(GROWING), I64, I64, I64)), take_room, rare=True
 )
+
+
+def repeat_row(rows: Value, row: Value) -> None:
+    """Write that one row stands for all rows."""
+    described = rows.to(GROWING)
+    described.set("first", row.as_address())
+    described.set("step", 0)
+    described.set("count", ENDLESS)
 
 
 def begin_pool(pool: Value, memory: Value, size: int) -> None:

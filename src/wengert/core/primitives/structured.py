@@ -27,6 +27,10 @@ class StructuredLowering:
         """Lower graphs of which an index, the first operand, chooses one."""
         return None
 
+    def zero_rows(self, _depth: int) -> Any:
+        """Lower zeros of which nobody knows how many there are, or of how many each consists."""
+        return None
+
     def loop(self, _params: Mapping[str, Any]) -> Any:
         """Lower a loop, of the parameters that `wengert.control.loop` names."""
         return None
