@@ -448,10 +448,16 @@ def test_jitted_programs_of_products_run_natively(
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
-@together("name", [*FUNCTIONS, *SUMS])
+OF_THREE: dict[str, Callable[..., Any]] = {
+    "three factors": lambda x, y: np.einsum("ij,jk,lk->il", x, y, np.sort(x @ y)),
+    "cut in three": lambda x, y: np.einsum("ij,jk,ik->k", x, np.tanh(y), np.linalg.qr(x @ y)[0][:, :7]),
+}
+
+
+@together("name", [*FUNCTIONS, *SUMS, *PARTS, *OF_THREE])
 def test_graphs_with_products_are_kept_and_found_again(name: str, small_steps: None) -> None:
     """Segments are kept by the numbers of equations and variables."""
-    function = FUNCTIONS[name][0] if name in FUNCTIONS else SUMS[name]
+    function = FUNCTIONS[name][0] if name in FUNCTIONS else {**SUMS, **PARTS, **OF_THREE}[name]
     args = np.random.default_rng(1).standard_normal((12, 20)), np.random.default_rng(2).standard_normal((20, 7))
     graph = flatten_calls(wg.graph.trace(lambda x, y: (function(x, y), np.sort(y.T @ x.T), x.T * 2))(*args))
     segments = compile_segments(graph)

@@ -15,7 +15,6 @@ from wengert.core.forms.labels import Labels, Names
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
-from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of
 from wengert.kernel.kernel import Affine, Product, Program
@@ -31,7 +30,6 @@ from wengert.lowering.rules.view_index_maps import reshaped, window_on
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
-from wengert.primitives.conversion import astype
 
 Views = Mapping[Variable, Equation]
 """The equations by which factors are views of arrays in memory, by their results."""
@@ -298,10 +296,9 @@ Origins = Mapping[Equation, Sequence[Equation]]
 def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
     """Return a graph as products are steps of it, and what its equations stand for.
 
-    Products of several factors are those of two. They read what factors are views of where it is, and add what is added
-    to them: these are calls of views, a product, and a sum.
+    Products read what factors are views of where it is, and add what is added to them: these are calls of views, a
+    product, and a sum.
     """
-    graph = Graph(graph.inputs, [own for equation in graph.equations for own in in_pairs(equation)], graph.outputs)
     made = {v: equation for equation in graph.equations for v in equation.outputs}
     steps = with_sums(graph)
     bodies = {last: with_views(body, made, steps) for last, body in steps.items()}
@@ -383,33 +380,6 @@ def is_read_in_place(
         return False
     found = window_of(source, views, shape)
     return found is not None and len(found.terms) == sum([n > 1 for n in shape])
-
-
-def in_pairs(equation: Equation) -> list[Equation]:
-    """Return a sum of products of several factors as those of two, in its dtype; other equations as they are."""
-    labels = labels_of(equation) if len(equation.inputs) > 2 else None
-    if labels is None:
-        return [equation]
-    (out,), found = equation.outputs, list[Equation]()
-
-    def new(primitive: Any, inputs: Sequence[Any], params: Mapping[str, Any], v: Variable) -> Variable:
-        found.append(Equation(primitive, tuple(inputs), params, (v,), equation.origin))
-        return v
-
-    factors = [
-        x if aval_of(x).dtype == out.dtype else new(astype, [x], {"dtype": out.dtype}, like(out, aval_of(x).shape))
-        for x in equation.inputs
-    ]
-    for n, (left, right, own) in enumerate(labels.pairs, 1):
-        v = out if n == len(labels.pairs) else like(out, own.shape)
-        made = new(PRIMITIVES["contract"], [factors[left], factors[right]], {"labels": own}, v)
-        factors = [made, *[x for i, x in enumerate(factors) if i not in (left, right)]]
-    return found
-
-
-def like(x: Variable, shape: tuple[int, ...]) -> Variable:
-    """Return a variable of the dtype of another one, and a shape."""
-    return Variable.of(Aval(shape, x.dtype))
 
 
 def without_unused(graph: Graph, equations: Sequence[Equation], views: Container[Equation]) -> Graph:
