@@ -102,7 +102,7 @@ class Loud:
 
 def test_values_are_told_apart_by_type_and_content():
     values = [
-        *(None, 0, 1, False, True, 0.0, -0.0, 1.0, np.nan, 1j, complex(0.0, -0.0), "1", b"1"),
+        *(None, 0, 1, False, True, 0.0, -0.0, 1.0, np.nan, -np.nan, 1j, complex(0.0, -0.0), "1", b"1"),
         *((), (1,), (1.0,), (True,), [1], (1, (2, 3)), {"a": 1}, slice(1), slice(None, 1, True), slice(None, 1, 1)),
         *(np.float64(1.0), np.array(1.0), np.float32(1.0), np.ones(1), np.ones((1, 1)), np.dtype("f4"), np.dtype("f8")),
         *(TWICE, THRICE, Loud(), Loud(), np.add, np.multiply),

@@ -251,10 +251,15 @@ def logged(line: str) -> None:
 
 @functools.cache
 def surroundings() -> bytes:
-    """Return what code depends on beside the text it is made from: Wengert, Python, NumPy, LLVM, and the processor."""
+    """Return what code depends on beside the text it is made from: Wengert, Python, NumPy, LLVM, SciPy, processor."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return repr(
-        (installed(folder) or sources(folder), sys.version, np.__version__, llvm_library(), processor())
+        (
+            installed(folder) or sources(folder),
+            *(sys.version, np.__version__, library("llvmlite/_version.py")),
+            library("scipy/version.py"),  # it offers BLAS and LAPACK to native code
+            processor(),
+        )
     ).encode()
 
 
@@ -293,10 +298,10 @@ def sources(folder: str) -> list[Any]:
     return found
 
 
-def llvm_library() -> str:
-    """Return which LLVM there is, where it is a file, without loading it or what would look for it."""
+def library(module: str) -> str:
+    """Return the beginning of a module that tells a library's version, without loading it or what would look for it."""
     for place in sys.path:
-        found = beginning(f"{place}/llvmlite/_version.py", 1 << 12)
+        found = beginning(f"{place}/{module}", 1 << 12)
         if found:
             return found
     return "none"

@@ -9,6 +9,7 @@ which the stand-in keeps alive: two functions may share a name, and an address i
 from __future__ import annotations
 
 import marshal
+import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from wengert.support.attributes import attribute
 from wengert.support.digests import digest_of as digest_of_bytes
 from wengert.support.weak_identity_map import WeakIdentityMap
 
+NUMBER = struct.Struct("<d")
 MOST_BYTES = 1 << 12
 """Bytes of an array up to which its elements stand in its identity."""
 DIGESTS: WeakIdentityMap[np.ndarray[Any, Any], bytes] = WeakIdentityMap()
@@ -81,9 +83,9 @@ def identity(value: Any) -> Hashable:
     if kind is bool or kind is bytes:
         return kind.__name__, value
     if kind is float:
-        return "float", value.hex()
+        return "float", value.hex() if value == value else NUMBER.pack(value)  # of NaN, sign and payload, too
     if kind is complex:
-        return "complex", value.real.hex(), value.imag.hex()
+        return "complex", identity(value.real), identity(value.imag)
     if kind is slice:
         return "slice", identity(value.start), identity(value.stop), identity(value.step)
     if kind is np.ndarray and is_full(value):
