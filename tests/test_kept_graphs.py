@@ -154,6 +154,21 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
         assert (compilation_cache.Keeper(flatten_calls(graph)).found() is None) == looks
 
 
+def test_equal_kernels_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of graphs that differ in what NumPy computes, and of those that cannot be known again."""
+    rule = wg.custom_rule(np.sort)
+    rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))
+    x = np.linspace(0.0, 1.0, 3000)
+    functions = [lambda x, k=k: np.exp(np.sin(x)) * np.sum(np.partition(x, k)) for k in range(3)]
+    functions.append(lambda x: np.exp(np.sin(x)) * np.sum(rule(x)))
+    Compiled(trace(functions[0])(x))([x])
+    monkeypatch.setattr("wengert.native.engine.emit_object", None)
+    for function in functions[1:]:
+        made = Compiled(trace(function)(x))
+        assert made.is_native
+        np.testing.assert_allclose(made([x])[0], np.asarray(function(x)), rtol=1e-13)
+
+
 def test_names_of_users_do_not_tell_kernels_apart() -> None:
     """A user may declare something else by the same name in another process."""
     twice: dict[str, Any] = {"d": lambda t, _out, _x: t * 2}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wengert.kernel.backend import Backend
 from wengert.native.elementwise import SHARING
 from wengert.native.executable import Executable, Image
-from wengert.native.loader import kept_function
+from wengert.native.loader import kept_function, kept_object
 from wengert.support.fork_safety import UNSTOPPED
 
 if TYPE_CHECKING:
@@ -59,11 +59,15 @@ class Processor(Backend["Emitted", Image]):
         return emitted(program, self.target)
 
     def build(self, code: Emitted) -> Image:
-        """Return object code."""
+        """Return object code; of a text that some graph had before, what was kept then."""
+        if not code.text:
+            return code.image
+        if self.given is None:
+            return code.image.replaced(code=kept_object(code.text, lambda: code.text))
         with UNSTOPPED:
             from wengert.native.engine import emit_object, linked
 
-        return code.image.replaced(code=linked(emit_object(code.text, self.target)) if code.text else b"")
+        return code.image.replaced(code=linked(emit_object(code.text, self.target)))
 
     def pack(self, image: Image) -> Any:
         """Return object code, and what is needed to call it, as plain data."""
