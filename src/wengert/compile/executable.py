@@ -221,10 +221,10 @@ class GraphFunction(Entry):
         if self.rounds is None:
             self.waiting -= 1
             return tuple(evaluate(self.graph, values))
-        least, usual, round_time = self.rounds
+        least, usual, times = self.rounds
         given = self.waiting * usual - least
         try:
-            with RoundCounter(given, round_time) as counter:
+            with RoundCounter(given, times) as counter:
                 results = tuple(evaluate(self.graph, values))
         except TooManyRounds:
             self.waiting = 0
@@ -234,17 +234,16 @@ class GraphFunction(Entry):
         return results
 
     @cached
-    def rounds(self) -> tuple[float, float, Callable[[Mapping[str, Any]], float]] | None:
+    def rounds(self) -> tuple[float, float, Mapping[int, float]] | None:
         """How long a call takes whose loops of unknown length have no rounds, and the usual ones; what a round takes.
 
         None if there are no such loops.
         """
         with UNSTOPPED:
-            from wengert.lowering.costs import call_time, has_unknown_rounds, round_time
+            from wengert.lowering.costs import call_time, round_times
 
-        if not has_unknown_rounds(self.graph):
-            return None
-        return call_time(self.graph, 0), call_time(self.graph), round_time
+        times = round_times(self.graph)
+        return (call_time(self.graph, 0), call_time(self.graph), times) if times else None
 
     @property
     def callee(self) -> Callee | None:

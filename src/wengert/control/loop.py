@@ -141,7 +141,7 @@ class LoopPrimitive(Structured):
     ) -> list[Any]:
         """Evaluate the body once, put what it leaves behind into lists, and return what it carries."""
         if params["spec"].length is None and COUNTING.counter is not None:
-            COUNTING.counter.count(params)
+            COUNTING.counter.count(params["body"])
         inner = [*given.constants, *carried, *(sequence[position] for sequence in given.sequences)]
         own = params["spec"].constants
         found = (

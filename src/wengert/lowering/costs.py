@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from wengert.core.forms.contraction import Contraction
@@ -38,18 +38,17 @@ def call_time(graph: Graph, usual: int = MACHINE.usual_rounds) -> float:
     return MACHINE.evaluating[0] + evaluation_time(graph.equations, usual)
 
 
-def round_time(params: Mapping[str, Any]) -> float:
-    """Return about how many microseconds NumPy takes for a round of a loop, but for loops in it whose rounds count."""
-    return sum([evaluation_time(graph.equations, 0) for _, graph in subgraphs(params)])
-
-
-def has_unknown_rounds(graph: Graph) -> bool:
-    """Tell whether there are loops in a graph of which nobody knows how many rounds they have."""
-    return any(
-        e.primitive.rounds(e.params) is None or any(has_unknown_rounds(own) for _, own in subgraphs(e.params))
-        for e in graph.equations
-        if isinstance(e.primitive, Structured)
-    )
+def round_times(graph: Graph) -> dict[int, float]:
+    """Return the microseconds of a round of each loop of unknown length, by its body, but for such loops inside."""
+    times = {}
+    for e in graph.equations:
+        if isinstance(e.primitive, Structured):
+            inner = [own for _, own in subgraphs(e.params)]
+            for own in inner:
+                times.update(round_times(own))
+            if e.primitive.rounds(e.params) is None:
+                times[id(e.params["body"])] = sum([evaluation_time(own.equations, 0) for own in inner])
+    return times
 
 
 def count_of(graph: Graph) -> int:

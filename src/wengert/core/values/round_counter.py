@@ -8,8 +8,7 @@ may tell both apart.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 
 class TooManyRounds(Exception):
@@ -17,16 +16,15 @@ class TooManyRounds(Exception):
 
 
 class RoundCounter:
-    """Count down what rounds take: a context.
+    """Count down what the rounds of some loops take: a context.
 
     Args:
-        left: how long the loops may take.
-        time_of: how long a round takes of a loop with these parameters, but for such loops inside of it.
+        left: how long they may take.
+        times: how long a round of each takes, but for such loops inside of it, by the identity of its body.
     """
 
-    def __init__(self, left: float, time_of: Callable[[Mapping[str, Any]], float]) -> None:
-        self.left, self.time_of = left, time_of
-        self.times: dict[int, float] = {}
+    def __init__(self, left: float, times: Mapping[int, float]) -> None:
+        self.left, self.times = left, times
 
     def __enter__(self) -> RoundCounter:
         self.before = COUNTING.counter
@@ -36,16 +34,13 @@ class RoundCounter:
     def __exit__(self, *_: object) -> None:
         COUNTING.counter = self.before
 
-    def count(self, params: Mapping[str, Any]) -> None:
-        """Count a round.
+    def count(self, body: object) -> None:
+        """Count a round of a loop, if it is one of these.
 
         Raises:
             TooManyRounds: there is no time left.
         """
-        loop = id(params["body"])  # which the graph holds meanwhile
-        if loop not in self.times:
-            self.times[loop] = self.time_of(params)
-        self.left -= self.times[loop]
+        self.left -= self.times.get(id(body), 0.0)
         if self.left < 0:
             raise TooManyRounds
 
