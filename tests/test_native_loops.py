@@ -20,7 +20,9 @@ from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.values.aval import UNKNOWN, Aval
 from wengert.core.values.dispatch import apply
+from wengert.core.values.sequences import Items
 from wengert.errors import RangeError, UsageError
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.segments import without_numbers
@@ -904,3 +906,9 @@ def test_loops_of_lanes_of_pairs_carry_lanes_last(function, lanes):
         assert ((2, lanes) in shapes_of_loops(lowered.graph)) == (lanes > 3), mode
         for found, wanted in zip(wg.tree.leaves(wg.jit(run)(y, p)), wg.tree.leaves(run(y, p)), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_zeros_stand_for_rows_of_any_number_however_large_these_are():
+    zeros = Variable.of(Aval((UNKNOWN, 1024, 1024), np.dtype(float)))
+    rows = as_array(zeros, Items(zeros.aval, None))
+    assert as_value(zeros, rows).arrays is None

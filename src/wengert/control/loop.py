@@ -24,6 +24,7 @@ import numpy as np
 from wengert.control.loop_segments import SegmentedLoop
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
+    GuardedHalves,
     backward_body,
     batched_graph,
     dependent_outputs,
@@ -404,17 +405,7 @@ class LoopPrimitive(Structured):
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
-        total = len(params["body"].inputs)
-        with share_of_budget():
-            cuts = split_gradient(
-                params["body"],
-                wide.inner,
-                [*carried, *left],
-                at_hand=[not own <= i < there for i in range(total)],
-                fixed=[i < own for i in range(total)],
-                summed=[i < own for i in range(total)],
-                name=f"the gradient of {self.name}",
-            )
+        cuts = self.split(wide.inner, [*carried, *left], params)
         segments = SegmentedLoop(scan_loop, params["body"], cuts.forward, cuts.backward, params["spec"], cuts.read)
         length = params["spec"].length
         sizes = segments.sizes(cuts.residuals)
@@ -460,6 +451,21 @@ class LoopPrimitive(Structured):
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
         missed = select_flagged(range(len(carried), len(outs)), left)
         return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, missed)
+
+    def split(self, wanted: Flags, results: Flags, params: Params) -> GuardedHalves:
+        """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds."""
+        own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
+        places = range(len(params["body"].inputs))
+        with share_of_budget():
+            return split_gradient(
+                params["body"],
+                wanted,
+                results,
+                at_hand=[not own <= i < there for i in places],
+                fixed=[i < own for i in places],
+                summed=[i < own for i in places],
+                name=f"the gradient of {self.name}",
+            )
 
     def pull_trimmed(
         self, cts: Any, masked: bool, values: Sequence[Any], wanted: Flags, used: Flags, results: Flags, params: Params

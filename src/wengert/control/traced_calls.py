@@ -7,12 +7,10 @@ from typing import Any
 
 from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
-from wengert.core.forms.abstract_evaluation import avals_and_strides
-from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.errors import WengertError
-from wengert.primitives.conversion import copy
+from wengert.passes.output_aliasing import copying
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.calls import UserCall
 
@@ -51,11 +49,8 @@ def with_memory_of_their_own(graph: Graph) -> Graph:
     equations, outputs = [*graph.equations], []
     for x in graph.outputs:
         if type(x) is not Variable or x in seen:
-            (aval,), order = avals_and_strides(copy, (x,), {"order": "K"})
-            variable = Variable.of(aval, "", None if order is None else order[0])
-            equations.append(Equation(copy, (x,), {"order": "K"}, (variable,)))
-            outputs.append(variable)
-        else:
-            outputs.append(x)
-            seen.add(x)
+            equations.append(copying(x))
+            (x,) = equations[-1].outputs
+        outputs.append(x)
+        seen.add(x)
     return Graph(graph.inputs, equations, outputs)

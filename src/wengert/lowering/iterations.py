@@ -22,7 +22,7 @@ from wengert.passes.pipeline import flatten_calls
 
 Params = Mapping[str, Any]
 
-ENDLESS = 1 << 62
+MOST_ROUNDS = 1 << 62
 """Iterations of a loop at most, of which nobody knows how many there are."""
 
 

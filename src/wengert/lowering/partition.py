@@ -13,7 +13,7 @@ from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.last_readers import Pair, last_readers
+from wengert.core.graph.last_readers import Change, last_readers
 from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
@@ -47,7 +47,7 @@ from wengert.passes.output_aliasing import sharing_views, with_own_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
 
-Changes = Mapping[Equation, Sequence[Pair]]
+Changes = Mapping[Equation, Sequence[Change]]
 INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""
 

@@ -75,7 +75,7 @@ class ProductStep:
         if addend is not None:
             is_whole = addend.shape == out.shape
             like, own = self.output if is_whole else addend, labels.result if is_whole else labels.result[-1:]
-            self.enter(addend, like, window_of(like, (), labels.lengths_of(own)), own)
+            self.enter(addend, like, index_of_view(like, (), labels.lengths_of(own)), own)
         self.names = [n for n, length in enumerate(labels.lengths) if length > 1]
         self.doubled: ComplexFactor | None = None
         if out.dtype in PARTS:
@@ -94,7 +94,7 @@ class ProductStep:
     def product(self, into: str, left: str, right: str, addend: str = "") -> Product:
         """Return the step, of buffers of some names: that of a factor which is doubled has been."""
         result = self.labels.result
-        index = window_of(self.output, (), self.labels.lengths_of(result))
+        index = index_of_view(self.output, (), self.labels.lengths_of(result))
         assert index is not None
         found = [*self.maps, labelled_map(index, result)]
         names, lengths = list(self.names), dict(enumerate(self.labels.lengths))
@@ -231,13 +231,13 @@ def labels_of(equation: Equation) -> Labels | None:
 
 def as_read(x: Any, views: Sequence[Equation], shape: tuple[int, ...], dtype: Any) -> tuple[Variable, AxisIndex | None]:
     """Return a variable that lies as a step reads what is a view of an operand, and where: there, if that can be."""
-    if type(x) is Variable and x.dtype == dtype and (found := window_of(x, views, shape)) is not None:
+    if type(x) is Variable and x.dtype == dtype and (found := index_of_view(x, views, shape)) is not None:
         return x, found
     like = Variable.of(Aval(aval_of(x).shape, dtype))
-    return like, window_of(like, views, shape)
+    return like, index_of_view(like, views, shape)
 
 
-def window_of(x: Variable, views: Sequence[Equation], shape: tuple[int, ...]) -> AxisIndex | None:
+def index_of_view(x: Variable, views: Sequence[Equation], shape: tuple[int, ...]) -> AxisIndex | None:
     """Return where a view of an array that lies as a variable, in another shape, is; None if NumPy copies."""
     axes = axes_in_kernels(x)
 
@@ -378,7 +378,7 @@ def is_read_in_place(
     is_there = source not in made or made[source].primitive.structured or made[source] in steps
     if size > whole or (size < whole and not is_there):
         return False
-    found = window_of(source, views, shape)
+    found = index_of_view(source, views, shape)
     return found is not None and len(found.terms) == sum([n > 1 for n in shape])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.last_readers import Pair
+from wengert.core.graph.last_readers import Change
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_uniform
@@ -19,7 +19,7 @@ from wengert.emission.arena import MOVED
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
 from wengert.lowering.correlation_steps import CorrelationStep
-from wengert.lowering.iterations import ENDLESS, Iteration, behind, sequence_of
+from wengert.lowering.iterations import MOST_ROUNDS, Iteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
@@ -105,7 +105,7 @@ class StepsWriter:
         copied: the outputs that are inputs, or other outputs, too, with the buffers that they are copied to.
     """
 
-    def __init__(self, graph: Graph, changes: Sequence[Pair] = (), lent: Lent = EMPTY) -> None:
+    def __init__(self, graph: Graph, changes: Sequence[Change] = (), lent: Lent = EMPTY) -> None:
         self.graph = graph
         self.buffers: dict[str, Buffer] = {}
         self.steps: list[ProgramStep] = []
@@ -339,7 +339,7 @@ class StepsWriter:
         spec = iteration.spec
         if iteration.params["cond"] is not None and iteration.is_once:
             return 1
-        return ENDLESS if spec.length is None else int(spec.length)
+        return MOST_ROUNDS if spec.length is None else int(spec.length)
 
     def count_of(self, limit: Any) -> str:
         """Return the buffer that holds how often a loop runs; raise UnfitError if lanes differ in that."""

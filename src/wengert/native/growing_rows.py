@@ -16,8 +16,8 @@ from wengert.native.structs import I64, POINTER, Struct
 UNKNOWN = -1
 """The length, in shapes, of rows that grow."""
 
-ENDLESS = 1 << 40
-"""Rows that all lie at one place: more than anybody reads."""
+ENDLESS = 1 << 36
+"""Rows that all lie at one place: more than anybody reads, of at most so many elements as NumPy may count then."""
 
 GROWING = Struct(
     "Growing",

@@ -227,7 +227,7 @@ def is_one(value: Any) -> bool:
     parameters = getattr(type(value), "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
         return isinstance(value, enum.Enum)
-    return all(constant_kind(getattr(value, name, value)) is not None for name in value.__dataclass_fields__)
+    return all(hasattr(value, x) and constant_kind(getattr(value, x)) is not None for x in value.__dataclass_fields__)
 
 
 def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, literal
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, Aval
 from wengert.passes.equations import holds_graphs, loop_parameters, throughout, variables
+from wengert.passes.output_aliasing import viewing
 from wengert.primitives.conversion import copy
-from wengert.primitives.shapes import transpose
 
 FEW = 8
 """Numbers of a lane up to which lanes come last."""
@@ -38,7 +37,7 @@ def put_lanes_last(graph: Graph) -> Graph:
     turned = TurnedLoops(graph)
     for equation in graph.equations:
         turned.add(equation)
-    return Graph(graph.inputs, turned.equations, graph.outputs) if turned.twins else graph
+    return Graph(graph.inputs, turned.equations, graph.outputs) if turned.lanes_last else graph
 
 
 class TurnedLoops:
@@ -46,13 +45,13 @@ class TurnedLoops:
 
     Attributes:
         equations: those so far.
-        twins: what holds the same as a variable with its lanes last.
+        lanes_last: what holds the same as a variable with its lanes last.
         shown: the variables that others than loops read, or loops as constants or at their beginning.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.equations: list[Equation] = []
-        self.twins: dict[Variable, Variable] = {}
+        self.lanes_last: dict[Variable, Variable] = {}
         self.shown = variables(graph.outputs)
         for equation in graph.equations:
             self.shown |= variables(equation.inputs[: sequences_begin(equation) if is_long_loop(equation) else None])
@@ -71,7 +70,7 @@ class TurnedLoops:
         given = [
             *[is_narrow(v) for v in body.inputs[:own]],
             *carried,
-            *[type(x) is Variable and len(x.shape) == 3 and x in self.twins for x in operands[ahead:]],
+            *[type(x) is Variable and len(x.shape) == 3 and x in self.lanes_last for x in operands[ahead:]],
         ]
         left = [
             type(x) is Variable and is_narrow(x) and result not in self.shown
@@ -82,26 +81,26 @@ class TurnedLoops:
             return
         results = [*carried, *left]
         inputs = [*equation.inputs[:first]]
-        inputs += [self.twin(x) if flag else x for x, flag in zip(operands, given, strict=True)]
+        inputs += [self.put_last(x) if flag else x for x, flag in zip(operands, given, strict=True)]
         outputs = [turned_variable(v) if flag else v for v, flag in zip(equation.outputs, results, strict=True)]
         cond = params["cond"] and turned_graph(params["cond"], given[:ahead], [False])
         changed = {**params, "body": turned_graph(body, given, results), "cond": cond}
         self.equations.append(Equation(equation.primitive, tuple(inputs), changed, tuple(outputs), equation.origin))
         for v, new, flag in zip(equation.outputs, outputs, results, strict=True):
             if flag:
-                self.twins[v] = new
+                self.lanes_last[v] = new
         for v, new, flag in zip(equation.outputs[: spec.carried], outputs, carried, strict=False):
             if flag and v in self.shown:
                 turn(new, v, self.equations)
 
-    def twin(self, value: Any) -> Any:
+    def put_last(self, value: Any) -> Any:
         """Return what holds the same as an array with its lanes last."""
         if type(value) is not Variable:
             return literal(np.ascontiguousarray(np.moveaxis(value, 0, -1)))
-        if value not in self.twins:
-            self.twins[value] = turned_variable(value)
-            turn(value, self.twins[value], self.equations)
-        return self.twins[value]
+        if value not in self.lanes_last:
+            self.lanes_last[value] = turned_variable(value)
+            turn(value, self.lanes_last[value], self.equations)
+        return self.lanes_last[value]
 
 
 def is_long_loop(equation: Equation) -> bool:
@@ -134,11 +133,8 @@ def turned_variable(variable: Variable) -> Variable:
 
 def turn(value: Any, result: Variable, equations: list[Equation]) -> None:
     """Append equations that put the two axes of an array in the other order, in memory, too."""
-    axes = {"axes": (1, 0)}
-    (aval,), order = avals_and_strides(transpose, (value,), axes)
-    view = Variable.of(aval, "", None if order is None else order[0])
-    equations.append(Equation(transpose, (value,), axes, (view,)))
-    equations.append(Equation(copy, (view,), {"order": "C"}, (result,)))
+    equations.append(viewing(value, (1, 0)))
+    equations.append(Equation(copy, equations[-1].outputs, {"order": "C"}, (result,)))
 
 
 def turned_graph(graph: Graph, given: Sequence[bool], results: Sequence[bool]) -> Graph:

@@ -9,11 +9,11 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import lie_alike
 
-Pair = tuple[Variable, Variable]
+Change = tuple[Variable, Variable]
 """An operand and the result that may lie in its memory."""
 
 
-def last_readers(equations: Sequence[Equation], outputs: Sequence[Any]) -> dict[Equation, list[Pair]]:
+def last_readers(equations: Sequence[Equation], outputs: Sequence[Any]) -> dict[Equation, list[Change]]:
     """Return the equations that change arrays which no equation after them reads, and these, in order.
 
     A view that is read later must be a copy then, made before.
@@ -29,7 +29,7 @@ def last_readers(equations: Sequence[Equation], outputs: Sequence[Any]) -> dict[
     return found
 
 
-def changed_by(equation: Equation) -> Iterator[Pair]:
+def changed_by(equation: Equation) -> Iterator[Change]:
     """Iterate over the operands that an equation changes in place, if it may, and what they are then."""
     for operand, result in equation.primitive.changes(equation.params):
         x, v = equation.inputs[operand], equation.outputs[result]

@@ -14,6 +14,7 @@ from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
 from wengert.passes.output_aliasing import inverse
+from wengert.primitives.indexing.index_forms import window_of
 from wengert.primitives.indexing.index_layout import join_index
 
 DType = np.dtype[Any]
@@ -269,10 +270,10 @@ def assign(call: Call) -> Found:
         return Refused("computed places of views") if path else scattered_at(call, value, add)
     found = None
     if not arrays:
-        found = written(call.nodes, call.args[0], value, shapes, lambda x: window_of(call, x), add, call.alone[0])
+        found = written(call.nodes, call.args[0], value, shapes, lambda x: part_written(call, x), add, call.alone[0])
     if found is None:
         key, board = join_index(index, arrays), np.empty(shapes[0], np.int8)
-        size = through(path, board)[key].shape if arrays else window_of(call, board).shape
+        size = window_of(board, path)[key].shape if arrays else part_written(call, board).shape
 
         def assigned(board: Any, order: Any) -> Any:
             return call.primitive.evaluate(board, order, *arrays, path=path, index=index, add=add)
@@ -294,17 +295,10 @@ def reason_unwritable(call: Call) -> Refused | None:
     return None
 
 
-def window_of(call: Call, whole: Any) -> Any:
+def part_written(call: Call, whole: Any) -> Any:
     """Return the view of an array that a write without arrays goes to."""
     index = call.params["index"]
-    return through(call.params["path"], whole)[index if Ellipsis in index else (*index, ...)]  # no scalar
-
-
-def through(path: Sequence[Any], whole: Any) -> Any:
-    """Return the view of an array that a path leads to."""
-    for primitive, params in path:
-        whole = primitive.evaluate(whole, **dict(params))
-    return whole
+    return window_of(whole, call.params["path"])[index if Ellipsis in index else (*index, ...)]  # no scalar
 
 
 def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex] | Refused:
@@ -325,7 +319,7 @@ def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex
         found = scattered_at(call, value, add)
         return found if isinstance(found, Refused) else (found, shape, AxisIndex(0))
     lying = tuple([shape[axis] for axis in axes])
-    own = window_on(lying, lambda x: window_of(call, x.transpose(inverse(axes))))
+    own = window_on(lying, lambda x: part_written(call, x.transpose(inverse(axes))))
     if own is None or 0 in own[1]:
         return Refused("a copy, or nothing")
     window, extents = own
