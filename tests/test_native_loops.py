@@ -912,3 +912,37 @@ def test_zeros_stand_for_rows_of_any_number_however_large_these_are():
     zeros = Variable.of(Aval((UNKNOWN, 1024, 1024), np.dtype(float)))
     rows = as_array(zeros, Items(zeros.aval, None))
     assert as_value(zeros, rows).arrays is None
+
+
+def path_by_parts(y):
+    def write(i, path):
+        path[i + 1] = 0.9 * path[i] + 0.1 * path[i, ::-1] ** 2
+        return path
+
+    path = np.ones((19, 2), like=y)
+    path[0] = y
+    return wg.fori_loop(0, 18, write, path)
+
+
+def path_in_rounds(y):
+    def write(i, path):
+        column, row = path[:, 1], path[i]
+        column[i + 1] = wg.cond(row[0] > 0.5, lambda p: p[i, 0] * 0.5, lambda p: p[0, 1], path)
+        return path
+
+    return wg.fori_loop(0, 9, lambda k, path: wg.fori_loop(0, 18, write, path), np.ones((19, 2), like=y) * y)
+
+
+def path_by_rows(y):
+    return wg.while_loop(lambda s: s[0] < 9.0, lambda s: (s * 1.2, s), y, rows=True, max_rounds=19)[1]
+
+
+@pytest.mark.parametrize("function", [path_by_parts, path_in_rounds, path_by_rows])
+def test_paths_of_pairs_stay_where_they_are(function):
+    """To turn a path in each iteration, which writes one pair, takes as long as the path times the iterations."""
+    y = np.array([0.6, 0.8])
+    for run in (function, wg.grad(lambda y: np.sum(np.sin(function(y))))):
+        lowered = wg.jit(run).lower(y)
+        assert (2, 19) not in shapes_of_loops(lowered.graph)
+        for found, wanted in zip(wg.tree.leaves(wg.jit(run, native=True)(y)), wg.tree.leaves(run(y)), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)

@@ -3,23 +3,28 @@
 The graph of a batch has its lanes in front: a state of two numbers for each of a thousand lanes lies in memory as 1,000
 pairs, of which vectors would gather every second number. What is carried from one iteration to the next nobody sees,
 nor what one loop leaves for another, as the residuals of a gradient are.
+
+A path of pairs into which each iteration writes one has the same shape. It stays where it is: to turn it would be to
+copy all of it in each iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.graph.equation import Equation
-from wengert.core.graph.graph import Graph, literal
+from wengert.core.graph.graph import Graph, literal, subgraphs
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.graph.variable import Variable
-from wengert.core.values.aval import UNKNOWN, Aval
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.passes.equations import holds_graphs, loop_parameters, throughout, variables
 from wengert.passes.output_aliasing import viewing
 from wengert.primitives.conversion import copy
+from wengert.primitives.indexing.parts import assign
 
 FEW = 8
 """Numbers of a lane up to which lanes come last."""
@@ -65,18 +70,21 @@ class TurnedLoops:
         body, spec, first = params["body"], params["spec"], int(is_counted(params))
         own, ahead = spec.constants, spec.constants + spec.carried
         operands = equation.inputs[first:]
+        graphs = [body, *([params["cond"]] if params["cond"] else [])]
         pairs = zip(body.inputs[own:ahead], body.outputs[: spec.carried], strict=True)
-        carried = [is_narrow(v) and type(x) is Variable and is_narrow(x) for v, x in pairs]
-        given = [
-            *[is_narrow(v) for v in body.inputs[:own]],
-            *carried,
-            *[type(x) is Variable and len(x.shape) == 3 and x in self.lanes_last for x in operands[ahead:]],
+        carried = [
+            is_narrow(v) and type(x) is Variable and is_narrow(x) and not writes_part(graphs, place, v.shape[0])
+            for place, (v, x) in enumerate(pairs, own)
         ]
+        sequences = [type(x) is Variable and len(x.shape) == 3 and x in self.lanes_last for x in operands[ahead:]]
+        turning = zip(body.inputs[own:], (*carried, *sequences), strict=True)
+        lanes = {v.shape[0] for v, flag in turning if flag}
+        given = [*[is_narrow(v) and v.shape[0] in lanes for v in body.inputs[:own]], *carried, *sequences]
         left = [
             type(x) is Variable and is_narrow(x) and result not in self.shown
             for x, result in zip(body.outputs[spec.carried :], equation.outputs[spec.carried :], strict=True)
         ]
-        if not any((*carried, *given[ahead:])):
+        if not lanes:
             self.equations.append(equation)
             return
         results = [*carried, *left]
@@ -123,6 +131,27 @@ def is_narrow(variable: Variable) -> bool:
     shape = variable.shape
     few = len(shape) == 2 and UNKNOWN not in shape and shape[0] >= MANY and 1 < shape[1] <= FEW
     return few and variable.strides is None
+
+
+def writes_part(graphs: Iterable[Graph], place: int, lanes: int) -> bool:
+    """Tell whether graphs write less into one of their inputs at once than a number for each lane."""
+    inputs = [(graph, graph.inputs[place]) for graph in graphs if place < len(graph.inputs)]
+    return any(
+        writes_part_into(equation, at, lanes)
+        for graph, variable in inputs
+        for equation in graph.equations
+        for at, x in enumerate(equation.inputs)
+        if x is variable
+    )
+
+
+def writes_part_into(equation: Equation, place: int, lanes: int) -> bool:
+    """Tell whether an equation does so with one of its operands."""
+    if equation.primitive is assign:
+        return place == 0 and math.prod(aval_of(equation.inputs[1]).shape) < lanes
+    inner = [own for _, own in subgraphs(equation.params)]
+    first = len(equation.inputs) - max([len(own.inputs) for own in inner], default=0)
+    return place >= first and writes_part(inner, place - first, lanes)
 
 
 def turned_variable(variable: Variable) -> Variable:
