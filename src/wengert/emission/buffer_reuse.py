@@ -5,15 +5,18 @@ Caches then hold one of two, and memory that will be written anyway serves what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from wengert.emission.plans import accesses
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
+from wengert.kernel.checking import alike
+from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Stage
 
 Place = tuple[int, int]
 """The numbers of a kernel and of a stage of it; kernels keep numbers of the row after all stages."""
+Cell = tuple[Affine | None, Guard]
+"""Where each point of a stage reads or writes, and at which points it does."""
 
 
 class Lives(NamedTuple):
@@ -42,7 +45,28 @@ def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kern
     return [renamed(kernel, names) for kernel in found] if names else found
 
 
-def lives_of(kernels: list[Kernel]) -> Lives:
+def overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int, int], ...]:
+    """Return the places of inputs, each with that of an output that may have its memory while some kernels run.
+
+    These are what the program has become: parts of its kernels, whose buffers may lie in the memory of others. What may
+    fail has no such inputs, since they are needed again.
+    """
+    if program.failing:
+        return ()
+    known, lives, found = program.named, lives_of(kernels), list[tuple[int, int]]()
+    for k, kernel in enumerate(kernels):
+        several = [name for stage in kernel.stages for name in {name for name, _ in accesses(stage)}]
+        for s, stage in enumerate(kernel.stages):
+            for old, new in pairs(stage, guarded=True):
+                is_outside = old in program.inputs and new in program.outputs
+                ends = lives.last[old] == (k, s) == lives.first[new]
+                is_alone = kernel.rows == 1 or several.count(new) == 1  # not to write what later rows read
+                if is_outside and ends and is_alone and alike(known[old]) == alike(known[new]):
+                    found.append((program.inputs.index(old), program.outputs.index(new)))
+    return tuple(found)
+
+
+def lives_of(kernels: Sequence[Kernel]) -> Lives:
     """Return where each buffer is accessed first and last."""
     lives = Lives({}, {})
     for k, kernel in enumerate(kernels):
@@ -54,19 +78,30 @@ def lives_of(kernels: list[Kernel]) -> Lives:
     return lives
 
 
-def pairs(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Iterate over buffers of which a stage only reads one and only writes another, both at the same places."""
-    at: dict[str, set[tuple[str, Affine | None]]] = {}
-    for operation in stage.operations:
-        if operation.buffer:
-            at.setdefault(operation.buffer, set()).add(("" if operation.guard else operation.name, operation.at))
-    for store in stage.stores:
-        at.setdefault(store.buffer, set()).add(("" if store.guard else "store", store.at))
+def pairs(stage: Stage, guarded: bool = False) -> Iterator[tuple[str, str]]:
+    """Iterate over buffers of which a stage only reads one and only writes another, each point both in the same cells.
+
+    Args:
+        stage: the stage.
+        guarded: whether it may do so where guards hold, as it does in arrays of which parts are written.
+    """
+    loads: dict[str, set[Cell]] = {}
+    stores: dict[str, set[Cell]] = {}
     others = {r.into for r in stage.reductions} | {update.buffer for update in stage.updates}
+    for operation in stage.operations:
+        if operation.name == "load":
+            loads.setdefault(operation.buffer, set()).add((operation.at, operation.guard))
+        else:
+            others.add(operation.buffer)
     for store in stage.stores:
-        read, written = {("load", store.at)}, {("store", store.at)}
-        if at[store.buffer] == written and store.buffer not in others:
-            yield from [(old, store.buffer) for old in at if at[old] == read and old not in others]
+        stores.setdefault(store.buffer, set()).add((store.at, store.guard))
+    for new, written in stores.items():
+        for old, read in loads.items():
+            is_free = {old, new}.isdisjoint(others) and new not in loads and old not in stores
+            is_whole = all(not guard for _, guard in (*read, *written))
+            same = all((at, guard) in written or (at, ()) in written for at, guard in read)
+            if is_free and same and (is_whole or guarded):
+                yield old, new
 
 
 def fits(old: Buffer, new: Buffer, kernel: Kernel) -> bool:

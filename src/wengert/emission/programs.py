@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wengert.emission.arena import constant_entry, laid_out, lies_outside
+from wengert.emission.buffer_reuse import overwritten
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
 from wengert.emission.parallel_split import KernelStep, lanes_of, steps
@@ -14,7 +15,6 @@ from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job,
 from wengert.emission.vectors import Module
 from wengert.kernel.durations import cycles
 from wengert.kernel.kernel import Buffer, Program
-from wengert.kernel.overwriting import overwritten
 from wengert.native.builder import Builder
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
@@ -52,15 +52,21 @@ Constants = tuple[tuple[int, bytes, bool], ...]
 """What an arena must hold before the first call: places, bytes, and whether these lie outside: their address, then."""
 
 
-def without_code(program: Program, size: int, constants: Constants, cycles: float, outside: Sequence[str]) -> Image:
+def without_code(
+    program: Program,
+    size: int,
+    constants: Constants,
+    cycles: float,
+    outside: Sequence[str],
+    overwritten: tuple[tuple[int, int], ...] = (),
+) -> Image:
     """Return all that is needed to call a program, but for its code; the first function outside may be that code."""
     buffers = program.named
     inputs, outputs = (
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
         for names in (program.inputs, program.outputs)
     )
-    places = overwritten(program)
-    return Image(b"", tuple(outside), inputs, outputs, size, constants, cycles, program.repeats, places)
+    return Image(b"", tuple(outside), inputs, outputs, size, constants, cycles, program.repeats, overwritten)
 
 
 class Emission:
@@ -94,9 +100,9 @@ class Emission:
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
         text = written(self.function)
-        return Emitted(
-            text, without_code(self.program, self.arena.size, self.constants, self.taken, sorted(self.module.outside))
-        )
+        places = overwritten(self.program, [step.kernel for step in self.steps])
+        outside = sorted(self.module.outside)
+        return Emitted(text, without_code(self.program, self.arena.size, self.constants, self.taken, outside, places))
 
     @cached
     def function(self) -> NativeFunction:
