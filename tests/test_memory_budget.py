@@ -52,11 +52,23 @@ def branching(w: Any, x: Any) -> Any:
     return np.sum(wg.scan(step, x, XS, reverse=True)[0])
 
 
+def ended(w: Any, x: Any) -> Any:
+    step = lambda s: (np.sin(w @ s[0]) + x, s[1] + 1)
+    a, _ = wg.while_loop(lambda s: np.logical_and(s[1] < 19, np.abs(s[0][0]) < 50.0), step, (x, 0))
+    none = wg.while_loop(lambda b: b[0] > 100.0, lambda b: w @ b, a * x)
+    return np.sum(a) + np.sum(none * none)
+
+
+def ended_inside(w: Any, x: Any) -> Any:
+    inner = lambda b: wg.while_loop(lambda b: np.sum(b * b) > 0.5, lambda b: np.cos(w @ b) * b * 0.8, b + 1.0)
+    return np.sum(wg.while_loop(lambda s: s[1] < 5, lambda s: (np.sin(w @ inner(s[0])) + x, s[1] + 1), (x, 0))[0])
+
+
 def reversed_rows(w: Any, x: Any) -> Any:
     return scanned(w, x, reverse=True)
 
 
-FUNCTIONS = [scanned, reversed_rows, counted, nested, branching]
+FUNCTIONS = [scanned, reversed_rows, counted, nested, branching, ended]
 
 
 def derivatives(f: Any, wrap: Any) -> list[Any]:
@@ -77,10 +89,11 @@ def derivatives(f: Any, wrap: Any) -> list[Any]:
 def test_the_bits_are_those_without_a_budget(f: Any, wrap: Any) -> None:
     """Of values and gradients, forward over reverse, lanes inside and outside.
 
-    Reverse over reverse sums in another order, and so do eager loops inside of others for what all steps read.
+    Reverse over reverse sums in another order, and so do tapes for what all steps of loops read that a condition
+    ends, or that are inside of others.
     """
     wanted = [g(W, X) for g in derivatives(f, wrap)]
-    same_bits = wrap is wg.jit or f is not nested
+    same_bits = wrap is wg.jit or f not in (nested, ended)
     for size in (1000, 2500):
         with wg.memory_budget(size):
             found = [g(W, X) for g in derivatives(f, wrap)[:5]]
@@ -122,6 +135,49 @@ def kept(graph: Any) -> int:
             left = equation.outputs[spec.carried :] if not spec.reverse else ()
             found += sum(math.prod(v.shape) * v.dtype.itemsize for v in left) + kept(body) * spec.reverse
     return found
+
+
+def repeated(x: Any, n: Any) -> Any:
+    return np.sum(wg.while_loop(lambda s: s[1] < n, lambda s: (np.sin(s[0]) * x + 0.3, s[1] + 1), (x, 0))[0])
+
+
+@pytest.mark.parametrize("wrap", [wg.jit, lambda f: f], ids=["jit", "eager"])
+def test_loops_inside_of_loops_that_conditions_end(wrap: Any) -> None:
+    gradient = wg.grad(ended_inside, argnums=(0, 1))
+    wanted = gradient(W, X)
+    with wg.memory_budget(2500):
+        found = wrap(gradient)(W, X)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("evaluated")
+@pytest.mark.parametrize("wrap", [wg.jit, lambda f: f], ids=["jit", "eager"])
+def test_loops_that_a_condition_ends_keep_as_little(wrap: Any) -> None:
+    x = np.linspace(0.1, 1.0, 500)
+    wanted = wg.jit(wg.grad(repeated))(x, 300)
+    for size in (600_000, 100_000):
+        with wg.memory_budget(size):
+            f = wrap(wg.grad(repeated))
+            f(x, 1)
+            tracemalloc.start()
+            np.testing.assert_array_equal(f(x, 300), wanted)
+            assert tracemalloc.get_traced_memory()[1] < size + 300_000
+            tracemalloc.stop()
+    with wg.memory_budget(5000), pytest.raises(RangeError, match=r"a loop of 1 steps that carries 4,008 bytes"):
+        wrap(wg.grad(repeated))(x, 300)
+
+
+def test_native_loops_use_the_rows_of_inner_loops_again() -> None:
+    resource = pytest.importorskip("resource")
+    pytest.importorskip("llvmlite")
+    x = np.linspace(0.1, 1.0, 500)
+    slope = wg.grad(repeated)
+    f = wg.jit(lambda x, n, m: wg.fori_loop(0, n, lambda _, y: y + slope(x * np.cos(y), m) / 1000, x), native=True)
+    f(x, 2, 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    f(x, 200, 100)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
 
 
 @pytest.mark.parametrize("size", [10**7, 30_000, 6_000, 2_000])

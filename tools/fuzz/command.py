@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tools.fuzz.kinds import KINDS, Kind, outcomes
-from tools.fuzz.modes import Outcome, Rejected
+from tools.fuzz.modes import Outcome, Rejected, budget_for
 from tools.fuzz.programs import Program
 from tools.fuzz.shrinking import pruned, shrunk
 from tools.fuzz.statements import FEATURES
@@ -72,6 +72,8 @@ def described(kind: Kind, program: Program, wrong: dict[str, Outcome], shrink: b
     if shrink and result.way != "endless":
         program = shrunk(program, functools.partial(fails_alike, kind, mode, result.way))
         result = outcomes(kind, program, (mode,))[mode]
+    size = budget_for(program.name)
+    title += "" if size is None else f"; loops may keep {size} bytes or as few as can be"
     comment = "\n".join("# " + line for line in result.text.splitlines())
     return f"{title}\n{comment}\n{pruned(program).text}"
 

@@ -19,6 +19,7 @@ import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
 from wengert.compile import executable
 from wengert.core.diagnostics.store_guard import call_user
+from wengert.core.values.recording import READERS, budget_of
 from wengert.errors import WengertError
 from wengert.graph import trace
 from wengert.kernel.checking import require_sound
@@ -29,7 +30,7 @@ from wengert.lowering.partition import segmented
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 
-__all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
+__all__ = ["MODES", "Outcome", "Rejected", "Subject", "budget_for", "outcome", "subject"]
 
 Arrays = list[Any]
 Point = tuple[Any, ...]
@@ -537,7 +538,7 @@ def outcome(run: Callable[[Any], None], this: Any) -> Outcome:
     """Return how a mode compares; `this` is a Subject, or one of another kind, with the module of a program."""
     with quiet():
         try:
-            with limited(SECONDS["mode"]):
+            with limited(SECONDS["mode"]), loops_within(budget_for(this.module.__name__)):
                 run(this)
         except Disagreement as found:
             return Outcome("disagreed", str(found).partition(":")[0].split(" ")[0], str(found))
@@ -573,6 +574,22 @@ def users_line(error: BaseException, this: Any) -> str:
     """Return the innermost line of the program that an error passed."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.line or "" for frame in reversed(frames) if this.module.__name__ in frame.filename), "")
+
+
+def budget_for(name: str) -> int | None:
+    """Return how many bytes the reverse of a loop may keep in a program of a name: in a third of them few."""
+    return random.Random(f"budget of {name}").choice((None,) * 8 + (50, 200, 500, 2000))
+
+
+@contextlib.contextmanager
+def loops_within(size: int | None) -> Iterator[None]:
+    """Let the reverse of loops keep so many bytes, or as few as can be."""
+    if size is None:
+        yield
+        return
+    with wg.memory_budget(size), budget_of(size, is_share=True):
+        yield
+    READERS.forgotten = False  # functions of other programs may have entries again
 
 
 @contextlib.contextmanager

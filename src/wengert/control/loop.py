@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.loop_segments import SegmentedLoop
+from wengert.control.loop_segments import COUNTER, SegmentedLoop
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
     GuardedHalves,
@@ -41,7 +41,6 @@ from wengert.control.subgraphs import (
     select,
     select_flagged,
     split_gradient,
-    trace_closed,
     with_zeros,
 )
 from wengert.control.zero_sequence import RowCollector, zeros
@@ -65,7 +64,6 @@ from wengert.traces.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
-COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 def step_lanes(
@@ -406,15 +404,11 @@ class LoopPrimitive(Structured):
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         cuts = self.split(wide.inner, [*carried, *left], params)
-        segments = SegmentedLoop(scan_loop, params["body"], cuts.forward, cuts.backward, params["spec"], cuts.read)
-        length = params["spec"].length
-        sizes = segments.sizes(cuts.residuals)
-        if sizes:
-            ends, rows, saved = segments.keep(given, length, sizes)
-            outs = [*ends, *rows]
-        else:
-            outs, steps, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
-            segments = segments._replace(steps=steps)
+        own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
+        segments = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
+        length, sizes = params["spec"].length, segments.sizes(cuts.residuals)
+        ends, rows, saved = segments.keep(given, length, sizes)
+        outs = [*ends, *rows]
         near = find_staged(values)
         avals = self.avals(values, params)
         out_avals = [a.firm for a in select_flagged(avals, [*carried, *left])]
@@ -477,37 +471,6 @@ class LoopPrimitive(Structured):
         kept = list(compress(values, used)), list(compress(wanted, used))
         _, _, pullback = self.linearize(*kept, self.trim(used, results, params))
         return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
-
-    def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
-        """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""
-        if params["cond"] is None:
-            results = apply(
-                self, *given.limit, *given.constants, *given.carried, *given.sequences, **{**params, "body": body}
-            )
-            steps = given.limit
-        else:
-            own = params["spec"].constants
-
-            def counting(*xs: Any) -> list[Any]:
-                return [xs[own] + 1, *evaluate(body, [*xs[:own], *xs[own + 1 :]])]
-
-            places = [*range(own), COUNTER, *range(own, own + params["spec"].carried)]
-            results = apply(
-                self,
-                *given.constants,
-                0,
-                *given.carried,
-                *given.sequences,
-                **{
-                    **params,
-                    "body": trace_closed(counting, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.name),
-                    "cond": with_extra_inputs(params["cond"], places),
-                    "spec": params["spec"].holding(own, params["spec"].carried + 1),
-                },
-            )
-            steps, results = [results[0]], results[1:]
-        end = len(results) - saved
-        return results[:end], steps, results[end:]
 
 
 def stack_of(aval: Aval, one: Any) -> Variable:

@@ -8,6 +8,9 @@ and native code follow.
 
 With `levels` of segments each step is taken so many times more than once, and as many states are kept as for so many
 levels have segments: for the least memory as many in each, the root of their product.
+
+A loop that a condition ends is cut for the most steps that fit, up to a million. Its segments end early when the
+condition says so, and there are as many of the outermost as it takes: each of these keeps a state.
 """
 
 from __future__ import annotations
@@ -19,17 +22,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.subgraphs import trace_closed
-from wengert.core.graph.graph import Graph
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import LoopSpec, Parts, parts
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.recording import byte_budget
 from wengert.errors import RangeError
+from wengert.passes.equations import with_extra_inputs
 
 Sizes = tuple[int, ...]
 """How many steps segments have, those of the outermost level first; what is cut no further keeps all residuals."""
 MOST_LEVELS = 40
+LONGEST, CONDITION_LEVELS = 2**20, 3
+"""For how many steps loops that a condition ends are cut, and in how many levels: all of them, however few steps."""
+COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 def bytes_of(avals: Sequence[Aval]) -> float:
@@ -56,7 +63,7 @@ def bytes_kept(length: int, sizes: Sizes, state: float, residuals: float) -> flo
     return count * state + max(inner, bytes_kept(rest, sizes[1:], state, residuals))
 
 
-def sizes_for(length: int, state: float, residuals: float, budget: float) -> Sizes:
+def sizes_for(length: int, state: float, residuals: float, budget: float, most: int = MOST_LEVELS) -> Sizes:
     """Return the fewest levels of segments, each in the sizes of the least memory, that fit into a budget, or nearly.
 
     Args:
@@ -64,13 +71,14 @@ def sizes_for(length: int, state: float, residuals: float, budget: float) -> Siz
         state: how many bytes are carried.
         residuals: how many bytes a step keeps.
         budget: how many bytes may be kept.
+        most: how many levels there may be.
 
     >>> sizes_for(100, 8, 24, 2400), sizes_for(100, 8, 24, 1000), sizes_for(100, 8, 24, 200)
     ((), (6,), (18, 3))
     """
     found: list[tuple[float, Sizes]] = []
     per_state = max(residuals, 1) / max(state, 1)
-    for levels in range(MOST_LEVELS):
+    for levels in range(most + 1):
         count = (length * per_state) ** (1 / (levels + 1))
         choices = [sizes_of(length, levels, max(2, number)) for number in (math.floor(count), math.ceil(count))]
         found.append(min((bytes_kept(length, sizes, state, residuals), sizes) for sizes in choices))
@@ -90,40 +98,46 @@ def sizes_of(length: int, levels: int, count: int) -> Sizes:
 
 
 class SegmentedLoop(NamedTuple):
-    """Hold what is needed to run a loop of known length in segments, from its beginning to its end.
+    """Hold what is needed to run a loop in segments, from its beginning to its end.
 
     Attributes:
-        scan: the primitive of loops.
+        primitive: of the loop.
+        scan: of loops that no condition ends.
         body: one step.
+        cond: whether to go on; None if no condition ends the loop.
         forward: one that leaves its residuals behind.
         backward: the cotangents of one step, of (constants, cotangents of carried values, sums, sequences, residuals,
             cotangents of what is left).
         spec: how many constants and carried values there are.
         read: the positions of the inputs that `backward` reads.
-        steps: how many steps there are, where that is not known before.
     """
 
+    primitive: Primitive
     scan: Primitive
     body: Graph
+    cond: Graph | None
     forward: Graph
     backward: Graph
     spec: LoopSpec
     read: tuple[int, ...]
-    steps: Sequence[Any] = ()
 
     def sizes(self, residuals: Sequence[Aval]) -> Sizes:
         """Return how many steps segments have, under the byte budget of this context."""
         (budget, is_share), length = byte_budget(), self.spec.length
-        if not length or budget == math.inf:
+        ends = self.cond is not None and len(self.body.inputs) == len(self.cond.inputs) and not self.left
+        if budget == math.inf or not (length or ends):
             return ()
         states = self.by_role(self.body.inputs).carried
         state, kept = bytes_of([x.aval for x in states]), bytes_of(residuals)
         if kept == math.inf:  # of loops inside that end when a condition says so
             kept = budget / 2
-        sizes = sizes_for(length, state, kept, budget)
-        least = bytes_kept(length, sizes, state, kept)
-        if least <= budget or is_share:
-            return sizes
+        lengths = [length] if length else [LONGEST >> k for k in range(LONGEST.bit_length())]
+        most = MOST_LEVELS if length else CONDITION_LEVELS
+        for length in lengths:
+            sizes = sizes_for(length, state, kept, budget, most)
+            least = bytes_kept(length, sizes, state, kept)
+            if least <= budget or (is_share and length == lengths[-1]):
+                return sizes or (() if length == lengths[0] else (length,))
         raise RangeError(
             "memory_budget",
             f"{budget:,.0f} bytes for the reverse of a loop of {length:,} steps that carries {state:,.0f} bytes",
@@ -131,18 +145,57 @@ class SegmentedLoop(NamedTuple):
             "Raise the budget, or let the loop carry less",
         )
 
-    def run(self, body: Graph, given: Parts, length: int) -> tuple[list[Any], list[Any]]:
+    @property
+    def left(self) -> int:
+        """How many arrays a step leaves behind."""
+        return len(self.body.outputs) - self.spec.carried
+
+    def run(self, body: Graph, given: Parts, length: int | None) -> tuple[list[Any], list[Any]]:
         """Return what a number of steps carry, and what they leave behind."""
         spec = self.spec.replaced(length=length)
-        results = apply(self.scan, *given.inner, body=body, cond=None, spec=spec)
+        results = apply(self.scan, *given.limit, *given.inner, body=body, cond=None, spec=spec)
         return list(results[: spec.carried]), list(results[spec.carried :])
 
-    def keep(self, given: Parts, length: int, sizes: Sizes) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return what steps carry, what they leave behind, and what their reverse needs."""
-        count, sizes = len(self.body.outputs) - self.spec.carried, below(sizes, length)
-        if not sizes:
+    def run_while(self, body: Graph, given: Parts, limit: int | None) -> list[Any]:
+        """Return how many steps there are while the condition holds, a number at most, and what the loop gives."""
+        assert self.cond is not None
+        own, cond = self.spec.constants, self.cond
+        places = [*range(own), COUNTER, *range(own, own + self.spec.carried)]
+
+        def step(*xs: Any) -> list[Any]:
+            return [xs[own] + 1, *evaluate(body, [*xs[:own], *xs[own + 1 :]])]
+
+        def goes_on(*xs: Any) -> list[Any]:
+            return [np.logical_and(xs[own] < limit, *evaluate(cond, [*xs[:own], *xs[own + 1 :]]))]
+
+        ends = with_extra_inputs(cond, places)
+        results = apply(
+            self.primitive,
+            *given.constants,
+            0,
+            *given.carried,
+            *given.sequences,
+            body=trace_closed(step, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.primitive.name),
+            cond=ends if limit is None else trace_closed(goes_on, ends.inputs, self.primitive.name),
+            spec=self.spec.holding(own, self.spec.carried + 1),
+        )
+        return list(results)
+
+    def keep(self, given: Parts, length: int | None, sizes: Sizes) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return what steps carry, what they leave behind, and what their reverse needs.
+
+        Args:
+            given: the operands.
+            length: how many steps there are, at most if a condition ends them; None if nobody knows: then, and if a
+                condition does, that number comes first in what the reverse needs.
+            sizes: of segments.
+        """
+        if self.cond is not None:
+            return self.keep_while(given, length, sizes)
+        count, sizes = self.left, () if length is None else below(sizes, length)
+        if length is None or not sizes:
             carried, left = self.run(self.forward, given, length)
-            return carried, left[:count], left[count:]
+            return carried, left[:count], [*given.limit, *left[count:]]
         whole, size = length // sizes[0], sizes[0]
 
         def segment(*xs: Any) -> list[Any]:
@@ -161,6 +214,21 @@ class SegmentedLoop(NamedTuple):
             carried, others, more = self.keep(after, length - whole * size, sizes[1:])
             left, kept = list(map(self.concatenate, left, others)), [*kept, *more]
         return carried, left, kept
+
+    def keep_while(self, given: Parts, limit: int | None, sizes: Sizes) -> tuple[list[Any], list[Any], list[Any]]:
+        """Do what `keep` does while the condition holds."""
+
+        def segment(*xs: Any) -> list[Any]:
+            inner = self.by_role(xs)
+            return [*self.run_while(self.body, inner, sizes[0])[1:], *inner.carried]
+
+        body = self.forward
+        if sizes:
+            body = trace_closed(segment, self.body.inputs, self.primitive.name)
+            limit = None if limit is None else limit // sizes[0]
+        steps, *results = self.run_while(body, given, limit)
+        first, second = self.spec.carried, len(self.body.outputs)
+        return results[:first], results[first:second], [steps, *results[second:]]
 
     def by_role(self, values: Sequence[Any]) -> Parts:
         """Return the values of a body by their roles."""
@@ -186,16 +254,18 @@ class SegmentedLoop(NamedTuple):
             rows: cotangents of what is left behind.
         """
         constants, sequences = given
-        sizes = () if length is None else below(sizes, length)
-        if length is None or not sizes:
+        steps, kept = ([], kept) if length is not None else (kept[:1], kept[1:])
+        sizes = sizes if length is None else below(sizes, length)
+        if not sizes:
             first = self.spec.constants
             read = [constants[i] for i in self.read if i < first]
             rest = [sequences[i - first - self.spec.carried] for i in self.read if i >= first]
-            return self.back(self.backward, read, cts, [*rest, *kept, *rows], length)
-        whole, size, states = length // sizes[0], sizes[0], self.spec.carried
-        (head, rest), (early, late) = (self.cut(x, whole, size) for x in (sequences, rows))
+            return self.back(self.backward, steps, read, cts, [*rest, *kept, *rows], length)
+        size, states = sizes[0], self.spec.carried
+        whole, part = (None, None) if length is None else (length // size, size)
+        (head, rest), (early, late) = (self.cut(x, whole or 0, size) for x in (sequences, rows))
         after: list[Any] = []
-        if whole * size < length:
+        if length is not None and whole is not None and whole * size < length:
             more = length - whole * size
             cts, after = self.sweep((constants, rest), kept[states:], more, sizes[1:], cts, late)
 
@@ -205,22 +275,27 @@ class SegmentedLoop(NamedTuple):
                 [next(values) for _ in items] for items in (constants, cts, head, range(states), early)
             )
             _, _, needed = self.keep(Parts([], own, begun, inner), size, sizes[1:])
-            found, of_rows = self.sweep((own, inner), needed, size, sizes[1:], moving, outer)
+            found, of_rows = self.sweep((own, inner), needed, part, sizes[1:], moving, outer)
             return [*found, *of_rows]
 
         variables = self.by_role(self.body.inputs)
         examples = [*variables.constants, *map(aval_of, cts), *map(row_of, head), *variables.carried]
         body = trace_closed(segment, [*examples, *map(row_of, early)], self.scan.name)
-        found, of_rows = self.back(body, constants, cts, [*head, *kept[:states], *early], whole)
+        found, of_rows = self.back(body, steps, constants, cts, [*head, *kept[:states], *early], whole)
         of_rows = list(map(join_segments, of_rows))
         return found, list(map(self.concatenate, of_rows, after)) if after else of_rows
 
     def back(
-        self, body: Graph, constants: Sequence[Any], cts: Sequence[Any], sequences: Sequence[Any], length: int | None
+        self,
+        body: Graph,
+        steps: Sequence[Any],
+        constants: Sequence[Any],
+        cts: Sequence[Any],
+        sequences: Sequence[Any],
+        length: int | None,
     ) -> tuple[list[Any], list[Any]]:
         """Run a loop from the last step to the first; return what it carries, and what it leaves behind."""
         spec = LoopSpec(len(constants), len(cts), length, not self.spec.reverse)
-        steps = self.steps if length is None else ()
         results = apply(self.scan, *steps, *constants, *cts, *sequences, body=body, cond=None, spec=spec)
         return list(results[: len(cts)]), list(results[len(cts) :])
 

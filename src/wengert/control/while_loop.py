@@ -222,7 +222,7 @@ def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: An
         return [check_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
-        active = None if any_staged(carried) else restrict_condition(cond(*carried)[0])
+        active = None if any_staged(carried) or has_budget() else restrict_condition(cond(*carried)[0])
         if active is None or is_staged(active):
             return unflatten(structure, loop_equation(name, body, cond, leaves, structure))
         if not np.any(raw(active)):

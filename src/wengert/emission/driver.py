@@ -26,7 +26,17 @@ from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import GROWING
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
 from wengert.native.jobs import SHARE
-from wengert.native.row_pool import POOL, TAKE_ROOM, begin_pool, hand_out, move_bytes, release_pool, repeat_row
+from wengert.native.row_pool import (
+    POOL,
+    TAKE_ROOM,
+    begin_pool,
+    hand_out,
+    mark_pool,
+    move_bytes,
+    release_pool,
+    repeat_row,
+    reuse_pool,
+)
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -233,7 +243,14 @@ class Driver:
         raise TypeError(step)
 
     def write(self, frame: DriverFrame) -> None:
-        """Write what runs all steps; where one fails, or an error of Python's is to go on, all fails."""
+        """Write what runs all steps; where one fails, or an error of Python's is to go on, all fails.
+
+        Rows that grow are forgotten at the end, if none are among the results.
+        """
+        grown = {name for name, buffer in self.buffers.items() if buffer.grows}
+        mark = (
+            mark_pool(frame.pool) if grown.difference(self.given) and grown.isdisjoint(self.program.outputs) else None
+        )
         unseen = 0.0
         for step, write in zip(self.program.steps, self.writers, strict=True):
             unseen += cycles_of(Program((), (), (), (step,)), lanes_of(self.module.target))
@@ -241,6 +258,8 @@ class Driver:
                 frame.look_up()
                 unseen = 0.0
             write(frame)
+        if mark is not None:
+            reuse_pool(frame.b, frame.pool, mark)
 
     def running(self, step: Run) -> Callable[[DriverFrame], None]:
         """Return what writes that a program is run."""

@@ -1,6 +1,8 @@
 """Memory for rows that grow: a pool of the call, whose memory comes first from its arena, then from the system.
 
-The pieces from the system are each twice as large as the one before; all are given back when the call ends.
+The pieces from the system are each twice as large as the one before; all are given back when the call ends. What a
+part of a program took of the last one is used again after it, if its results are no rows that grow: so the rows of an
+inner loop take as much as for one iteration of the outer one.
 """
 
 from __future__ import annotations
@@ -68,6 +70,17 @@ def begin_pool(pool: Value, memory: Value, size: int) -> None:
     pool.set("used", 0)
     pool.set("size", size)
     pool.set("pieces", None)
+
+
+def mark_pool(pool: Value) -> tuple[Value, Value]:
+    """Return the last piece of a pool, and how much of its memory is used."""
+    return pool.get("pieces"), pool.get("used")
+
+
+def reuse_pool(b: Builder, pool: Value, mark: tuple[Value, Value]) -> None:
+    """Write that a pool forgets what lies behind a mark; if there is another piece since, all that is in it."""
+    piece, used = mark
+    pool.set("used", b.select(pool.get("pieces").equals(piece), used, b.constant(I64, 0)))
 
 
 def release_pool(b: Builder, pool: Value) -> None:

@@ -344,12 +344,15 @@ class reviving(_Setting):  # noqa: N801 - named like the modes above
 class memory_budget(_Setting):  # noqa: N801 - named like the modes around it
     """Let the reverse of each loop keep at most so many bytes, and compute again what else it needs.
 
-    This holds for `scan` and `fori_loop` of known length, in functions that `jit` traces, to another graph for each
+    This holds for `scan`, `fori_loop` and `while_loop`, in functions that `jit` traces, to another graph for each
     budget, and eagerly, where these loops trace their functions, too, so that they cannot branch on values by `if`. A
     loop that would keep more is cut into segments: states at their beginnings are kept, all else is computed again,
     segment by segment, by as few further forward steps as fit. The same operations run in the same order, so values and
-    gradients are the same but for rounding. A loop inside of another may keep half of what that may. Loops that a
-    condition ends, and Python's own outside of `jit`, keep what they keep without: `checkpoint` is for these.
+    gradients are the same but for rounding. A loop inside of another may keep half of what that may.
+
+    A loop that a condition ends is cut for a million steps, or the most that fit with three levels of segments; each
+    segment that it takes beyond keeps a state more. Its reverse, differentiated in reverse mode again, and Python's own
+    loops outside of `jit` keep what they keep without a budget: `checkpoint` is for these.
 
     Args:
         size: a number of bytes, or a text such as `"500MB"` or `"2GiB"`.
