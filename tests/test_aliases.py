@@ -459,3 +459,42 @@ def test_an_array_without_axes_of_a_lane_stays_one_when_all_of_it_is_written(f):
     expected = np.array([f(r) for r in points]).T
     for found in (wg.vmap(f)(points), wg.vmap(wg.vmap(f))(points[:, None])):
         np.testing.assert_array_equal(np.array([np.asarray(x).ravel() for x in found]), expected)
+
+
+def from_copy(m):
+    """Return part of a new array, and that array."""
+    own = m * 1.0
+    return own[0], own
+
+
+def under_budget(u, m):
+    """Repeat a step that hands on part of what it was given."""
+    with wg.memory_budget("1 MB"):
+        return wg.fori_loop(0, 1, lambda i, c: (c[1][0], c[1]), (u, m))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        under_budget,
+        lambda u, m: wg.cond(np.sum(u) > 0, lambda u, m: (m[0], m), lambda u, m: (u, m), u, m),
+        lambda u, m: wg.cond(np.sum(u) > 0, lambda u: (m[0], m), lambda u: (u, m), u),
+        lambda u, m: wg.switch(1, [lambda u, m: (u, m), lambda u, m: from_copy(m)], u, m),
+        lambda u, m: wg.checkpoint(lambda u, m: from_copy(m))(u, m),
+        lambda u, m: wg.checkpoint(lambda u, m: (m[0], m))(u, m),
+        lambda u, m: (wg.vmap(lambda x: x)(m)[0], m),
+        lambda u, m: (wg.jvp(lambda x: x, (m,), (m,))[0][0], m),
+    ],
+)
+def test_results_of_functions_share_no_memory_in_any_mode(call):
+    def f(u, m):
+        m = m * 1.0
+        part, whole = call(u, m)
+        part[0] = 9.0
+        return np.sum(whole) + np.sum(m) + np.sum(u)
+
+    u, m = np.ones(2), np.ones((2, 2))
+    assert f(u, m) == 10.0
+    assert wg.jit(f, native=False)(u, m) == wg.jit(f, native=True)(u, m) == 10.0
+    assert wg.value_and_grad(f)(u, m)[0] == 10.0
+    assert wg.vmap(f)(u[None], m[None])[0] == 10.0

@@ -255,3 +255,14 @@ def test_captured_values_in_lanes() -> None:
         warnings.simplefilter("ignore")
         wg.vmap(Saves.apply)(x).sum().backward()
     np.testing.assert_array_equal(x.grad, np.full(4, 3.0))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_python_numbers_give_way_in_lanes_of_graphs_as_they_do_in_one(native):
+    def counted(x):
+        return x + 0.5 * wg.while_loop(lambda c: (c[0] < 3) & (c[1] < 1), lambda c: (c[0] + 1, c[1] * 2), (0, x))[0]
+
+    f = wg.jit(wg.vmap(lambda c, x: wg.cond(c > 0, counted, lambda x: x, x)), native=native)
+    found = f(np.array([1, -1, 1]), np.array([0.25, 0.5, 2.0], np.float32))
+    assert found.dtype == np.float32
+    assert found.tolist() == [1.25, 0.5, 2.0]

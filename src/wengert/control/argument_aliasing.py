@@ -40,6 +40,23 @@ def origin_of(tensor: Tensor) -> Position | None:
     return position_of(*tensor._trace.made_at(tensor)) if isinstance(tensor._trace, Transient) else None
 
 
+def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Return values that are arrays of their own: a function may give one twice, or an argument, or parts."""
+    seen = {id(owner(x)) for x in others}
+    found = []
+    for x in values:
+        found.append(x.copy(order="K") if type(x) is np.ndarray and id(owner(x)) in seen else x)
+        seen.add(id(owner(x)))
+    return found
+
+
+def owner(value: Any) -> Any:
+    """Return what has the memory of an array, which is the array itself if it is no view; others as they are."""
+    while type(value) is np.ndarray and value.base is not None:
+        value = value.base
+    return value
+
+
 def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
     """Raise if an argument that was written to is read-only, or shares memory with another one.
 

@@ -13,8 +13,8 @@ from wengert.control.subgraphs import trace_closed
 from wengert.control.traced_bodies import (
     FlatFunction,
     any_staged,
-    as_given,
     check_alike,
+    own_results,
     start_leaves,
     with_common_constants,
 )
@@ -122,7 +122,7 @@ def run_branch(name: str, function: Function, own: str, operands: Sequence[Any])
     found, result_structure = leaves_of_result(call_branch(name, own, function, unflatten(structure, inside)))
     require_apart(name, leaves, find_writes(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
-    return unflatten(result_structure, [as_given(leaf, tensors or not leaves) for leaf in found])
+    return unflatten(result_structure, own_results(found, tensors or not leaves))
 
 
 def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: Sequence[Any]) -> Any:
@@ -137,7 +137,7 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     if is_staged(index) or any_staged(leaves):
         return stage_choice(name, index, flat, names, leaves)
     results = choose_lanes(with_compared_results(name, flat, names), index, leaves)
-    return unflatten(flat[0].structure, results)
+    return unflatten(flat[0].structure, own_results(results))
 
 
 def stage_choice(

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.argument_aliasing import apart
 from wengert.control.loop_segments import COUNTER, SegmentedLoop
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
@@ -77,16 +78,6 @@ def step_lanes(
     for i, old in enumerate(inner[carried]):
         merged = select(active, found[i], old)
         found[i] = merged if type(strides_of(merged)) is Joined else arranged_as(merged, found[i])
-    return found
-
-
-def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return values that are arrays of their own: a body may have given one array twice, or an operand."""
-    seen = {id(x) for x in others}
-    found = []
-    for x in values:
-        found.append(x.copy(order="K") if type(x) is np.ndarray and id(x) in seen else x)
-        seen.add(id(x))
     return found
 
 

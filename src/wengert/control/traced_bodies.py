@@ -53,6 +53,19 @@ def as_given(leaf: Any, tensors: bool) -> Any:
     return found._value.copy(order="K") if found._kept and isinstance(found._value, np.ndarray) else found._value
 
 
+def own_results(leaves: Sequence[Any], tensors: bool | None = None) -> list[Any]:
+    """Return results, none of which shares memory with another, or with what was given.
+
+    Args:
+        leaves: the results.
+        tensors: whether something that was given was a Tensor; None leaves each in the form that it has.
+    """
+    return [
+        as_given(own, type(leaf) is Tensor if tensors is None else tensors)
+        for own, leaf in zip(start_leaves(leaves), leaves, strict=True)
+    ]
+
+
 class FlatFunction:
     """Be a function of flat arguments with flat results, and remember the containers of the last ones.
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from wengert.control.call import checkpoint as operation
 from wengert.control.call import stage_call
-from wengert.core.containers.tree_leaves import flatten, map_leaves
+from wengert.control.traced_bodies import own_results
+from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import base_and_path, lasting
@@ -200,5 +201,6 @@ def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
             result = fun(*args, **kwargs) if WATCHING.stack else call_witnessed(fun, args, kwargs)
         if not any(map(is_staged, flatten(result)[0])):
             frame.finish(result)
-            return result
+            found, containers = flatten(result)
+            return unflatten(containers, own_results(found))
     return stage_call(operation, fun, lambda given: fun(*given[0], **given[1]), leaves, structure, staged)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
+from wengert.control.argument_aliasing import apart, contents_before, find_writes, protect_argument, require_apart
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.diagnostics.store_guard import call_user
@@ -108,7 +108,8 @@ def push_forward(
         moved = [tangent_of(leaf, trace, example) for leaf in found]
     finally:
         trace.end()
-    output, tangent = unflatten(structure, values), unflatten(structure, moved)
+    own = apart([*values, *moved], [*leaves, *flatten(tuple(tangents))[0]])
+    output, tangent = unflatten(structure, own[: len(values)]), unflatten(structure, own[len(values) :])
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert.control.argument_aliasing import contents_before, find_writes, protect_argument, require_apart
+from wengert.control.argument_aliasing import apart, contents_before, find_writes, protect_argument, require_apart
 from wengert.control.scan import scan
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
@@ -160,7 +160,7 @@ class Lanes(NamedTuple):
             ]
         finally:
             trace.end()
-        return values, places, out_structure
+        return apart(values, leaves), places, out_structure
 
 
 def unbatch(value: Any, place: int | None) -> Any:

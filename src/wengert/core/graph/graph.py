@@ -218,12 +218,17 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
         operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
         out = apply(equation.primitive, *operands, **equation.params)
         if len(equation.outputs) == 1 and not isinstance(out, tuple):
-            values[equation.outputs[0]] = out
+            values[equation.outputs[0]] = in_dtype(equation.outputs[0], out)
         else:
-            values.update(zip(equation.outputs, out, strict=True))
+            values.update(zip(equation.outputs, map(in_dtype, equation.outputs, out), strict=True))
         for variable in last.get(i, ()):
             del values[variable]
     return tuple(values[x] if type(x) is Variable else x for x in graph.outputs)
+
+
+def in_dtype(variable: Variable, value: Any) -> Any:
+    """Return a result in the dtype that the graph has for it: a Python number gives way to arrays, its lanes do not."""
+    return value.astype(variable.dtype) if type(value) is Tensor and value.dtype != variable.dtype else value
 
 
 def fitting(variable: Variable, value: Any) -> Any:
