@@ -145,6 +145,16 @@ def test_loops_written_out_are_compiled_after_about_as_many_calls():
     assert 0.5 * short < long < short  # compiling takes about as long for each equation, however many there are
 
 
+def test_calls_of_functions_with_rules_are_compiled_as_soon_as_what_they_compute():
+    def root(a):
+        return wg.fori_loop(0, 50, lambda i, x: (x + a / x) / 2, a)
+
+    ruled = wg.custom_rule(root)
+    ruled.defvjp(lambda a: (ruled(a), ruled(a)), lambda x, ct: (ct / (2 * x),))
+    plain, called = (calls_before(trace(function)(np.ones(2))) for function in (root, ruled))
+    assert 0 < called <= 1.1 * plain
+
+
 def test_what_takes_long_is_compiled_at_once(monkeypatch):
     large = trace(lambda x: np.sum(np.sin(x) * np.exp(x)))(np.ones(1_000_000))
     assert calls_before(large) == 0

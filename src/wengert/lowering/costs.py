@@ -14,6 +14,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.kinds import MANY_LEAVES
+from wengert.passes.inlining import body_of
 from wengert.primitives.signals.convolution import Sliding
 from wengert.support.machine import MACHINE
 
@@ -42,19 +43,26 @@ def round_times(graph: Graph) -> dict[int, float]:
     """Return the microseconds of a round of each loop of unknown length, by its body, but for such loops inside."""
     times = {}
     for e in graph.equations:
-        if isinstance(e.primitive, Structured):
-            inner = [own for _, own in subgraphs(e.params)]
-            for own in inner:
-                times.update(round_times(own))
-            if e.primitive.rounds(e.params) is None:
-                times[id(e.params["body"])] = sum([evaluation_time(own.equations, 0) for own in inner])
+        inner = graphs_run(e)
+        for own in inner:
+            times.update(round_times(own))
+        if isinstance(e.primitive, Structured) and e.primitive.rounds(e.params) is None:
+            times[id(e.params["body"])] = sum([evaluation_time(own.equations, 0) for own in inner])
     return times
 
 
 def count_of(graph: Graph) -> int:
     """Return how many equations a graph has, with those of the graphs that it runs."""
-    inner = [own for e in graph.equations if e.primitive.structured for _, own in subgraphs(e.params)]
-    return len(graph.equations) + sum(map(count_of, inner))
+    return len(graph.equations) + sum([count_of(own) for e in graph.equations for own in graphs_run(e)])
+
+
+def graphs_run(equation: Equation) -> list[Graph]:
+    """Return the graphs that an equation runs: those among its parameters, or that of a user's function with rules."""
+    if not equation.primitive.structured:
+        return []
+    inner = [own for _, own in subgraphs(equation.params)]
+    called = None if inner else body_of(equation)
+    return inner if called is None else [called]
 
 
 def is_worthwhile(part: Graph) -> bool:
@@ -72,10 +80,9 @@ def evaluation_time(equations: Iterable[Equation], usual: int = MACHINE.usual_ro
 def time_of(equation: Equation, usual: int = MACHINE.usual_rounds) -> float:
     """Return about how many microseconds NumPy takes for the elements of an equation, and for the graphs it runs."""
     primitive = equation.primitive
-    if isinstance(primitive, Structured):
-        inner = [evaluation_time(graph.equations, usual) for _, graph in subgraphs(equation.params)]
-        rounds = primitive.rounds(equation.params)
-        return (usual if rounds is None else rounds) * sum(inner)
+    if graphs := graphs_run(equation):
+        rounds = primitive.rounds(equation.params) if isinstance(primitive, Structured) else 1
+        return (usual if rounds is None else rounds) * sum([evaluation_time(own.equations, usual) for own in graphs])
     sizes = [size_of(x) for x in (*equation.inputs, *equation.outputs)]
     if primitive.view and len(equation.inputs) == 1:
         return 0.0
