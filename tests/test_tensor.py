@@ -205,7 +205,11 @@ def test_one_element_is_needed_for_a_number(kind: Any) -> None:
         kind(wg.tensor([1.0, 2.0]))
     assert str(error.value) == (
         f"{kind.__name__}: a Tensor of shape (2,); a Tensor with exactly one element is needed. "
-        "Reduce it first, with .any(), .all() or .sum() for instance."
+        + (
+            "Reduce it first, with .any() or .all() for instance, or choose element by element with np.where."
+            if kind is bool
+            else "Reduce it first, with .sum() or .max() for instance, or take one element."
+        )
     )
 
 

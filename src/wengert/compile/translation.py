@@ -77,7 +77,7 @@ class Cost(NamedTuple):
         if self.left:
             lines.append(f"not counted: {self.left} equations that NumPy computes")
         if self.loops:
-            lines.append(f"not counted: {self.loops} loops of machine code, whose rounds nobody knows")
+            lines.append(f"not counted: {self.loops} loops of machine code, however often they run")
         if self.matrices:
             lines.append(f"not counted: {self.matrices} routines of matrices, of machine code")
         return "\n".join(lines)

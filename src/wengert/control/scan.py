@@ -76,7 +76,8 @@ def scan(
 def common_length(arrays: Sequence[Any], length: int | None) -> int:
     """Return the number of steps."""
     if any(x.ndim == 0 for x in arrays):
-        raise ShapeError("scan", "xs with an array of shape ()", "arrays with at least one axis are needed", "Carry it")
+        needed, action = "arrays with at least one axis are needed", "Carry it, or make an array of a list of numbers"
+        raise ShapeError("scan", "xs with an array of shape ()", needed, action)
     found = sorted({*(x.shape[0] for x in arrays), *(() if length is None else (length,))})
     if not found:
         raise UsageError("scan", "neither xs nor a length", "one of them is needed", "Pass length=")

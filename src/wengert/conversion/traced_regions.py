@@ -25,8 +25,8 @@ from wengert.core.memory.write_watches import Watch, is_over, lose, snapshot
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.recording import next_level
-from wengert.core.values.tensor import Tensor, is_staged, make_tensor
-from wengert.errors import DtypeError, GraphError, WengertError, describe
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor, not_one_element
+from wengert.errors import GraphError, WengertError, describe
 from wengert.passes.dead_code import must_run
 from wengert.primitives.conversion import raised, require_none
 from wengert.traces.staging import Staging
@@ -355,9 +355,7 @@ def as_truth(value: Any) -> Any:
 def one_element(name: str, value: Any) -> Any:
     """Return the only element of a traced value; an error if there is not exactly one."""
     if value.size != 1:
-        given = f"a Tensor of shape {value.shape}"
-        needed = "a Tensor with exactly one element is needed"
-        raise DtypeError(name, given, needed, "Reduce it first, with .any(), .all() or .sum() for instance")
+        raise not_one_element(name, value.shape)
     return value if value.shape == () else np.reshape(value, ())
 
 

@@ -455,16 +455,13 @@ def as_leaf(leaf: Any) -> Any:
         array = np.asarray(leaf)
         if array.dtype.kind != "O":  # as integers of more than 64 bits are
             return array[()]
-    raise DtypeError(
-        "jit",
-        f"an argument of type {type_shown(leaf)}",
-        "numbers, arrays, Tensors or containers of them are needed",
-        remedy_for(
-            leaf,
-            "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that "
-            "is wengert.tree.static()",
-        ),
-    )
+    action = "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that is "
+    action = f"{action}wengert.tree.static()"
+    if hasattr(leaf, "__dict__") and not callable(leaf):
+        action = f"Register its class with wengert.tree.register, if it holds arrays. Otherwise: {action}"
+    given = f"an argument of type {type_shown(leaf)}"
+    needed = "numbers, arrays, Tensors or containers of them are needed"
+    raise DtypeError("jit", given, needed, remedy_for(leaf, action))
 
 
 def as_example(leaf: Any) -> Any:

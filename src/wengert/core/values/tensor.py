@@ -415,9 +415,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def _concrete(self, name: str, action: str = LOOKED_AT) -> Any:
         if self.size != 1:
-            given = f"a Tensor of shape {self.shape}"
-            needed = "a Tensor with exactly one element is needed"
-            raise DtypeError(name, given, needed, "Reduce it first, with .any(), .all() or .sum() for instance")
+            raise not_one_element(name, self.shape)
         return concrete(name, self, action).item()
 
     def _integer(self, name: str) -> Any:
@@ -620,6 +618,14 @@ def raw(value: Any) -> Any:
 
 PLAIN_NUMBERS = "use wengert.numpy functions in place of math"
 LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
+
+
+def not_one_element(name: str, shape: tuple[int, ...]) -> DtypeError:
+    """Return the error about an array where one number is needed, or one truth."""
+    action = "Reduce it first, with .any() or .all() for instance, or choose element by element with np.where"
+    if name != "bool":
+        action = "Reduce it first, with .sum() or .max() for instance, or take one element"
+    return DtypeError(name, f"a Tensor of shape {shape}", "a Tensor with exactly one element is needed", action)
 
 
 def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
