@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import Failures, some_of, together
+from tests.guarded_memory import guarded
 from tests.test_emission import TARGETS
 from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.core.graph.graph import Graph
@@ -21,6 +23,7 @@ from wengert.lowering import matrix_steps
 from wengert.lowering.iterations import may_be_step
 from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
 from wengert.lowering.partition import segmented
+from wengert.native import callee
 from wengert.scipy import linalg
 from wengert.support import config
 from wengert.transforms.tracing import trace
@@ -460,6 +463,37 @@ def test_each_processor_computes_rows_alike(target: str) -> None:
             want, tolerance = function(*args), 1e-4 if dtype == np.float32 else 1e-10
             for a, b in zip(found, want if isinstance(want, tuple) else (want,), strict=True):
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+BESIDE = [
+    *[(np.float64, 7, None), (np.float64, 9, 9), (np.float64, 17, None), (np.float64, 33, 31)],
+    *[(np.float32, 8, 1), (np.float32, 16, 3), (np.float32, 31, 5), (np.float32, 65, 33)],
+]
+"""Rows and columns on both sides of whole vectors, squares and panels."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are protected by other functions there")
+@pytest.mark.parametrize("name", ROUTINES)
+def test_what_lies_beside_matrices_and_room_is_not_touched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, make, has_right = ROUTINES[name]
+    for dtype, size, columns in some_of(BESIDE, name):
+        rights = [random((size, columns) if columns else size, dtype)] * has_right
+        args = [np.asarray(x, order="F" if size % 2 else "C") for x in (make(size, size, dtype=dtype), *rights)]
+        want = function(*args)
+        wants = [np.asarray(x) for x in (want if isinstance(want, tuple) else (want,))]
+        (program,) = wg.jit(function).lower(*args).programs
+        run, tolerance = Processor().compiled(program), 1e-4 if dtype == np.float32 else 1e-9
+        for at_end in (False, True):
+            monkeypatch.setattr(callee, "room", lambda size, at_end=at_end: guarded(size, at_end))
+            memory = [guarded(x.nbytes, at_end) for x in (*args, *wants, np.ones(1, bool))]
+            for place, x in zip(memory, args, strict=False):
+                place[...] = x.ravel("K").view(np.uint8)
+            run.callee.call([place.ctypes.data for place in memory])
+            *results, failed = memory[len(args) :]
+            assert not failed
+            for found, x in zip(results, wants, strict=True):
+                pairs = [np.sort(y, axis=None) for y in (found.view(x.dtype), x)]  # which lie in one order or another
+                np.testing.assert_allclose(*pairs, rtol=tolerance, atol=tolerance)
 
 
 def test_as_accurate_as_lapack() -> None:

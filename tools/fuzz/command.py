@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tools.fuzz import grammar
 from tools.fuzz.kinds import KINDS, Kind, outcomes
 from tools.fuzz.modes import Outcome, Rejected, budget_for
 from tools.fuzz.programs import Program
@@ -98,6 +99,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they were generated")
     parser.add_argument("--products", action="store_true", help="make all products of matrices steps of programs")
     parser.add_argument("--writes", action="store_true", help="make all writes steps that change memory in place")
+    parser.add_argument("--matrices", type=float, help="the share of routines of matrices of more than 32 rows")
     parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
     return parser.parse_args(arguments)
 
@@ -122,6 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         make_products_steps()
     if options.writes:
         make_writes_steps()
+    if options.matrices is not None:
+        vars(grammar)["MATRICES_SHARE"] = options.matrices
     examine = functools.partial(
         examined,
         seed=options.seed,

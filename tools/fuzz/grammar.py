@@ -154,6 +154,53 @@ MASKED = {
     ),
 }
 
+# Systems, inverses, factors and determinants of matrices with more rows than lanes are used for, and of stacks of them;
+# some are singular, where a sum is not above LOW: these are replaced, or only solved where they are not.
+MATRICES_SHARE = 0.01
+"""How often one is wanted."""
+MATRICES = {
+    "S": templates(
+        """
+        np.linalg.det(grown({Q}, 33) * 0.5) ; np.linalg.slogdet(grown({V}, 49))[1]
+        np.linalg.slogdet(grown({M}, 34))[0]
+        np.linalg.det(thinned({V}, 34, LOW) * 0.5) ; np.sum(np.linalg.cholesky(positive({V}, 37))[-1])
+        np.linalg.solve(mended(thinned({M}, 35, LOW)), np.resize({V}, 35))[20] ; np.linalg.inv(grown({F}, 48))[40, 3]
+        linalg.det(grown({V}, 36) * 0.5) ; np.linalg.solve(grown({S}, 65), np.resize({V}, (65, 33)))[64, 32]
+        """
+    ),
+    "P": templates(
+        """
+        np.linalg.det(stacked({P}, 33) * 0.5) ; np.linalg.slogdet(stacked({P}, 50))[1]
+        np.linalg.solve(stacked({P}, 34), np.resize({M}, (2, 34, 1)))[:, 7, 0]
+        linalg.solve(positive({M}, 36), np.resize({P}, 36), assume_a='pos')[::20]
+        linalg.solve_triangular(np.triu(positive({V}, 33)), np.resize({W}, (33, 2)))[30]
+        """
+    ),
+    "V": templates(
+        """
+        np.linalg.solve(grown({Q}, 33), np.resize({V}, 33))[::16]
+        np.linalg.inv(grown({M}, 41))[[3, 40, 0], [2, 5, 40]]
+        np.linalg.solve(grown({V}, 50), np.resize({M}, (50, 3)))[7] ; np.linalg.det(stacked({V}, 40) * 0.5)
+        linalg.solve_triangular(np.linalg.cholesky(positive({V}, 35)), np.resize({V}, 35), lower=True)[::17]
+        linalg.cho_solve(linalg.cho_factor(positive({V}, 36), lower=True), np.resize({V}, 36))[:3]
+        linalg.solve_triangular(np.linalg.cholesky(positive({Q}, 64)), np.resize({M}, (64, 3)), trans=1, lower=True)[33]
+        np.linalg.solve(mended(thinned({V}, 33, LOW)), np.resize({V}, 33))[:3] ; linalg.inv(grown({V}, 34).T)[33, ::16]
+        wg.fori_loop(0, 2, lambda i, {t}: np.linalg.solve(grown({t}, 33), np.resize({t}, 33))[:3], {V})
+        wg.scan(lambda {t}, {u}: (np.linalg.inv(grown({t}, 34))[:3, 33] + {u}, {u}), {V}, {P})[0]
+        wg.cond(np.sum({V}) > 0.3, lambda {t}: np.linalg.solve(grown({t}, 34), np.resize({t}, 34))[-3:], np.cos, {V})
+        solved_or_turned({V}, 40)
+        """
+    ),
+    "Q": templates(
+        """
+        np.linalg.inv(stacked({V}, 33))[:, 5, ::16] ; np.linalg.solve(stacked({V}, 34), np.resize({Q}, (34, 3)))[:, 33]
+        np.linalg.cholesky(positive({Q}, 65))[-3:, -3:] ; np.linalg.solve(grown({Q}, 64), np.resize({Q}, (64, 3)))[:3]
+        np.linalg.inv(mended(stacked({V}, 35)))[:, :3, 34]
+        np.linalg.solve(grown({M}, 33).T, np.resize({V}, (33, 64)))[:3, :3]
+        """
+    ),
+}
+
 # Conditions that look at values.
 CONDITIONS = templates(
     """
@@ -451,6 +498,8 @@ class Expressions:
             return self.choice.choice(OF_INTEGERS[kind])
         if self.having("masked", 0.01) and kind in MASKED:
             return self.choice.choice(MASKED[kind])
+        if self.having("matrices", MATRICES_SHARE) and kind in MATRICES:
+            return self.choice.choice(MATRICES[kind])
         if self.having("python", 0.05) and kind in PYTHON:
             return self.choice.choice(PYTHON[kind])
         if self.having("single", 0.03):

@@ -122,7 +122,7 @@ def subject(program: Program) -> Subject:
         except (Exception, Endless) as error:  # the program itself is wrong
             raise Rejected(f"{type(error).__name__}: {error}") from error
     text = program.source.partition("def program")[2]
-    rounded = any(word in text for word in ("einsum", "matmul", "dot", "@", "inner", "convolve", "kron"))
+    rounded = any(word in text for word in ("einsum", "matmul", "dot", "@", "inner", "convolve", "kron", "linalg"))
     rounded = rounded or re.search(r"\dj\b", text) is not None
     return Subject(module, program.points, program.directions, expected, "single" in text, rounded)
 

@@ -30,6 +30,7 @@ import types
 import numpy as np
 import wengert as wg
 from tools.fuzz.programs import total
+from wengert.scipy import linalg
 
 single = np.float32
 WEIGHTS = np.array([0.5, -1.25, 2.0])
@@ -42,6 +43,7 @@ TALL = np.linspace(0.5, 1.5, 70_000)
 PLAIN = wg.tensor([0.75, -0.5])
 FROZEN = wg.tensor([0.5, 1.25], requires_grad=True).requires_grad_(False)
 HIDDEN = np.ma.array([0.5, -1.25, 2.0], mask=[False, True, False])
+NOISE = np.random.default_rng(0).normal(size=(65, 65))
 
 
 def ruled(function, vjp=None, jvp=None):
@@ -291,6 +293,36 @@ def powered(t, times=2):
 
 def twice(function, t):
     return function(function(t))
+
+
+def grown(t, rows):
+    whole = NOISE[:rows, :rows] * (0.3 / rows**0.5 + np.resize(np.sin(t), (rows, rows)) / rows)
+    return np.roll(2.0 * np.eye(rows) + whole, rows // 3, axis=0)
+
+
+def stacked(t, rows):
+    return np.stack([grown(u, rows) for u in t])
+
+
+def thinned(t, rows, least):
+    there = (np.arange(rows) != rows // 2) | (np.sum(t) > least)
+    return grown(t, rows) * np.where(there, 1.0, 0.0)[:, None]
+
+
+def mended(a):
+    return np.where((np.linalg.det(a) == 0.0)[..., None, None], np.eye(np.shape(a)[-1]), a)
+
+
+def positive(t, rows):
+    a = grown(t, rows)
+    return a @ a.T + np.eye(rows)
+
+
+def solved_or_turned(t, rows):
+    def solved(t):
+        return np.linalg.solve(thinned(t, rows, LOW), np.resize(t, rows))[:3]
+
+    return wg.cond(np.sum(t) > LOW, solved, np.cos, t)
 
 
 def tripled(t):
