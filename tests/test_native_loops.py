@@ -946,3 +946,110 @@ def test_paths_of_pairs_stay_where_they_are(function):
         assert (2, 19) not in shapes_of_loops(lowered.graph)
         for found, wanted in zip(wg.tree.leaves(wg.jit(run, native=True)(y)), wg.tree.leaves(run(y)), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+TERMS = 6
+
+
+def by_network(w, b, xs):
+    return np.sum(wg.scan(lambda h, x: (np.tanh(w @ np.concatenate([h, x]) + b), h), b, xs)[0] ** 2)
+
+
+def by_batch(w, b, xs):
+    batch = np.sin(np.arange(TERMS * 2 * 51).reshape(TERMS, 2, 51).astype(w.dtype) * xs[0, 0])
+    end, rows = wg.scan(lambda h, x: (np.tanh(h + x @ w.T),) * 2, np.stack([b, -b]), batch, reverse=True)
+    return np.sum(end * rows[0])
+
+
+def by_both_sides(w, b, xs):
+    return np.sum(wg.fori_loop(0, TERMS, lambda i, h: np.tanh(w @ np.sin(w.T @ h * 0.1 * i)) + h, b) ** 2)
+
+
+def in_rounds(w, b, xs):
+    def outer(h, x):
+        return wg.fori_loop(0, 5, lambda _, g: np.tanh(w @ np.concatenate([g, x])), h), None
+
+    return np.sum(wg.scan(outer, b, xs)[0] ** 2)
+
+
+def read_elsewhere(w, b, xs):
+    def step(carried, x):
+        total, h = carried
+        h = np.tanh(w @ np.concatenate([h, x])) * total[0, 0]
+        return (total + np.outer(h, np.concatenate([h, x])), h), None
+
+    return np.sum(wg.scan(step, (np.ones_like(w), b), xs)[0][0])
+
+
+def left_behind(w, b, xs):
+    def step(total, x):
+        total = total + np.outer(b * x[0], np.concatenate([np.sin(b), x]))
+        return total, total
+
+    total, rows = wg.scan(step, w, xs)
+    return np.sum(total * rows[2])
+
+
+def of_own(w, b, xs):
+    def step(carried, x):
+        total, h = carried
+        return (total + np.outer(np.cos(h), np.concatenate([h, x])), np.sin(h) + x[0]), None
+
+    return np.sum(wg.scan(step, (w, b), xs)[0][0] ** 2)
+
+
+def ended_by_condition(w, b, xs):
+    def step(carried):
+        total, h, n = carried
+        return total + np.outer(h, np.concatenate([h, xs[0]])), np.sin(h), n + 1
+
+    return np.sum(wg.while_loop(lambda carried: carried[2] < TERMS, step, (w, b, 0))[0])
+
+
+SUMS = {
+    "value": (lambda f: f, (of_own,), (read_elsewhere, left_behind, ended_by_condition)),
+    "grad": (wg.grad, (by_network, by_batch, by_both_sides, in_rounds), (read_elsewhere,)),
+    "grad of lanes": (
+        lambda f: wg.grad(lambda w, b, xs: np.sum(wg.vmap(f, (None, 0, None))(w, np.stack([b, b * 2.0]), xs))),
+        (by_network, by_both_sides),
+        (),
+    ),
+    "lanes of grad": (
+        lambda f: lambda w, b, xs: wg.vmap(wg.grad(f), (None, 0, None))(w, np.stack([b, b * 2.0]), xs),
+        (by_network, by_both_sides),
+        (),
+    ),
+    "hvp": (lambda f: wg.grad(lambda *xs: np.sum(wg.grad(f)(*xs) ** 2)), (by_network, by_both_sides), ()),
+}
+
+
+CASES = [
+    (mode, function, moved)
+    for mode, (_, *groups) in SUMS.items()
+    for moved, functions in zip((True, False), groups, strict=True)
+    for function in functions
+]
+
+
+@pytest.mark.parametrize(
+    ("mode", "function", "moved", "dtype"),
+    [
+        *[(*case, np.float64) for case in CASES],
+        *[("grad", f, True, dtype) for f in SUMS["grad"][1] for dtype in (np.float32, np.complex128)],
+    ],
+)
+def test_sums_of_products_over_rounds_come_after_the_loop(mode, function, moved, dtype):
+    w, b, xs = (0.05 * np.random.default_rng(3).normal(size=s) for s in ((48, 51), 48, (TERMS, 3)))
+    run = SUMS[mode][0](function)
+    if dtype is np.complex128:
+        run = SUMS[mode][0](lambda w, b, xs: np.real(function(w * (1.0 + 0.3j), b * (1.0 - 0.1j), xs)))
+    else:
+        w, b, xs = (x.astype(dtype) for x in (w, b, xs))
+    lowered = wg.jit(run).lower(w, b, xs)
+    assert not [part for part in lowered.segments.parts if part.program is None]
+    sums = {shape for shape in shapes_of_loops(lowered.graph) if shape[-2:] in {(48, 51), (48, 48)}}
+    assert bool(sums) != moved
+    assert mode != "value" or moved == ("contract" in {e.primitive.name for e in lowered.graph.equations})
+    found, wanted = wg.jit(run)(w, b, xs), run(w, b, xs)
+    tolerance = 1e-4 if dtype is np.float32 else 1e-11
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * np.max(np.abs(wanted)))

@@ -14,6 +14,7 @@ from wengert.passes.equations import Pass
 from wengert.passes.hoisting import hoist_invariants
 from wengert.passes.inlining import inline_calls
 from wengert.passes.lanes_last import put_lanes_last
+from wengert.passes.products_after_loops import multiply_after_loops
 from wengert.passes.products_of_two import multiply_in_pairs
 from wengert.passes.simplify import simplify
 from wengert.support import config
@@ -21,7 +22,13 @@ from wengert.support import config
 PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_common, eliminate_dead)
 """What every traced graph goes through; calls stay one equation, as they were written."""
 
-BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, multiply_in_pairs, *PIPELINE, put_lanes_last)
+BEFORE_LOWERING: tuple[Pass, ...] = (
+    inline_calls,
+    multiply_in_pairs,
+    *PIPELINE,
+    multiply_after_loops,
+    put_lanes_last,
+)
 """What a graph goes through before it becomes code, which has no calls, and products of two factors at most."""
 
 

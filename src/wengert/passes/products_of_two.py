@@ -28,7 +28,12 @@ def multiply_in_pairs(graph: Graph) -> Graph:
 
 def labels_of_several(equation: Equation) -> Labels | None:
     """Return the labels of a sum of products of several factors; None of all else, and where lengths are not known."""
-    form = form_of(equation.primitive) if len(equation.inputs) > 2 and equation.primitive.registered else None
+    return labels_of_product(equation) if len(equation.inputs) > 2 else None
+
+
+def labels_of_product(equation: Equation) -> Labels | None:
+    """Return the labels of a sum of products; None of all else, and where lengths are not known, or none."""
+    form = form_of(equation.primitive) if equation.primitive.registered else None
     if not isinstance(form, Contraction) or not LABELLED.issuperset(equation.params):
         return None
     shapes = [aval_of(x).shape for x in equation.inputs]

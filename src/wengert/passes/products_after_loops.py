@@ -1,0 +1,204 @@
+"""Sums of products over the rounds of a loop as one product after it, whose terms the rounds are.
+
+The gradient of a matrix that every round multiplies by is a sum of outer products, one of each round. The loop leaves
+their factors behind as rows then, and no round reads and writes a matrix for it. That rounds in another order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.forms.labels import Labels, Names
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import strides_of_stack
+from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import UNKNOWN, Aval
+from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equations import holds_graphs, loop_parameters, throughout
+from wengert.passes.products_of_two import labels_of_product
+from wengert.primitives.arithmetic import add
+from wengert.primitives.shapes import transpose
+
+LEAST = 4
+"""Rounds from which on there is a product after the loop."""
+LARGE = 2048
+"""Elements of a sum from which on it costs more to read and write it in each round than to leave factors behind."""
+SMALL = 1 << 16
+"""Bytes that factors may take; more of them only if they take no more than the sum, which the loop does not carry.
+
+So they stay beside what a byte budget counts, and products of matrices, which gain nothing, stay in the loop.
+"""
+
+
+class ProductOfRows(NamedTuple):
+    """Hold a product that each round adds: factors that change from round to round, and the labels of their axes."""
+
+    factors: Sequence[Variable]
+    labels: Labels
+
+
+@throughout
+def multiply_after_loops(graph: Graph) -> Graph:
+    """Return a graph whose loops of known length leave factors behind, rather than carry the sums of their products."""
+    if not holds_graphs(graph):
+        return graph
+    equations = [own for equation in graph.equations for own in without_sums(equation)]
+    if len(equations) == len(graph.equations):
+        return graph
+    return eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
+
+
+def without_sums(equation: Equation) -> list[Equation]:
+    """Return a loop, which may carry what nobody needs then, and what comes after it; other equations as they are."""
+    params = loop_parameters(equation)
+    if params is None or params is not equation.params or params["cond"] is not None:
+        return [equation]
+    if (params["spec"].length or 0) < LEAST:
+        return [equation]
+    loop = SumsOfLoop(equation)
+    for i in range(params["spec"].carried):
+        loop.move(i)
+    return [loop.equation, *loop.after] if loop.after else [equation]
+
+
+class SumsOfLoop:
+    """Take sums of products out of a loop of known length.
+
+    Attributes:
+        makers: the equations of the body, by what they bind.
+        uses: how often each variable of it is used.
+        rows: for what changes from round to round, and is read from a sequence or left in one: that sequence.
+        left: what the rounds leave behind besides.
+        results: what the loop gives.
+        after: the equations after it.
+    """
+
+    def __init__(self, equation: Equation) -> None:
+        self.whole, self.body, self.spec = equation, equation.params["body"], equation.params["spec"]
+        own, carried = self.spec.constants, self.spec.carried
+        self.steady = frozenset(self.body.inputs[:own])
+        self.makers = {v: inner for inner in self.body.equations for v in inner.outputs}
+        read = [*self.body.outputs, *[x for inner in self.body.equations for x in inner.inputs]]
+        self.uses = Counter([x for x in read if type(x) is Variable])
+        self.rows: dict[Any, Any] = {}
+        self.enter(self.body.outputs[carried:], equation.outputs[carried:])
+        self.enter(self.body.inputs[own + carried :], equation.inputs[own + carried :])
+        self.left: list[Variable] = []
+        self.results = list(equation.outputs)
+        self.after: list[Equation] = []
+
+    def enter(self, values: Iterable[Any], sequences: Iterable[Any]) -> None:
+        """Enter sequences of values of each round."""
+        self.rows |= {x: rows for x, rows in zip(values, sequences, strict=True) if type(x) is Variable}
+
+    @property
+    def equation(self) -> Equation:
+        """The loop with what it leaves behind now."""
+        body = Graph(self.body.inputs, self.body.equations, (*self.body.outputs, *self.left))
+        changed = {**self.whole.params, "body": body}
+        return Equation(self.whole.primitive, self.whole.inputs, changed, tuple(self.results), self.whole.origin)
+
+    def move(self, i: int) -> None:
+        """Let products after the loop give a result that it carries, if that is a sum of products and worth it."""
+        result, start = self.whole.outputs[i], self.whole.inputs[self.spec.constants + i]
+        products = self.products(i) if math.prod(result.shape) >= LARGE and lies_plainly(result) else []
+        if not products or not self.has_room(products, result):
+            return
+        total = None if type(start) is not Variable and not np.any(start) else start
+        if total is not None and not lies_plainly(total):
+            return
+        self.results[i] = Variable.of(result.aval, result.name)
+        for n, product in enumerate(products, 1):
+            rows = tuple(map(self.rows_of, product.factors))
+            out = result if n == len(products) else Variable.of(result.aval)
+            term = out if total is None else Variable.of(result.aval)
+            self.append(PRIMITIVES["contract"], rows, {"labels": product.labels}, term)
+            if total is not None:
+                self.append(add, (total, term), {}, out)
+            total = out
+
+    def append(self, primitive: Primitive, inputs: tuple[Any, ...], params: dict[str, Any], out: Variable) -> None:
+        """Append an equation after the loop."""
+        self.after.append(Equation(primitive, inputs, params, (out,), self.whole.origin))
+
+    def rows_of(self, x: Variable) -> Any:
+        """Return the sequence of what changes from round to round, which the loop leaves behind from now on."""
+        if x not in self.rows:
+            shape = self.spec.length, *x.shape
+            strides = strides_of_stack(shape, x.strides, x.dtype.itemsize)
+            self.rows[x] = Variable.of(Aval(shape, x.dtype), x.name, strides)
+            self.left.append(x)
+            self.results.append(self.rows[x])
+        return self.rows[x]
+
+    def has_room(self, products: Sequence[ProductOfRows], result: Variable) -> bool:
+        """Tell whether what the loop would leave behind besides is small, or no larger than the sum."""
+        new = {x for product in products for x in product.factors if x not in self.rows}
+        added, summed = (sum([math.prod(x.shape) * x.dtype.itemsize for x in xs]) for xs in (new, [result]))
+        length: int = self.spec.length
+        return length * added <= max(SMALL, summed)
+
+    def products(self, i: int) -> list[ProductOfRows]:
+        """Return the products that each round adds to what it carries, if it does nothing else with that."""
+        start, todo = self.body.inputs[self.spec.constants + i], [self.body.outputs[i]]
+        found, begun = list[ProductOfRows](), False
+        while todo:
+            x = todo.pop()
+            maker = self.makers.get(x) if type(x) is Variable else None
+            if x is start:
+                begun = True
+            elif maker is None or self.uses[x] > 1 or x.shape != start.shape or x.dtype != start.dtype:
+                return []
+            elif maker.primitive is add and not maker.params:
+                todo += maker.inputs
+            elif (product := self.product_of(maker)) is not None:
+                found.append(product)
+            else:
+                return []
+        return found if begun and self.uses[start] == 1 else []
+
+    def product_of(self, equation: Equation) -> ProductOfRows | None:
+        """Return a product, or one whose axes are permuted, of factors that change; None of all else."""
+        axes, inner = None, equation
+        if equation.primitive is transpose and self.uses[equation.inputs[0]] == 1:
+            axes, inner = equation.params["axes"], self.makers.get(equation.inputs[0], equation)
+        labels = labels_of_product(inner)
+        if labels is None or len(inner.inputs) != 2 or labels.relation is not None:
+            return None
+        if axes is not None and labels.merged is None:
+            labels = labels.replaced(result=tuple([labels.result[axis] for axis in axes]))
+        elif axes is not None:
+            return None
+        factors, operands = [], []
+        for x, own in zip(inner.inputs, labels.operands, strict=True):
+            factor, names = self.before_views(x, own)
+            if type(factor) is not Variable or factor in self.steady or UNKNOWN in factor.shape:
+                return None
+            factors.append(factor)
+            operands.append((len(labels.lengths), *names))
+        if np.result_type(*[x.dtype for x in factors]) != equation.outputs[0].dtype:
+            return None
+        lengths = *labels.lengths, self.spec.length
+        return ProductOfRows(factors, labels.replaced(operands=tuple(operands), lengths=lengths))
+
+    def before_views(self, x: Any, own: Names) -> tuple[Any, Names]:
+        """Return what a factor was before its axes were permuted, with its labels, if no row holds it as it is."""
+        while type(x) is Variable and x not in self.rows and x in self.makers:
+            maker = self.makers[x]
+            if maker.primitive is not transpose or len(own) != len(x.shape):
+                break
+            names = dict(zip(maker.params["axes"], own, strict=True))
+            x, own = maker.inputs[0], tuple([names[axis] for axis in range(len(own))])
+        return x, own
+
+
+def lies_plainly(x: Any) -> bool:
+    """Tell whether an array lies in C order."""
+    return x.strides is None if type(x) is Variable else type(x) is np.ndarray and x.flags.c_contiguous
