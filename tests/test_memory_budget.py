@@ -151,6 +151,27 @@ def test_loops_inside_of_loops_that_conditions_end(wrap: Any) -> None:
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-12)
 
 
+class Repeated(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, times: Any) -> Any:
+        ctx.save_for_backward(x, times)
+        return wg.fori_loop(0, times, lambda _, x: np.tanh(x) + 0.25, x)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        x, times = ctx.saved_tensors
+        return wg.vjp(lambda x: wg.fori_loop(0, times, lambda _, x: np.tanh(x) + 0.25, x), x)[1](ct)[0], None
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_rules_that_are_written_in_loops_that_are_recorded_have_derivatives(times: int) -> None:
+    f = lambda: wg.jit(lambda xs: np.sum(wg.vmap(lambda x: Repeated.apply(x, times))(xs)))
+    tangent = lambda: wg.jvp(wg.grad(f()), (normal(3, 2),), (normal(3, 2),))[1]
+    wanted = tangent()
+    with wg.memory_budget("1 kB"):
+        np.testing.assert_allclose(tangent(), wanted, rtol=1e-12)
+
+
 @pytest.mark.usefixtures("evaluated")
 @pytest.mark.parametrize("wrap", [wg.jit, lambda f: f], ids=["jit", "eager"])
 def test_loops_that_a_condition_ends_keep_as_little(wrap: Any) -> None:

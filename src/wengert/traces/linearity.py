@@ -21,6 +21,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
+from wengert.core.values.sequences import Items
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.conversion import stand_in
@@ -142,7 +143,8 @@ def follow(graph: Graph, given: Sequence[Moves]) -> list[Moves]:
     def of(value: Any) -> Moves:
         if type(value) is Variable:
             return known[value]
-        return Moves.CONSTANT if np.any(value) else Moves.ZERO
+        is_zero = value.arrays is None if isinstance(value, Items) else not np.any(value)
+        return Moves.ZERO if is_zero else Moves.CONSTANT
 
     for equation in graph.equations:
         moves = [of(x) for x in equation.inputs]
