@@ -213,6 +213,16 @@ def test_no_more_is_kept_than_was_said_and_each_level_takes_each_step_once_more(
     assert bytes_kept(length, sizes, state, residuals) <= size
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_lanes_share_the_budget(inside: bool) -> None:
+    loss = lambda x: np.sum(wg.fori_loop(0, 1000, lambda i, x: np.sin(x) * 1.1, x))
+    gradient = wg.vmap(wg.grad(loss)) if inside else wg.grad(lambda x: np.sum(wg.vmap(loss)(x)))
+    x = np.linspace(0.1, 1.0, 240).reshape(30, 8)
+    little = wg.jit(gradient, memory_budget="200 kB")
+    np.testing.assert_array_equal(little(x), wg.jit(gradient)(x))
+    assert wg.jit(gradient).lower(x).cost.memory > 1_500_000 > 400_000 > little.lower(x).cost.memory
+
+
 def test_what_is_too_small_is_refused_with_what_is_needed() -> None:
     loss = lambda x: np.sum(wg.fori_loop(0, 1000, lambda i, x: np.sin(x), x))
     with pytest.raises(RangeError, match=r"300 bytes for the reverse of a loop of 1,000 steps that carries"):

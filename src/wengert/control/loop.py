@@ -55,12 +55,13 @@ from wengert.core.primitives.structured import Pullback, Structured, StructuredL
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.core.values.recording import share_of_budget
+from wengert.core.values.recording import budget_for_each, share_of_budget
 from wengert.core.values.round_counter import COUNTING
 from wengert.core.values.sequences import sequence_aval
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs
+from wengert.traces.calls import lane_number
 from wengert.traces.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
@@ -394,10 +395,11 @@ class LoopPrimitive(Structured):
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
-        cuts = self.split(wide.inner, [*carried, *left], params)
-        own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
-        segments = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-        length, sizes = params["spec"].length, segments.sizes(cuts.residuals)
+        with budget_for_each(lane_number(values)):
+            cuts = self.split(wide.inner, [*carried, *left], params)
+            own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
+            segments = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
+            length, sizes = params["spec"].length, segments.sizes(cuts.residuals)
         ends, rows, saved = segments.keep(given, length, sizes)
         outs = [*ends, *rows]
         near = find_staged(values)

@@ -7,6 +7,7 @@ one by one only where they look at elements. In a graph stands `InGraph`, which 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -464,6 +465,12 @@ def traces_of(value: Any) -> set[Trace]:
         found.add(value._trace)
         value = value._value
     return found
+
+
+def lane_number(values: Sequence[Any]) -> int:
+    """Return for how many lanes values stand, of which each operation shows one."""
+    traces = {trace for value in values for trace in traces_of(value)}
+    return math.prod([trace.size for trace in traces if isinstance(trace, Batch)])
 
 
 def divide_values(values: Values, first: int, second: int) -> tuple[Values, Values, Values]:

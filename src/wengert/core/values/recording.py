@@ -150,6 +150,12 @@ def share_of_budget() -> AbstractContextManager[None]:
     return nullcontext() if size == math.inf else budget_of(size / 2, is_share=True)
 
 
+def budget_for_each(lanes: int) -> AbstractContextManager[None]:
+    """Return a context in which loops of one lane may keep what is left of the budget for each."""
+    size, is_share = settings().budget
+    return nullcontext() if size == math.inf else budget_of(size / max(lanes, 1), is_share)
+
+
 class ChangedFloor:
     """Record from a level on for a while."""
 
