@@ -639,3 +639,21 @@ def test_tapes_are_differentiated_before_and_after_calls_become_native(
         (found,) = wg.autograd.grad(loss(leaf, jitted), [leaf], create_graph=True)
         np.testing.assert_allclose(found.detach(), gradient, rtol=1e-12)
         np.testing.assert_allclose(wg.autograd.grad(np.sum(found * x), [leaf])[0], hessian @ x, rtol=1e-11)
+
+
+def add_sums(x: Any) -> None:
+    x[:] = x + np.sum(x, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_nothing_is_written_beside_the_last_of_short_numbers(dtype: type) -> None:
+    f = wg.jit(add_sums, donate_argnums=0, native=True)
+    for columns in (3, 9, 17):
+        memory = np.arange(7 * columns + 20).astype(dtype)
+        expected = memory.copy()
+        x, y = (whole[: 7 * columns].reshape(7, columns) for whole in (memory, expected))
+        for _ in range(3):
+            f(x)
+            add_sums(y)
+        assert memory.tolist() == expected.tolist()
+    assert all((0, 0) in form.native.callee.overwritten for form in f.forms.values())

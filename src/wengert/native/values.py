@@ -156,7 +156,16 @@ class Value:
         return self.b.intrinsic("masked.load", kind, self.as_address(), size(kind), mask, zero, of=(kind, POINTER))
 
     def store_where(self, value: Value, mask: Value) -> None:
-        """Store those numbers of a vector for which a mask is set."""
+        """Store those numbers of a vector for which a mask is set.
+
+        One of which it is known that it is alone is stored by itself: where it comes of a wider whole number, LLVM 22
+        makes one store of all bytes of that instead of a masked one, and so writes over what lies beside it.
+        """
+        flags = mask.text[1:-1].split(", ") if mask.text.startswith("<") else []
+        if flags.count("i1 1") == 1:
+            place = flags.index("i1 1")
+            self.to(element(value.type)).at(place).store(self.b.extract(value, place))
+            return
         of = self.stored(), POINTER
         self.b.do_intrinsic("masked.store", value, self.as_address(), size(value.type), mask, of=of)
 
