@@ -848,6 +848,18 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
             assert list(map(int, want)) == (expected if isinstance(expected, list) else [expected])
 
 
+def test_diagonals_of_large_matrices_are_placed_by_kernels() -> None:
+    def gradient(x: Any, **params: Any) -> Any:
+        return wg.grad(lambda x: np.sum(np.square(np.diagonal(x, **params))))(x)
+
+    for shape, params in (((300, 280), {"offset": -2}), ((2, 280, 300), {"offset": 3, "axis1": 1, "axis2": 2})):
+        x = np.random.default_rng(0).normal(size=shape)
+        segments = segmented(flatten_calls(trace(partial(gradient, **params))(x)))
+        assert segments.whole is not None
+        (found,) = segments.run([x], checked)
+        np.testing.assert_array_equal(found, gradient(x, **params))
+
+
 @pytest.mark.parametrize("n", [3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1])
 def test_whole_numbers_of_pythons_are_compared_with_floats_exactly(n: int) -> None:
     def function(n: Any, x: Any) -> Any:

@@ -37,7 +37,7 @@ from wengert.lowering.rules.python_integers import is_whole_number, too_large, t
 from wengert.lowering.rules.reductions import reduction, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
-from wengert.lowering.rules.view_index_maps import difference, imaginary, part, triangle, view
+from wengert.lowering.rules.view_index_maps import difference, imaginary, part, place_diagonal, triangle, view
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
@@ -295,6 +295,7 @@ NAMED: dict[str, tuple[Rule, tuple[str, ...]]] = {
     "getitem": (part, ("index",)),
     "imag": (imaginary, ()),
     "triangle": (triangle, ("k", "upper")),
+    "place_diagonal": (place_diagonal, ("shape", "offset", "axis1", "axis2")),
     "trace": (trace, ("offset", "axis1", "axis2")),
     "difference": (difference, ("axis",)),
     "concatenate": (concatenate, ("axis", "lengths", "dtype", "casting")),

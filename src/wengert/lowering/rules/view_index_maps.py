@@ -155,6 +155,21 @@ def triangle(call: Call) -> Found:
     return (select(below, 0, x) if upper else select(below, x, 0)).access
 
 
+def place_diagonal(call: Call) -> Found:
+    """Lower matrices of zeros with a diagonal: a comparison of indices, if each row or column has an element of it."""
+    shape, offset = call.out.shape, call.params["offset"]
+    row, column = (call.params[name] % len(shape) for name in ("axis1", "axis2"))
+    along = row if offset >= 0 else column
+    if shape[along] > call.shapes[0][-1]:
+        return view(call)
+    read = [AxisIndex(0, ((d, 1),) if shape[d] > 1 else ()) for d in range(len(shape))]
+    others = [read[d] for d in range(len(shape)) if d not in (row, column)]
+    x = Scalar(call.nodes, call.args[0].through((*others, read[along])), shape)
+    at = AxisIndex(offset, tuple([(d, step) for d, step in ((row, 1), (column, -1)) if shape[d] > 1]))
+    place = Scalar(call.nodes, call.nodes.index(at, shape[row] + shape[column] + abs(offset)), shape)
+    return select(place == 0, x, 0).access
+
+
 def difference(call: Call) -> Found:
     """Lower the differences of neighbours along an axis."""
     if call.out.dtype.kind == "b":
