@@ -122,7 +122,7 @@ def run_branch(name: str, function: Function, own: str, operands: Sequence[Any])
     found, result_structure = leaves_of_result(call_branch(name, own, function, unflatten(structure, inside)))
     require_apart(name, leaves, find_writes(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
-    return unflatten(result_structure, own_results(found, tensors or not leaves))
+    return unflatten(result_structure, own_results(found, tensors if leaves else None))
 
 
 def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: Sequence[Any]) -> Any:
