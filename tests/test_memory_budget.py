@@ -189,18 +189,6 @@ def test_loops_that_a_condition_ends_keep_as_little(wrap: Any) -> None:
         wrap(wg.grad(repeated))(x, 300)
 
 
-def test_native_loops_use_the_rows_of_inner_loops_again() -> None:
-    resource = pytest.importorskip("resource")
-    pytest.importorskip("llvmlite")
-    x = np.linspace(0.1, 1.0, 500)
-    slope = wg.grad(repeated)
-    f = wg.jit(lambda x, n, m: wg.fori_loop(0, n, lambda _, y: y + slope(x * np.cos(y), m) / 1000, x), native=True)
-    f(x, 2, 2)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    f(x, 200, 100)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
-
-
 @pytest.mark.parametrize("size", [10**7, 30_000, 6_000, 2_000])
 def test_no_more_is_kept_than_was_said_and_each_level_takes_each_step_once_more(size: int) -> None:
     x, length = np.linspace(0.1, 1.0, 8), 1000

@@ -1053,3 +1053,18 @@ def test_sums_of_products_over_rounds_come_after_the_loop(mode, function, moved,
     found, wanted = wg.jit(run)(w, b, xs), run(w, b, xs)
     tolerance = 1e-4 if dtype is np.float32 else 1e-11
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * np.max(np.abs(wanted)))
+
+
+def test_rows_of_inner_loops_use_the_memory_of_those_before() -> None:
+    resource = pytest.importorskip("resource")
+    x = np.linspace(0.1, 1.0, 500)
+
+    def repeated(x, rounds):
+        return np.sum(wg.while_loop(lambda s: s[1] < rounds, lambda s: (np.sin(s[0]) * x + 0.3, s[1] + 1), (x, 0))[0])
+
+    slope = wg.grad(repeated)
+    f = wg.jit(lambda x, n, m: wg.fori_loop(0, n, lambda _, y: y + slope(x * np.cos(y), m) / 1000, x), native=True)
+    f(x, 2, 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    f(x, 600, 100)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000, "kB; 480 MB if all are kept"
