@@ -1011,3 +1011,18 @@ def test_rows_that_lanes_leave_are_written_to_through_views_as_without_lanes(in_
     lanes = wg.vmap(program, in_axes=in_axes)
     for f in (lanes, wg.jit(lanes), wg.vmap(wg.jit(program), in_axes=in_axes)):
         np.testing.assert_array_equal(np.asarray(f(x)), want)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (lambda c: (c, c) if c < 2 else c, UsageError),
+        (lambda c: (c,) if c < 2 else c, UsageError),
+        (lambda c: np.ones(int(c)), ShapeError),
+    ],
+)
+def test_steps_leave_behind_rows_of_one_kind(rows, error):
+    with pytest.raises(error, match=r"scan: .*left behind"):
+        wg.scan(lambda c, _: (c + 1, rows(c)), 1.0, length=3)
+    with pytest.raises(error, match=r"while_loop: .*left behind"):
+        wg.while_loop(lambda c: c < 3, lambda c: (c + 1, rows(c)), 1.0, rows=True)

@@ -399,3 +399,10 @@ def test_results_that_are_equal_have_memory_of_their_own_and_views_share_it():
     a, b, c = wg.jit(shared)(np.ones(2))
     a[0] = 99.0
     assert b[0] == c[0] == 99.0
+
+
+def test_static_arguments_cannot_be_donated():
+    for static in ({"static_argnums": 1}, {"static_argnames": "n"}, {"static_argnums": -1}):
+        for donated in (1, -1):
+            with pytest.raises(wg.errors.UsageError, match="donate_argnums, which is static"):
+                wg.jit(lambda x, n: x * n, donate_argnums=donated, **static)

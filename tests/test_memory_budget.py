@@ -266,3 +266,8 @@ def test_contexts_belong_to_threads_and_end_with_errors_and_steps_of_generators(
     assert [next(iterator), run(), next(iterator)] == [small, plain, small]
     assert found == [plain]
     assert small <= 10_000 < plain
+
+
+def test_sizes_are_whole_numbers_of_any_type():
+    with wg.memory_budget(np.int64(4000)):
+        assert wg.grad(lambda x: wg.fori_loop(0, 3, lambda i, x: x * x, x))(1.0) == 8.0

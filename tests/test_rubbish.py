@@ -218,6 +218,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "custom_rule.defbatch": with_batch,
     "elementwise_grad": lambda fun=np.sin, argnums=0, x=X: wg.elementwise_grad(fun, argnums)(x),
     "enable_grad": lambda fun=f: wg.enable_grad()(fun)(leaf()),
+    "memory_budget": lambda size="1 MB", fun=f: wg.memory_budget(size)(fun)(leaf()),
     "no_grad": lambda fun=f: wg.no_grad()(fun)(leaf()),
     "inference_mode": lambda fun=f: wg.inference_mode()(fun)(leaf()),
     "set_grad_enabled": lambda mode=True: in_mode(wg.set_grad_enabled(mode)),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wengert.control.traced_bodies import PairFunction, any_staged, as_given, check_carried, own_leaves, start_leaves
-from wengert.control.while_loop import find_weak, loop_equation
+from wengert.control.while_loop import check_rows, find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
 from wengert.core.values.recording import has_budget
@@ -100,6 +100,8 @@ def take_steps(
             return None
         if i == places[0]:
             check_carried("scan", carried, found[: len(leaves)], find_weak(leaves))
+        else:
+            check_rows("scan", left[0], found[len(leaves) :])
         carried = start_leaves(found[: len(leaves)])
         left.append(own_leaves(found[len(leaves) :]))
     if reverse:

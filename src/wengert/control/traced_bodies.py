@@ -22,6 +22,7 @@ from wengert.passes.equations import with_extra_inputs
 
 Function = Callable[..., Any]
 ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
+LEFT = ("what the body left behind", "what it had left before")
 CARRIED = ("the value that the body returned", "the value that it was given")
 
 
@@ -137,7 +138,10 @@ class PairFunction:
             raise UsageError(self.name, given, needed, "Return a tuple of two; y may be None")
         found, self.structure = leaves_of_result(result[0])
         check_containers(self.name, CARRIED, self.structure, self.given[0][0])
-        ys, self.left = leaves_of_result(result[1])
+        ys, left = leaves_of_result(result[1])
+        if self.left is not None:
+            check_containers(self.name, LEFT, left, self.left)
+        self.left = left
         require_plain(self.name, (*found, *ys))
         return [*found, *ys]
 

@@ -164,7 +164,7 @@ def collect_rows(
         if any_staged(found):
             return None
         if left:
-            check_rows(left[0], found[count:])
+            check_rows("while_loop", left[0], found[count:])
         else:
             check_carried("while_loop", carried, found[:count], find_weak(leaves))
         carried = start_leaves(found[:count])
@@ -172,13 +172,13 @@ def collect_rows(
     return carried, left
 
 
-def check_rows(first: Sequence[Any], found: Sequence[Any]) -> None:
+def check_rows(name: str, first: Sequence[Any], found: Sequence[Any]) -> None:
     """Raise unless what a step leaves behind has the shapes of what the first one left."""
     shapes = tuple([aval_of(x).shape for x in first]), tuple([aval_of(x).shape for x in found])
     if shapes[0] != shapes[1]:
         one, other = (", ".join(map(str, x)) or "nothing" for x in shapes)
         given = f"the body left behind shape {other} where it had left {one}"
-        raise ShapeError("while_loop", given, "rows of one shape are needed", "Carry what changes its shape")
+        raise ShapeError(name, given, "rows of one shape are needed", "Carry what changes its shape")
 
 
 def empty_rows(step: PairFunction, leaves: Sequence[Any], structure: Any, length: int) -> list[Any]:

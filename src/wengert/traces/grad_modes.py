@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
+
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.core.values.recording import READERS, Settings, change, next_level, restore, settings
 from wengert.core.values.tensor import Trace
@@ -400,7 +402,8 @@ def byte_count(size: int | str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
     units = {unit.lower(): count for unit, count in UNITS.items()}
-    known = match is not None and type(size) in (int, str) and match[2].lower() in units
+    whole = isinstance(size, str | int | np.integer) and type(size) is not bool
+    known = match is not None and whole and match[2].lower() in units
     count = int(float(match[1]) * units[match[2].lower()]) if match is not None and known else 0
     if count < 1:
         needed = "a positive number of bytes, or a text such as '500MB' or '2GiB', is needed"

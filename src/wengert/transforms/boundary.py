@@ -360,6 +360,17 @@ def known_positions(fun: Callable[..., Any], parameter: str, positions: tuple[in
     return positions
 
 
+def reject_static_donations(fun: Callable[..., Any], donated: tuple[int, ...], static: tuple[int, ...]) -> None:
+    """Raise a UsageError if an argument is to be donated that is static, whichever end its position counts from."""
+    parameters = (parameters_of(fun) if donated and static else None) or ()
+    is_open = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    count = 0 if is_open else sum(p.kind in POSITIONAL for p in parameters)
+    for i in donated:
+        if any(i == k or (count and (i - k) % count == 0) for k in static):
+            given = f"argument {i} in donate_argnums, which is static"
+            raise UsageError("jit", given, "an argument that holds arrays is needed", "Leave it out of one of them")
+
+
 def parameters_of(fun: Callable[..., Any]) -> Sequence[inspect.Parameter] | None:
     """Return the parameters of a function; None where they are not known, as for some that are written in C."""
     try:

@@ -50,6 +50,7 @@ from wengert.transforms.boundary import (
     known_positions,
     name_of,
     place_error,
+    reject_static_donations,
     static_arguments,
 )
 from wengert.transforms.result_checks import require_arrays
@@ -114,6 +115,7 @@ class Jitted(Entry, Generic[P, R]):
         self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
+        reject_static_donations(fun, self.donate_argnums, self.static_argnums)
         self.forms = Forms(MOST_FORMS)
         self.instances: WeakIdentityMap[Any, Jitted[..., R]] = WeakIdentityMap()
         self.kept: Recent[int, tuple[Any, Jitted[..., R]]] = Recent(MOST_INSTANCES)  # which cannot be in these
