@@ -336,7 +336,9 @@ def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
     if len(traces) == 1 and not any(type(x) is Tensor for x in below):
         if isinstance(tape, Tape) and not recording(tape):
-            return form.function(*below)
+            results = form.function(*below)
+            tape.require_outside_of_forward(tuple(results))
+            return results
         if plain:
             return form.apart(with_views_resolved(lambda *xs: record_form(form, tape, xs), *operands))  # type: ignore[arg-type]  # a tape
     return form.apart(evaluate(form.graph, values))
