@@ -134,7 +134,7 @@ def test_arguments_without_lanes_are_those_of_every_lane(sample: Sample) -> None
 # Graphs
 
 
-@over(SAMPLES, few=True)
+@over(SAMPLES, few=True, third=True)
 def test_traced_values_are_those_of_numpy(sample: Sample) -> None:
     call = call_of(sample)
     leaves = call.copies()
@@ -149,7 +149,7 @@ def test_traced_values_are_those_of_numpy(sample: Sample) -> None:
             assert_alike(wg.jit(wg.vmap(listed(call)))(*stacked(lanes)), stacked(looped(call, lanes)))
 
 
-@over(SMOOTH, few=True)
+@over(SMOOTH, few=True, third=True)
 def test_traced_derivatives_are_those_without_tracing(sample: Sample) -> None:
     call = call_of(sample)
     outs, _ = call.vjp(call.leaves)
@@ -170,7 +170,7 @@ def test_traced_derivatives_are_those_without_tracing(sample: Sample) -> None:
         assert_alike(wg.jit(pulled)(call.leaves, cts), pulled(call.leaves, cts), *call.leaves)
 
 
-@over([s for s in SMOOTH if s.order >= 2], few=True)
+@over([s for s in SMOOTH if s.order >= 2], few=True, third=True)
 def test_traced_second_derivatives_warn_only_where_values_do(sample: Sample) -> None:
     call = call_of(sample)
     known = all(leaf.dtype.kind == "f" for leaf in call.leaves) and call.vjp(call.leaves)[0]

@@ -14,11 +14,11 @@ import pytest
 import scipy.special as sp
 
 import wengert as wg
-from tests.cases import OPTIONS, some_of
+from tests.cases import OPTIONS
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
-from tests.samples.running import chosen, over
+from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
 from tools.special_accuracy import WITHOUT_KERNEL
 from wengert import random
@@ -153,7 +153,7 @@ def gradient_graph(sample: Sample, graph: Graph) -> Graph | None:
     return trace(lambda *xs: list(wg.vjp(lambda *ys: float_leaves(call(*ys)), *xs)[1](cts)))(*call.copies())
 
 
-@over(some_of(chosen(SAMPLES, few=True), "lowering"))
+@over(SAMPLES, few=True, third=True)
 def test_samples_and_their_gradients(sample: Sample) -> None:
     graph = value_graph(sample)
     if graph is None:

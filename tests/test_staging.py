@@ -53,7 +53,7 @@ def traced(function: Callable[..., Any], *args: Any) -> Graph | None:
     return graph
 
 
-@over(list(SAMPLES))
+@over(SAMPLES, third=True)
 def test_the_graph_of_a_sample_gives_what_it_gives_eagerly(sample: Sample) -> None:
     call = call_of(sample)
     graph = traced(lambda *xs: leaves_of(call(*xs)), *call.leaves)
@@ -68,7 +68,7 @@ def test_the_graph_of_a_sample_gives_what_it_gives_eagerly(sample: Sample) -> No
         assert same_bits(array(x), array(y))
 
 
-@over([s for s in SAMPLES if call_of(s).leaves], few=True)
+@over([s for s in SAMPLES if call_of(s).leaves], few=True, third=True)
 def test_the_graph_of_a_gradient_gives_what_the_gradient_is_eagerly(sample: Sample) -> None:
     call = call_of(sample)
     results, pullback = wg.vjp(lambda *xs: float_leaves(call(*xs)), *call.copies())

@@ -79,7 +79,7 @@ def check(sample: Sample, order: int) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9, err_msg=f"coefficient {k}")
 
 
-@over(ELEMENTWISE, few=True)
+@over(ELEMENTWISE, few=True, third=True)
 def test_elementwise_primitives(sample: Sample) -> None:
     check(sample, 3)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import OPTIONS, Failures
+from tests.cases import OPTIONS, Failures, some_of
 from tests.samples.base import Fixed, Sample
 
 __all__ = ["LOOKING", "chosen", "over", "representatives"]
@@ -17,12 +17,15 @@ LOOKING = frozenset({"argwhere", "array_equal", "array_equiv", "getitem", "nonze
 """Primitives that have samples whose results have shapes, or whose calls take ways, that depend on elements."""
 
 
-def over(samples: Sequence[Sample], *, few: bool = False) -> Callable[[Callable[[Sample], None]], Any]:
+def over(
+    samples: Sequence[Sample], *, few: bool = False, third: bool = False
+) -> Callable[[Callable[[Sample], None]], Any]:
     """Run a test over samples, those of a topic in one.
 
     Args:
         samples: the samples.
         few: whether one sample for each form of a call is enough, unless pytest is told `--every`.
+        third: whether a third of these is enough, another one for each test, unless pytest is told `--every`.
     """
     topics: dict[str, list[Sample]] = {}
     for sample in samples:
@@ -31,7 +34,8 @@ def over(samples: Sequence[Sample], *, few: bool = False) -> Callable[[Callable[
     def decorated(test: Callable[[Sample], None]) -> Any:
         def run(topic: str) -> None:
             failures = Failures()
-            for sample in chosen(topics[topic], few=few):
+            own = chosen(topics[topic], few=few)
+            for sample in some_of(own, f"{test.__name__}, {topic}") if third else own:
                 with failures.of(sample.name):
                     test(sample)
             failures.tell()
