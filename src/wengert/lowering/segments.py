@@ -74,16 +74,18 @@ class Segments(Record, Generic[P]):
         """
         values: dict[Variable, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
         for part in self.parts:
-            given = [values[v] for v in part.graph.inputs]
+            outputs, given = part.graph.outputs, [values[v] for v in part.graph.inputs]
             if part.program is None:
-                values.update(zip(part.graph.outputs, evaluated(part.graph, given), strict=True))
+                results = evaluated(part.graph, given)
             else:
                 arrays = call(part.program, list(map(as_array, part.graph.inputs, given)))
-                if len(arrays) > len(part.graph.outputs) and arrays[-1]:
-                    values.update(zip(part.graph.outputs, instead(part.graph, given), strict=True))
-                    continue
-                made = zip(part.graph.outputs, arrays, strict=False)
-                values.update({x: as_value(x, array) for x, array in made if type(x) is Variable})
+                if len(arrays) > len(outputs) and arrays[-1]:
+                    results = instead(part.graph, given)
+                else:
+                    results = [
+                        as_value(x, y) if type(x) is Variable else y for x, y in zip(outputs, arrays, strict=False)
+                    ]
+            values.update({x: y for x, y in zip(outputs, results, strict=True) if type(x) is Variable})
             for variable in part.dropped:
                 del values[variable]
         return tuple([values[x] if type(x) is Variable else x for x in self.graph.outputs])
