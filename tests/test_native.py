@@ -121,6 +121,16 @@ def test_parts_with_little_work_are_left_to_numpy():
     assert is_worthwhile(trace(list)(np.ones((300, 4))))
 
 
+def test_known_arrays_are_results_too_where_numpy_computes_instead():
+    run = Compiled(trace(lambda x: (np.argsort(x * 1.0), np.arange(3.0)))(np.ones(20)))
+    assert run.is_native
+    x = np.ones(20)  # whose order, of equal ones, is up to NumPy
+    x[3] = 0.5
+    order, known = run([x])
+    np.testing.assert_array_equal(order, np.argsort(x))
+    np.testing.assert_array_equal(known, np.arange(3.0))
+
+
 def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
     monkeypatch.setattr(config, "AT_ONCE", False)
     function = GraphFunction(trace(rosenbrock)(X))

@@ -82,9 +82,8 @@ class Segments(Record, Generic[P]):
                 if len(arrays) > len(outputs) and arrays[-1]:
                     results = instead(part.graph, given)
                 else:
-                    results = [
-                        as_value(x, y) if type(x) is Variable else y for x, y in zip(outputs, arrays, strict=False)
-                    ]
+                    made = zip(outputs, arrays, strict=False)
+                    results = [as_value(x, array) if type(x) is Variable else x for x, array in made]
             values.update({x: y for x, y in zip(outputs, results, strict=True) if type(x) is Variable})
             for variable in part.dropped:
                 del values[variable]
