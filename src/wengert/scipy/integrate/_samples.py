@@ -1,31 +1,16 @@
-"""Quadratures with SciPy's names and signatures: `wengert.scipy.integrate`.
-
-They integrate samples or, `fixed_quad`, functions, and are differentiated by samples, their places and limits.
-
->>> import numpy as np
->>> import wengert as wg
->>> round(wg.grad(lambda b: fixed_quad(np.cos, 0.0, b)[0])(1.0), 4) == round(np.cos(1.0), 4)
-np.True_
-"""
+"""Integrals of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import scipy.special
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.diagnostics.argument_checks import require_one_number
 from wengert.core.values.dispatch import as_tensor
-from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._accumulations import trapezoid
 from wengert.numpy._shapes import slice_axis
-from wengert.support.hints import names_on_demand
-
-__all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
 
 
 def widths(name: str, y: Any, x: Any, axis: int) -> Any:
@@ -163,32 +148,3 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
             row.append(row[-1] + (row[-1] - coarse) / ((1 << (2 * j)) - 1))
         h = h / 2.0
     return row[-1]
-
-
-def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), n: int = 5) -> tuple[Any, None]:
-    """Return the integral of a function by Gauss's quadrature, and None; see `scipy.integrate.fixed_quad`.
-
-    Args:
-        func: a function of many places at once, the last axis.
-        a: the lower limit.
-        b: the upper limit.
-        args: further arguments of the function.
-        n: the number of places.
-
-    Raises:
-        UsageError: a limit is infinite.
-
-    >>> fixed_quad(lambda x: x**2, 0.0, 3.0)[0]
-    tensor(9.)
-    """
-    places, weights = scipy.special.roots_legendre(n)
-    low, high = as_tensor(a), as_tensor(b)
-    if any(is_concrete(end) and np.any(np.isinf(raw(end))) for end in (low, high)):
-        needed, remedy = "finite ones are needed", "Substitute a variable that stays finite, as t / (1 - t)"
-        raise UsageError("fixed_quad", "an infinite limit", needed, remedy)
-    values = func((high - low) * (places + 1) / 2.0 + low, *args)
-    return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
-
-
-if not TYPE_CHECKING:
-    __getattr__ = names_on_demand("wengert.scipy.integrate")

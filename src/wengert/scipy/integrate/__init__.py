@@ -1,0 +1,21 @@
+"""Integration with SciPy's names and signatures: `wengert.scipy.integrate`.
+
+Samples and, by `fixed_quad`, functions are integrated, and differentiated by samples, their places and limits.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> round(wg.grad(lambda b: fixed_quad(np.cos, 0.0, b)[0])(1.0), 4) == round(np.cos(1.0), 4)
+np.True_
+"""
+
+from typing import TYPE_CHECKING
+
+from wengert.numpy._accumulations import trapezoid
+from wengert.scipy.integrate._fixed_places import fixed_quad
+from wengert.scipy.integrate._samples import cumulative_trapezoid, romb, simpson
+from wengert.support.hints import names_on_demand
+
+__all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_on_demand("wengert.scipy.integrate")
