@@ -1103,3 +1103,19 @@ def test_a_function_captures_what_a_jitted_one_does() -> None:
     first = run(X)
     scale *= 10.0
     np.testing.assert_array_equal(run(X), first)
+
+
+def test_a_function_that_has_no_graph_is_soon_no_longer_asked_for_one() -> None:
+    seen: list[int] = []
+    runs = itertools.count()  # what tracing in vain does to lists is undone
+
+    def noting(x: Any) -> Any:
+        seen.append(next(runs))
+        return x * 0.5
+
+    rules = (wg.custom_rule(noting), lambda x: wg.custom_rule(lambda y: noting(y) + 0 * x)(x))
+    for rule in rules:  # a closure is another function at each call
+        first = next(runs)
+        run = wg.jit(lambda x, rule=rule: [x := rule(x) for _ in range(40)][-1])
+        np.testing.assert_array_equal(run(X), X * 0.5**40)
+        assert next(runs) - first <= 2 * 40 + 10

@@ -109,7 +109,7 @@ def size_of(kind: ArrayKind | NumberKind) -> int:
 def made(way: tuple[Any, Any], *variants: Any) -> Any:
     """Return an entry that says what it was given where no variant suits."""
 
-    class Told(way[0]):  # type: ignore[misc]
+    class Told(way[0]):
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return PYTHON, args, kwargs
 
@@ -164,7 +164,7 @@ class Pair:
     def __eq__(self, other: object) -> bool:
         raise AssertionError("it is not for comparing")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class Slotted:
@@ -574,7 +574,7 @@ def test_an_entry_is_like_a_function(way: tuple[Any, Any]) -> None:
     def scale(x: Any, by: float = 2.0) -> Any:
         """Scale it."""
 
-    class Jitted(way[0]):  # type: ignore[misc]
+    class Jitted(way[0]):
         def __init__(self, fun: Callable[..., Any]) -> None:
             functools.update_wrapper(self, fun)
             self.trace_count = 0
@@ -611,7 +611,7 @@ def test_methods_get_their_instance_first(way: tuple[Any, Any]) -> None:
     assert model.step.__self__ is model
 
 
-class Simple(WAY[0]):  # type: ignore[misc]
+class Simple(WAY[0]):
     def __init__(self) -> None:
         self.rate = 0.5
 
@@ -645,7 +645,7 @@ def test_entries_and_variants_are_collected(way: tuple[Any, Any]) -> None:
         function = made(way, sized(way, 2), sized(way, 3, owner=owner), sized(way, 4))
         function.model = [function] if cyclic else None
         if cyclic:
-            owner.function = function  # type: ignore[attr-defined]
+            owner.function = function
         function(np.ones(3))
         functions.append(weakref.ref(function))
         del function, owner
@@ -710,7 +710,7 @@ def test_nothing_is_left_behind_by_calls(way: tuple[Any, Any]) -> None:
 
 
 def test_errors_of_python_come_through(way: tuple[Any, Any]) -> None:
-    class Failing(way[0]):  # type: ignore[misc]
+    class Failing(way[0]):
         def __call__(self, x: Any) -> Any:
             raise KeyError(x)
 
@@ -724,7 +724,7 @@ def test_errors_of_python_come_through(way: tuple[Any, Any]) -> None:
 
 
 def test_calls_that_go_to_python_nest_as_deep_as_python_does(way: tuple[Any, Any]) -> None:
-    class Nested(way[0]):  # type: ignore[misc]
+    class Nested(way[0]):
         def __call__(self, depth: int) -> int:
             return 1 + self(depth - 1) if depth else 0
 

@@ -324,7 +324,7 @@ def test_objects_that_change_are_other_arguments() -> None:
     f = wg.jit(lambda p: len(vars(p)) * p.width)
     line = Line(2.0, 1.5)
     assert [f(line) for _ in range(3)] == [3.0] * 3
-    line.more = 1.0  # type: ignore[attr-defined]
+    line.more = 1.0
     assert [f(line) for _ in range(3)] == [4.5] * 3
     g = wg.jit(lambda p: p.weight * len(p.name))
     layer = Layer(2.0, "abc")
@@ -346,7 +346,7 @@ def test_attributes_that_become_computed_are_held_while_they_are_needed() -> Non
     for _ in range(3):
         f(Given(X, 1.0))
     thing, tables = Given(X, 1.0), []
-    Given.w = property(lambda _: tables.append(1) or np.full(10, float(len(tables))))  # type: ignore[assignment]
+    Given.w = property(lambda _: tables.append(1) or np.full(10, float(len(tables))))
     for _ in range(3):
         assert f(thing)[0][0] == 2.0 * len(tables)
 
@@ -527,7 +527,7 @@ def test_what_the_sweep_reads_can_be_a_result() -> None:
         (gradient,) = wg.autograd.grad(y, x, np.ones(10))
         np.testing.assert_allclose(gradient.numpy(), np.exp(X), rtol=1e-14)
     (partition,) = next(iter(f.forms.values())).partitions.values()
-    assert len(partition.forward.variants()) == 1  # type: ignore[attr-defined]  # an entry
+    assert len(partition.forward.variants()) == 1  # an entry
 
 
 # Results that are views

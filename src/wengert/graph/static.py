@@ -7,6 +7,7 @@ equations are in order of creation, and that order is one in which each uses onl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar, NoReturn
@@ -81,7 +82,7 @@ class ExpressionTrace(Trace):
         inputs = tuple(x for x, _ in found)
         avals = abstract(primitive, inputs, params)
         outputs = tuple(map(Variable.of, avals))
-        equation = Equation(primitive.lasting(inputs, outputs), inputs, dict(params), outputs, caller())
+        equation = Equation(primitive.lasting(inputs, outputs, Counter()), inputs, dict(params), outputs, caller())
         definition = Definition(equation, tuple(d for _, d in found if d is not None))
         results = tuple(expression(variable, definition) for variable in outputs)
         return results[0] if primitive.outputs == 1 else results

@@ -13,7 +13,6 @@ from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of
 from wengert.kernel.opcodes import OPCODES
-from wengert.native.kinds import MANY_LEAVES
 from wengert.passes.inlining import body_of
 from wengert.primitives.signals.convolution import Sliding
 from wengert.support.machine import MACHINE
@@ -68,8 +67,7 @@ def graphs_run(equation: Equation) -> list[Graph]:
 def is_worthwhile(part: Graph) -> bool:
     """Tell whether a part of a graph takes less time natively, as one of several, than if NumPy evaluates it."""
     arrays = (*part.inputs, *part.outputs)
-    handing = MACHINE.handing * len(arrays) if len(arrays) > MANY_LEAVES else 0.0
-    return evaluation_time(part.equations) > MACHINE.calling + handing + MACHINE.passing * sum(map(size_of, arrays))
+    return evaluation_time(part.equations) > MACHINE.calling + MACHINE.passing * sum(map(size_of, arrays))
 
 
 def evaluation_time(equations: Iterable[Equation], usual: int = MACHINE.usual_rounds) -> float:

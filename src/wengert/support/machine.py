@@ -87,7 +87,6 @@ class Machine(FieldRecord):
     compiling: tuple[float, ...] = (10_000.0, 250.0)  # microseconds to compile a graph, and for each equation (t*)
     evaluating: tuple[float, ...] = (10.0, 1.0)  # microseconds of a call of NumPy's, and of each equation (t*)
     calling: float = 12.0  # microseconds to call one of several native parts of a graph (t*)
-    handing: float = 1.5  # microseconds for each array that goes to such a part if they are many (t)
     passing: float = 0.5e-3  # microseconds an element takes that is read from or written to memory (t*)
     numpy_cycle: float = 0.2e-3  # microseconds of NumPy for an element and a cycle of a vector natively (t)
     call_elements: int = 2048  # that NumPy's vectors pass in about the time of a call (t)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -59,12 +60,13 @@ class Staging(Transient):
     do not require grad, which are in `frozen`. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
     Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `definitions` has the
-    equations that bind variables, of the first `known` ones.
+    equations that bind variables, of the first `known` ones. `in_vain` counts how often functions with rules were
+    traced to no graph.
     """
 
     __slots__ = (
-        *("captured", "constants", "definitions", "equations", "frozen", "inputs", "known", "place", "plain"),
-        *("raised", "settings", "steady", "written"),
+        *("captured", "constants", "definitions", "equations", "frozen", "in_vain", "inputs", "known", "place"),
+        *("plain", "raised", "settings", "steady", "written"),
     )
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
@@ -80,6 +82,7 @@ class Staging(Transient):
         self.written: set[Variable] = set()
         self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
+        self.in_vain: Counter[Any] = Counter()
         self.steady: list[Callable[[], None]] = []
         self.definitions: dict[Variable, Equation] = {}
         self.known = 0
@@ -162,7 +165,7 @@ class Staging(Transient):
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
-        lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs)
+        lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs, self.in_vain)
         if called := primitive.called():
             self.steady.append(variables_stay(primitive.name, called))
         origin = number_origin(caller())

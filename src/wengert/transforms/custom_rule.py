@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -164,6 +165,11 @@ class CustomCall(UserCall):
         self.structure = structure
         self.out_structure: Any = None
         self.given_by_user = rule.backward is not None
+
+    @property
+    def code(self) -> Any:
+        """The code of the function and of its rules."""
+        return tuple([x.__code__ if isinstance(x, FunctionType) else type(x) for x in self.rule.functions])
 
     def called(self) -> Sequence[Any]:
         """Return the function and its rules, unless these have taken what they captured."""

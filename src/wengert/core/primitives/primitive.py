@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, Self, TypedDict, Unpack
@@ -301,8 +302,11 @@ class Primitive:
         """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
         return ()
 
-    def lasting(self, _inputs: Sequence[Any], _outputs: Sequence[Any]) -> Primitive:
-        """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""
+    def lasting(self, _inputs: Sequence[Any], _outputs: Sequence[Any], _in_vain: Counter[Any]) -> Primitive:
+        """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only.
+
+        The trace counts in `_in_vain` how often the functions of such calls were traced to no graph.
+        """
         return self
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
