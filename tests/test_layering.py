@@ -49,6 +49,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "visualization",
             "testing",
             "extend",
+            "sparse",
         }
     ),
     frozenset({"nn", "optim", "interop", "distributed", "demo", "cli", "__main__"}),
