@@ -14,7 +14,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from wengert.graph.value_forms import (
     string,
     too_large,
 )
+from wengert.support.whole_files import write_whole
 
 Shapes = Sequence[tuple[int, ...]]
 Params = Mapping[str, Any]
@@ -170,16 +170,9 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     True
     """
     require_graph("save", graph)
-    target = os.fsdecode(as_path("save", path))
+    target = as_path("save", path)
     data = encode(graph)
-    temporary = f"{target}.{os.urandom(8).hex()}"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-        os.replace(temporary, target)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    write_whole(target, lambda file: file.write(data))
 
 
 def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph:

@@ -2,50 +2,71 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 import json
+import math
 import os
+import struct
 import zipfile
 import zlib
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, place_of, unflatten
-from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.diagnostics.argument_checks import as_whole, shown
 from wengert.core.values.aval import is_number
-from wengert.core.values.tensor import Tensor, raw
+from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import tensor
-from wengert.errors import DtypeError, FileFormatError, UsageError, placed
+from wengert.errors import DtypeError, FileFormatError, GraphError, UsageError, WengertError, placed
+from wengert.optim.rules import State
+from wengert.support.digests import digest_of
+from wengert.support.whole_files import write_whole
 
 CONTENT = "content"
 """The name of the entry that says what the leaves are and what contains them."""
+DIGEST = "digest"
+"""The name of the entry that tells whether the others are as they were saved."""
+MAGIC = b"\x93NUMPY"
+"""What arrays of NumPy begin with in files."""
+CHUNK = 1 << 20
+"""Bytes that are read at once."""
 KEYS = (str, int, float, bool)
 """The types of keys that dictionaries of a file have."""
 DAMAGED = (
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
-    IndexError,
     AttributeError,
     EOFError,
-    RecursionError,
-    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    OverflowError,
+    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
 """What reading a damaged archive may raise."""
 
 
-def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
+def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -> None:
     """Write containers of arrays to a file, which NumPy can read, too: an .npz archive without objects.
+
+    A file given by its path appears whole or not at all: it is written beside, made to last on the disk (`fsync`), and
+    renamed. Whatever ends the program leaves the file that was there before. A digest tells `load` of each byte that
+    changed afterwards.
 
     Args:
         file: a path, which is written as given, or a binary file.
         tree: containers of arrays, Tensors, numbers and strings.
+        keep: how many files to keep, one by default: those before are called `file.1`, `file.2` and so on.
 
     Raises:
         DtypeError: a leaf is of another kind.
-        UsageError: `file` is no path or file.
+        GraphError: a leaf is traced, or differs from lane to lane.
+        UsageError: `file` is no path or file, or `keep` is no number of files.
         OSError: it cannot be written.
 
     >>> import io
@@ -56,21 +77,36 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
     {'w': array([1., 1.]), 'step': 3}
     """
     require_file("save", file, "write")
+    count = as_whole("optim.save", "keep", keep, least=1)
     leaves, structure = flatten(tree)
     arrays: list[np.ndarray[Any, Any]] = []
-    kept = []
+    records = []
     for index, leaf in enumerate(leaves):
         try:
-            kept.append(encode_leaf(leaf, arrays))
-        except DtypeError as error:
+            records.append(encode_leaf(leaf, arrays))
+        except WengertError as error:
             raise error if structure is None else placed(error, place_of(tree, index, "tree")) from None
-    content = {"leaves": kept, "layout": encode_layout(unflatten(structure, range(len(leaves))))}
-    entries = {CONTENT: np.array(json.dumps(content)), **{str(i): array for i, array in enumerate(arrays)}}
-    if not isinstance(file, str | os.PathLike):
+    text = json.dumps({"leaves": records, "layout": encode_layout(unflatten(structure, range(len(leaves))))})
+    entries = {CONTENT: np.array(text), DIGEST: np.array(fingerprint(text, arrays))}
+    entries |= {str(i): array for i, array in enumerate(arrays)}
+    if isinstance(file, str | os.PathLike):
+        write_whole(file, lambda opened: np.savez(opened, **entries), count)  # type: ignore[arg-type]  # an option's
+    else:
         np.savez(file, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
-        return
-    with open(file, "wb") as opened:  # given a path, NumPy would add a suffix
-        np.savez(opened, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
+
+
+def fingerprint(text: str, arrays: Sequence[np.ndarray[Any, Any]]) -> str:
+    """Return the digest of what is in a file: of its text, and of types, shapes and elements of its arrays."""
+    parts: list[Any] = [text.encode()]
+    for array in arrays:
+        rows = array.T if array.flags.fnc else array
+        parts += repr((np.lib.format.dtype_to_descr(array.dtype), array.shape)).encode(), as_bytes(rows)
+    return digest_of(*parts).hex()
+
+
+def as_bytes(array: np.ndarray[Any, Any]) -> Any:
+    """Return the elements of an array, in C order, as what can be read byte by byte, without a copy if they lie so."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.nbytes else b""
 
 
 def require_file(name: str, file: Any, method: str) -> None:
@@ -86,9 +122,13 @@ def encode_leaf(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]
         return {"is": leaf}
     if not isinstance(leaf, Tensor | np.ndarray | np.generic) and not is_number(leaf):
         raise saving_error(f"a value of type {type(leaf).__name__}")
+    if not is_concrete(leaf):
+        needed = "numbers are needed"
+        action = "Return it, and save it outside of the function"
+        raise GraphError("optim.save", "a Tensor that is traced, or differs from lane to lane", needed, action)
     array = np.asarray(raw(leaf) if type(leaf) is Tensor else leaf)
-    if array.dtype.hasobject:
-        raise saving_error("an array of objects")
+    if array.dtype.hasobject or isinstance(leaf, np.ma.MaskedArray):
+        raise saving_error("an array of objects" if array.dtype.hasobject else "a masked array")
     arrays.append(array)
     kind = "Tensor" if type(leaf) is Tensor else "array" if isinstance(leaf, np.ndarray | np.generic) else "number"
     return {kind: len(arrays) - 1}
@@ -102,6 +142,8 @@ def encode_layout(skeleton: Any) -> Any:
         return {"dict": [[key, encode_layout(value)] for key, value in skeleton.items()]}
     if isinstance(skeleton, list):
         return {"list": [encode_layout(item) for item in skeleton]}
+    if type(skeleton) is State:
+        return {"State": [skeleton.step, encode_layout(skeleton.memory)]}
     parts = list(skeleton.values() if isinstance(skeleton, dict) else flatten(skeleton, lambda x: x is not skeleton)[0])
     return {"tuple": [encode_layout(part) for part in parts]}
 
@@ -116,9 +158,10 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
 
     Args:
         file: a path or a binary file.
-        like: containers of the same structure, which give the result their types: named tuples, dataclasses,
-            registered classes, and dictionaries whose keys are neither strings nor numbers come as plain tuples
-            without it. Shapes and dtypes must agree.
+        like: containers of the same structure, which give the result their types. Without it named tuples,
+            dataclasses and registered classes of yours, whose code would have to run, and dictionaries whose keys are
+            neither strings nor numbers come as plain tuples; parameters in lists, tuples and dictionaries, and the
+            states of update rules, need none. Shapes and dtypes must agree.
 
     Returns:
         The containers.
@@ -136,17 +179,51 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
     """
     require_file("load", file, "read")
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            content = json.loads(str(archive[CONTENT]))
-            arrays = [archive[str(i)] for i in range(len(archive.files) - 1)]
+        with zipfile.ZipFile(file) as archive:
+            text = str(read_entry(archive, CONTENT))
+            content = json.loads(text)
+            arrays = [read_entry(archive, str(i)) for i in range(len(archive.infolist()) - 2)]
+            if str(read_entry(archive, DIGEST)) != fingerprint(text, arrays):
+                raise ValueError("the digest is another")
         leaves = [decode_leaf(entry, arrays) for entry in content["leaves"]]
         return build_containers(content["layout"], leaves) if like is None else fit_leaves(leaves, like)
     except UsageError:
         raise
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # which a place before the beginning is
+            raise
+        raise damage_error(file, error) from error
     except DAMAGED as error:
-        given = f"a file that cannot be read ({type(error).__name__})"
-        needed = "one that wengert.optim.save wrote is needed"
-        raise FileFormatError("optim.load", given, needed, "Save it again") from error
+        raise damage_error(file, error) from error
+
+
+def read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
+    """Return an array of an archive, in memory that the file has enough bytes to fill."""
+    info = archive.getinfo(f"{name}.npy")
+    entry: Any
+    with archive.open(info) as entry:
+        if info.compress_type != zipfile.ZIP_STORED or entry.read(len(MAGIC)) != MAGIC:
+            raise ValueError("no array as it lies in memory")
+        width = 2 if entry.read(2)[0] == 1 else 4  # the version, of which later ones have longer headers
+        header = ast.literal_eval(entry.read(int.from_bytes(entry.read(width), "little")).decode())
+        dtype = np.lib.format.descr_to_dtype(header["descr"])
+        shape = header["shape"]
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize > archive.start_dir:
+            raise ValueError("more elements than bytes")
+        array = np.empty(shape, dtype, "F" if header["fortran_order"] else "C")
+        space = as_bytes(array.T if header["fortran_order"] else array)
+        count = sum(entry.readinto(space[start : start + CHUNK]) for start in range(0, len(space), CHUNK))
+        if count != array.nbytes or entry.read(1):
+            raise ValueError("another number of elements")
+        return array
+
+
+def damage_error(file: Any, error: Exception) -> FileFormatError:
+    """Return the error about a file that is damaged, and what is left of those before it."""
+    given = f"a file that cannot be read ({type(error).__name__})"
+    older = f"{os.fspath(file)}.1" if isinstance(file, str | os.PathLike) else ""
+    action = f"Load {older}, which was saved before it" if os.path.exists(older) else "Save it again"
+    return FileFormatError("optim.load", given, "one that wengert.optim.save wrote is needed", action)
 
 
 def decode_leaf(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
@@ -169,6 +246,9 @@ def build_containers(layout: Any, leaves: list[Any]) -> Any:
         if not all(type(key) in KEYS for key, _ in content):
             raise TypeError("keys of other types")
         return {key: build_containers(value, leaves) for key, value in content}
+    if kind == "State":
+        step, memory = content
+        return State(leaves[step], build_containers(memory, leaves))
     items = [build_containers(item, leaves) for item in content]
     return items if kind == "list" else tuple(items)
 
