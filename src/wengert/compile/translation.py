@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.working_memory import Use, evaluation_memory, peak_of, size_in_bytes
 from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.programs import Emitted
@@ -96,6 +98,7 @@ class Translation:
         llvm: the kernels in LLVM's language.
         asm: the instructions for this processor.
         cost: operations, flops, and bytes read and written, of each kernel.
+        memory: how many bytes a call takes at most at once besides its arguments.
     """
 
     def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
@@ -150,8 +153,42 @@ class Translation:
         products = [cost_of_product(step, program) for program, step in steps if isinstance(step, Product)]
         left = sum(len(part.graph.equations) for part in self.segments.parts if part.program is None)
         loops, matrices = [sum(isinstance(step, sort) for _, step in steps) for sort in (Loop, Invoke)]
-        memory = max([code.image.size for code in self.emitted], default=0)
-        return Cost(tuple(kernels), memory, left, loops, matrices, tuple(products))
+        return Cost(tuple(kernels), self.working_memory, left, loops, matrices, tuple(products))
+
+    @cached
+    def working_memory(self) -> int:
+        """How many bytes a call needs at most at once besides its arguments and results, natively."""
+        codes = iter(self.emitted)
+        uses = [
+            Use(
+                part.graph.inputs,
+                distinct_variables(part.graph.outputs),
+                evaluation_memory(part.graph) if part.program is None else next(codes).image.size,
+            )
+            for part in self.segments.parts
+        ]
+        return peak_of(uses, self.graph.inputs, self.graph.outputs)
+
+    @cached
+    def memory(self) -> int:
+        """How many bytes a call takes at most at once besides its arguments.
+
+        These are results and what is computed on the way, residuals among them, the larger of what machine code and
+        NumPy need. Not known, and not counted, are what functions of NumPy take for themselves, and rows of loops that
+        a condition ends.
+
+        >>> import numpy as np
+        >>> from types import SimpleNamespace
+        >>> from wengert import grad, jit
+        >>> rows = SimpleNamespace(shape=(1000, 10), dtype=np.dtype(float))
+        >>> step = jit(grad(lambda w, x: np.sum(np.sort(x @ w, axis=0) ** 2)))
+        >>> step.lower(np.ones(10), rows).memory > 1000 * 8
+        True
+        """
+        working = evaluation_memory(self.graph)
+        with contextlib.suppress(ImportError):  # without LLVM NumPy computes all of it
+            working = max(working, self.working_memory)
+        return working + size_in_bytes(distinct_variables(self.graph.outputs))
 
     def profile(self, calls: int = 20) -> Profile:
         """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.

@@ -240,12 +240,12 @@ class Jitted(Entry, Generic[P, R]):
         Nothing is run; the function is traced if arguments of this kind are new.
 
         Args:
-            *args: what a call would be given.
+            *args: what a call would be given; anything with a `shape` and a `dtype` stands for an array in C order.
             **kwargs: likewise, by name.
 
         Returns:
-            An object whose attributes `graph`, `kernels`, `llvm`, `asm` and `cost` print as what they are; its
-            `profile()` tells how long each kernel takes.
+            An object whose attributes `graph`, `kernels`, `llvm`, `asm`, `cost` and `memory` print as what they are;
+            its `profile()` tells how long each kernel takes.
 
         Raises:
             ImportError: there is no LLVM, and `llvm`, `asm` or `cost` is asked for.
@@ -261,7 +261,7 @@ class Jitted(Entry, Generic[P, R]):
         """
         from wengert.compile.translation import Translation  # all of the native compiler
 
-        form, _, leaves = self.form_for(args, kwargs)
+        form, _, leaves = self.form_for(*self.examples_for(args, kwargs))
         return Translation(
             form.graph, [unwrap_plain(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
         )
@@ -285,11 +285,14 @@ class Jitted(Entry, Generic[P, R]):
         >>> squares.compile(SimpleNamespace(shape=(1000,), dtype=float)), squares.trace_count
         (False, 1)
         """
+        native = self.form_for(*self.examples_for(args, kwargs))[0].native
+        return native is not None and native.compile()
+
+    def examples_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return arguments with an array wherever something has a shape and a dtype."""
         static = self.static_places(len(args))
         examples = [x if i in static else map_leaves(as_example, x) for i, x in enumerate(args)]
-        named = {k: x if k in self.static_argnames else map_leaves(as_example, x) for k, x in kwargs.items()}
-        native = self.form_for(examples, named)[0].native
-        return native is not None and native.compile()
+        return examples, {k: x if k in self.static_argnames else map_leaves(as_example, x) for k, x in kwargs.items()}
 
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
         """Return the kinds of arguments; None for those that native code cannot look at."""
