@@ -25,7 +25,8 @@ MODULES = (
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
     "wengert.scipy.linalg",
     *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
-    *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
+    *("wengert.scipy.special", "wengert.scipy.stats", "wengert.sparse"),
+    *("wengert.nn", "wengert.nn.functional"),
 )
 NAMES = Path(wengert.__file__).with_name("support") / "public_names.toml"
 LIKELY = (

@@ -116,6 +116,7 @@ _MODULES = (
     "optim",
     "random",
     "scipy",
+    "sparse",
     "testing",
     "tree",
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
+from wengert.core.maps.index_maps import IndexMap, identity_map
 from wengert.kernel.durations import LANES
 from wengert.lowering.fuse import Group
-from wengert.lowering.index_maps import IndexMap, identity_map
 from wengert.lowering.loop_order import cycles_of_shared, full_vectors, lane_of, own_cost
 from wengert.lowering.loop_roots import Reads, Root, below, follow, kind_of
 from wengert.lowering.nodes import PointNode

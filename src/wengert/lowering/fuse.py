@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map
 from wengert.lowering.loop_order import LoopOrders
 from wengert.lowering.loop_roots import Root, accesses_below, below
 from wengert.lowering.nodes import PointNode, through_memory

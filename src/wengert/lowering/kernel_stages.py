@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import (
     Affine,
@@ -27,7 +28,6 @@ from wengert.kernel.merging import merged as with_merged_dimensions
 from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
 from wengert.lowering.broadcast_values import repeated_values
 from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
-from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.lowering.loop_roots import Root, find_roots
 from wengert.lowering.nodes import Access, Box, PointNode, Shape
 from wengert.lowering.rules.lower import Lowered

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from typing import Literal
 
-from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, identity_map
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_map
 from wengert.lowering.nodes import Access, PointNode, Shape, through_memory
 from wengert.support.machine import MACHINE
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_map
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.index_maps import AxisIndex, IndexMap, compose, identity_map
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]

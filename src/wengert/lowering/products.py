@@ -15,10 +15,11 @@ from wengert.core.forms.labels import Labels, Names
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
+from wengert.core.maps.index_maps import AxisIndex
+from wengert.core.maps.windows import window_map
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of
 from wengert.kernel.kernel import Affine, Product, Program
-from wengert.lowering.index_maps import AxisIndex
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.contractions import is_worth_a_step
@@ -26,7 +27,7 @@ from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.lower import Lowered, Lowering, known_parameters, uses_of
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
-from wengert.lowering.rules.view_index_maps import reshaped, window_on
+from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
@@ -247,7 +248,7 @@ def index_of_view(x: Variable, views: Sequence[Equation], shape: tuple[int, ...]
             found = equation.primitive.evaluate(found, **equation.params)
         return found.reshape(shape)
 
-    found = window_on(tuple([x.shape[axis] for axis in axes]), view)
+    found = window_map(tuple([x.shape[axis] for axis in axes]), view)
     return None if found is None else found[0]
 
 

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import each_lane, shift
-from wengert.core.forms.form import Scan, told_by
+from wengert.core.forms.element_maps import lane_maps
+from wengert.core.forms.form import Form, Params, Scan, Shape, told_by
 from wengert.core.forms.routine import Routine
 from wengert.core.forms.shape_probes import Results
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply, at_once
 
 FAULTY = frozenset({np.negative, np.isfinite, np.isinf, np.isnan, np.signbit})
@@ -97,12 +100,18 @@ def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
     return out
 
 
+def neighbour_links(_core: Shape, out: Shape, _params: Params) -> list[BoxMap]:
+    """Return where the two neighbours are whose difference each element is."""
+    own = [Coordinate.along(0)]
+    return [BoxMap(out, own, [Coordinate.along(0, 1, 1)], 1.0), BoxMap(out, own, own, -1.0)]
+
+
 difference = linear(
     "difference",
     steps_between,
     transpose=transpose_difference,
     fresh=True,
-    form=Routine("(n)->(m)", "axis"),
+    form=Routine("(n)->(m)", "axis", links=neighbour_links),
     parts="each",
 )
 
@@ -301,11 +310,32 @@ def batch_segments(
     return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
 
 
+class Segments(Form):
+    """Sums of the segments of an axis that begin at the places which operand 1 holds."""
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Add each element to the segments that it lies in; to any along the axis, if places are not known."""
+        x, starts = operands
+        shape, axis = shape_of(x), params["axis"]
+        if position or not isinstance(starts, np.ndarray):
+            core = None
+        else:
+            stops = np.append(starts[1:], shape[axis])
+            counts = np.where(starts < stops, stops - starts, 1)
+            segment = np.repeat(np.arange(len(starts)), counts)
+            place = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[segment]
+            core = [BoxMap.of_pairs(out.shape[axis : axis + 1], segment, shape[axis : axis + 1], place)]
+        return lane_maps((shape, (axis,)), (out.shape, (axis,)), core)
+
+
 reduceat = linear(
     "reduceat",
     lambda x, starts, *, axis, dtype=None: np.add.reduceat(x, starts, axis, dtype),
     transpose=transpose_segments,
     batch=batch_segments,
+    form=Segments(),
 )
 
 

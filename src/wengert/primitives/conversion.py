@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Pointwise, Region, View
+from wengert.core.forms.element_maps import broadcast_maps
+from wengert.core.forms.form import Form, Params, Pointwise, Region, View
 from wengert.core.forms.routine import Routine
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.declare import constant, elementwise, linear, opaque
 from wengert.core.primitives.primitive import Primitive
@@ -79,11 +81,24 @@ copy = linear(
     parts="each",
     rewrites=(rewrites.drop_identity,),
 )
+
+
+class Relaid(Form):
+    """The elements of operand 0 in another memory order."""
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Leave all where they are; what lies in that order already says nothing about the result."""
+        return [] if position else broadcast_maps(out.shape, out.shape)
+
+
 laid_as = linear(
     "laid_as",
     duplicate_as,
     transpose=lambda ct, _aval, _pattern, order: ct,
     batch=lambda _primitive, size, operands, batched, _params: np.copy(lead(operands[0], batched[0], size)),
+    form=Relaid(),
 )
 number = linear(
     "number",

@@ -11,11 +11,13 @@ from numpy import ndarray
 
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Flags, Lanes, Params, Pointwise, Selection
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.memory.masked_selection import chosen, either, unchosen
 from wengert.core.primitives.cotangent import guard, match_dtype
 from wengert.core.primitives.declare import constant, elementwise, linear
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import Aval
+from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.dispatch import ARRAYS, apply, as_tensor
 from wengert.core.values.tensor import Tensor, visible_array
 from wengert.primitives import complex_parts, rewrites
@@ -189,6 +191,16 @@ class Counting(Selection):
         flat = [lead(x, flag, size).reshape(-1) for x, flag in zip(operands[:-1], batched[:-1], strict=True)]
         found = apply(primitive, *flat, places.reshape(-1), minlength=size * length)
         return [found.reshape((size, length))], []
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Add each weight to the count of its number; to any, if that is not known."""
+        (n,), places = shape_of(operands[position]), operands[-1]
+        own = [Coordinate.along(0)]
+        if not isinstance(places, np.ndarray):
+            return None
+        return [BoxMap((n,), [Coordinate.listed(0, places.astype(np.int64))], own)]
 
 
 bincount = linear(

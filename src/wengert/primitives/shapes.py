@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.forms.element_maps import rolled_maps
 from wengert.core.forms.form import SIZE, Flags, Lanes, Params, Place, Shape, Steps, View
 from wengert.core.forms.routine import Routine
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.memory.masked_selection import chosen, unchosen
 from wengert.core.memory.views import Step
 from wengert.core.primitives.cotangent import unbroadcast
@@ -184,12 +187,20 @@ def transpose_trace(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int)
     return apply(place_diagonal, elements, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
+def diagonal_links(core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
+    """Return where the diagonal is that `trace` adds up."""
+    offset = params["offset"]
+    row, column = max(-offset, 0), max(offset, 0)
+    length = max(0, min(core[0] - row, core[1] - column))
+    return [BoxMap((length,), (), (Coordinate.along(0, 1, row), Coordinate.along(0, 1, column)))] if length else []
+
+
 trace = linear(
     "trace",
     lambda x, offset, axis1, axis2: x.trace(offset, axis1, axis2),
     transpose=transpose_trace,
     fresh=True,
-    form=Routine("(n,m)->()", ("axis1", "axis2")),
+    form=Routine("(n,m)->()", ("axis1", "axis2"), links=diagonal_links),
     parts="each",
 )
 
@@ -211,12 +222,20 @@ def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
     return np.where(mask, zeros, x) if upper else np.where(mask, x, zeros)
 
 
+def triangle_links(core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
+    """Return the elements that `tril` or `triu` keeps."""
+    mask = np.tri(core[0], core[1], params["k"] - 1 if params["upper"] else params["k"], bool)
+    rows, columns = np.nonzero(~mask if params["upper"] else mask)
+    own = [Coordinate.listed(0, rows), Coordinate.listed(0, columns)]
+    return [BoxMap((len(rows),), own, own)] if len(rows) else []
+
+
 triangle: Linear = linear(
     "triangle",
     triangle_of,
     transpose=lambda ct, _aval, k, upper: at_once(triangle, ct, k=k, upper=upper),
     fresh=True,
-    form=Routine("(n,m)->(n,m)"),
+    form=Routine("(n,m)->(n,m)", links=triangle_links),
     parts="each",
 )
 
@@ -342,12 +361,24 @@ repeat = linear(
     fresh=True,
     form=View(("axis",)),
 )
+
+
+class Roll(View):
+    """Two copies along each axis."""
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap]:
+        """Shift both parts."""
+        return rolled_maps(out.shape, params["shift"], params["axis"])
+
+
 roll: Linear = linear(
     "roll",
     roll_elements,
     transpose=lambda ct, _aval, shift, axis: at_once(roll, ct, shift=tuple([-by for by in shift]), axis=axis),
     fresh=True,
-    form=View(("axis",)),
+    form=Roll(("axis",)),
 )
 
 

@@ -2,5 +2,6 @@
 
 from wengert.sparse.coloring import Coloring
 from wengert.sparse.coloring_methods import color
+from wengert.sparse.patterns import hessian_pattern, jacobian_pattern
 
-__all__ = ["Coloring", "color"]
+__all__ = ["Coloring", "color", "hessian_pattern", "jacobian_pattern"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ class Pattern:
             found.sum_duplicates()
         index = np.int32 if max(*found.shape, found.nnz) < 2**31 else np.int64
         return cls(tuple(found.shape), found.indptr.astype(index), found.indices.astype(index))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Pattern], columns: int) -> Pattern:
+        """Return patterns of some number of columns, one below the other."""
+        from scipy.sparse import csr_array, vstack
+
+        some = [part.to_scipy() for part in parts if part.shape[0]]
+        return cls.of_scipy(vstack(some, format="csr") if some else csr_array((0, columns), dtype=bool))
 
     @property
     def count(self) -> int:

@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from wengert.core.forms.element_maps import contracted_maps
 from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Params, Shape
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.shape_probes import Results, resize_results, unfilled_like
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
@@ -95,6 +97,13 @@ class Contraction(Form):
         found = labels.evaluate(*operands) if arrays else apply(PRIMITIVES["contract"], *operands, labels=labels)
         dtype = params.get("dtype")
         return [found if dtype is None else found.astype(dtype)], []
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Read off the labels; the other operands are coefficients."""
+        shapes = list(map(shape_of, operands))
+        return contracted_maps(self.record(shapes, params), position, operands, shapes)
 
     def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
         """Return the cotangent of operand i: it and the result change places."""

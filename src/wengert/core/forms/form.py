@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import aligned, all_lead, lead, shift
+from wengert.core.forms.element_maps import broadcast_maps, placed_maps, reduced_maps, running_maps, view_maps
 from wengert.core.forms.shape_probes import (
     Results,
     dummy,
@@ -26,11 +27,12 @@ from wengert.core.forms.shape_probes import (
     strong_aval,
     unfilled_like,
 )
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.memory.memory_layout import order_of, strides_of
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import rule_error
-from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number, misfit
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number, misfit, shape_of
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.python_numbers import calculate
 from wengert.errors import GraphError
@@ -98,6 +100,24 @@ class Form(FieldRecord):
             operands: its operands, those that are marked in `batched` with their batch axes in front.
             batched: which they are.
             params: its parameters.
+        """
+        return None
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Return which elements of an operand the elements of a result depend on; None where each depends on all.
+
+        Args:
+            primitive: the operation.
+            position: that of the operand.
+            operands: all operands; those that are arrays are known.
+            out: the shape and dtype of the result.
+            params: the parameters of the primitive.
+            which: the position of the result among several.
+
+        Returns:
+            Maps from the operand to the result, with the coefficients of a linear operation where these are not 1.
         """
         return None
 
@@ -172,6 +192,12 @@ class Pointwise(Form):
         """Align the ranks."""
         return operands if len(operands) == 1 else aligned(operands, batched), [(primitive, params)]
 
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Broadcast."""
+        return broadcast_maps(shape_of(operands[position]), out.shape)
+
 
 def one_of(aval: Aval) -> Any:
     """Return an element of an aval; in an array if it is a truth of one, since NumPy squares these otherwise."""
@@ -238,6 +264,17 @@ class Reduction(Form):
             operands = aligned((lead(operands[0], batched[0], size), *operands[1:]), (True, *batched[1:]))
         return operands, [(primitive, {**params, "axis": shift(params["axis"])})]
 
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Leave the axes out; a starting value is in every element."""
+        shape, axis = shape_of(operands[position]), params["axis"]
+        if position:
+            return broadcast_maps(shape, out.shape)
+        axes = range(len(shape)) if axis is None else [i % len(shape) for i in axis]
+        (found,) = reduced_maps(shape, axes, params["keepdims"])
+        return [found.using(primitive.weights(operands, out, params))]
+
 
 class Scan(Form):
     """Results so far, along the axis that the parameter `axis` counts from 0.
@@ -269,6 +306,12 @@ class Scan(Form):
     ) -> Lanes | None:
         """Run along the same axis behind the batch axis."""
         return operands, [(primitive, {**params, "axis": shift(params["axis"])})]
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Depend on what is before, and on the element itself."""
+        return running_maps(shape_of(operands[position]), params["axis"], bool(params.get("reverse")))
 
 
 SIZE = "size"
@@ -313,6 +356,15 @@ class View(Form):
             changed[name] = (size if entry is SIZE else entry, *changed[name])
         return operands, [(primitive, changed)]
 
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Ask NumPy."""
+        aval = aval_of(operands[position])
+        if aval.dtype.kind == "c" and out.dtype.kind != "c":  # a part of complex numbers
+            return broadcast_maps(aval.shape, out.shape)
+        return view_maps(aval.shape, lambda x: primitive.evaluate(x, **params), primitive.view)
+
 
 class Place(View):
     """Operands that fill parts of the result, which is zero elsewhere: what views transpose to, and joins.
@@ -333,6 +385,13 @@ class Place(View):
     ) -> Lanes | None:
         """Fill the same parts in every lane."""
         return super().batch(primitive, size, all_lead(size, operands, batched), batched, params)
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Ask NumPy where the part is that the transpose reads."""
+        own = [aval_of(x) if i == position else None for i, x in enumerate(operands)]
+        return placed_maps(out.shape, lambda ct: primitive.part_of_cotangent(ct, own, position, params))
 
 
 def stepwise(operands: Sequence[Any], steps: Steps) -> Any:

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import aligned, all_lead, shift
+from wengert.core.forms.element_maps import lane_maps
 from wengert.core.forms.form import Flags, Form, Inputs, Lanes, Names, Params, Shape
 from wengert.core.forms.shape_probes import Results, dummy, grown_order, probe_strictly, strong_aval
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.memory.memory_layout import strides_of, strides_of_copy
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import rule_error
-from wengert.core.values.aval import UNKNOWN, Aval, aval_of
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, shape_of
 from wengert.native.lapack import on_one_thread
 
 CORE = r"\((?:\w+\??(?:,\w+\??)*)?\)"
@@ -39,6 +41,8 @@ class Routine(Form):
             operand holds for any further ones.
         axis: the parameter that tells where the only core axis stands, or those for several; without one they are last.
         stacked: whether the evaluation takes stacks of operands with core axes.
+        links: `links(core shape of the operand, core shape of the result, params)`: maps from the only operand to the
+            result, of one stack, where not every element depends on all.
 
     >>> from wengert.core.primitives.declare import constant
     >>> from wengert.core.values.dispatch import apply
@@ -51,6 +55,7 @@ class Routine(Form):
     signature: str
     axis: str | Names = ()
     stacked: bool = True
+    links: Callable[[Shape, Shape, Params], Sequence[BoxMap]] | None = None
 
     def require_sound(self, name: str) -> None:
         """Require that the signature is one."""
@@ -154,6 +159,22 @@ class Routine(Form):
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
                 return all_lead(size, operands, batched), [(primitive, params)]
         return operands if len(operands) == 1 else aligned(operands, batched, cores), [(primitive, params)]
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Depend on what the links say, or on all of the same stack."""
+        shape = shape_of(operands[position])
+        names, results = cores(self.signature, len(operands))
+        axes = self.core_axes(len(shape), len(names[position]), params)
+        own = results[which] if which < len(results) else ()
+        out_axes = self.core_axes(len(out.shape), len(own), params) if len(own) <= len(out.shape) else None
+        if axes is None or out_axes is None or len(axes) != len(names[position]) or len(out_axes) != len(own):
+            return None
+        core = None
+        if self.links is not None:
+            core = self.links(tuple([shape[i] for i in axes]), tuple([out.shape[i] for i in out_axes]), params)
+        return lane_maps((shape, axes), (out.shape, out_axes), core)
 
 
 def without_elements(value: Any) -> Any:

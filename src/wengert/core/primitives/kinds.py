@@ -12,11 +12,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from wengert.core.graph.variable import Variable
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import DeclaredForm, PointRules, Primitive, ShapeRules
 from wengert.core.primitives.rule import Rule, RuleSignature, rule_error
-from wengert.core.values.aval import Aval, shape_of
+from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
 from wengert.native.elementwise import shared
@@ -253,6 +254,23 @@ class Linear(Primitive):
     def changes(self, _params: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
         """Return the base of what is evaluated in place."""
         return self.changed
+
+    def weights(self, operands: Sequence[Any], out: Aval, params: Mapping[str, Any]) -> Any:
+        """Return the cotangent of operand 0 for that of ones, if the other operands are known."""
+        x, *others = operands
+        if any(isinstance(other, Variable) for other in others):
+            return None
+        found = self.transposes[0](np.ones(out.shape, out.dtype), aval_of(x), *others, **params)
+        if type(found) is np.ndarray:  # most are one number, repeated
+            found = found[tuple([slice(0, 1) if step == 0 else slice(None) for step in found.strides])]
+            return None if (found == 1).all() else found
+        return found
+
+    def part_of_cotangent(self, ct: Any, avals: Sequence[Aval | None], position: int, params: Mapping[str, Any]) -> Any:
+        """Return the part of a cotangent that belongs to one operand, of which the aval is given."""
+        if self.variadic:
+            return self.transposes[0](ct, avals, **params)[position]
+        return self.transposes[position](ct, avals[position], **params)
 
     def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
         """Return the cotangent of the only operand as the form gives it."""

@@ -325,6 +325,17 @@ class Primitive:
         """Return what to save of the output where the vjp needs it: all of it, unless there are several."""
         return out
 
+    def weights(self, _operands: Sequence[Any], _out: Aval, _params: Mapping[str, Any]) -> Any:
+        """Return by how much each element of operand 0 enters the result, where each enters one element of it.
+
+        None where it is itself that enters, or not multiplied by something that is known.
+        """
+        return None
+
+    def part_of_cotangent(self, ct: Any, avals: Sequence[Aval | None], position: int, params: Mapping[str, Any]) -> Any:
+        """Return what of a cotangent belongs to an operand that only enters a part of the result."""
+        raise NotImplementedError
+
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:

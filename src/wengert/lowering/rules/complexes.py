@@ -13,10 +13,10 @@ import numpy as np
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Form, Place, View, form_of
+from wengert.core.maps.index_maps import AxisIndex, identity_map
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import PARTS, Aval
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.index_maps import AxisIndex, identity_map
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import Part, choice

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
-from wengert.lowering.index_maps import AxisIndex, identity_map, span
+from wengert.core.maps.index_maps import AxisIndex, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, added
 from wengert.lowering.rules.operands import Call, DType, Found, Refused

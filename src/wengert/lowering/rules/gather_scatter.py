@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map, strides_for
 from wengert.core.values.aval import aval_of
-from wengert.lowering.index_maps import AxisIndex, IndexMap, identity_map, strides_for
 from wengert.lowering.nodes import LONG, Access, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, convert, select

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.lowering.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within
+from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within
+from wengert.core.maps.windows import window_map
 from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
-from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
+from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known
 from wengert.passes.output_aliasing import inverse
 from wengert.primitives.indexing.index_forms import window_of
 from wengert.primitives.indexing.index_layout import join_index
@@ -155,7 +156,7 @@ def written(
         alone: whether nobody else reads the base.
     """
     shape, given = shapes
-    found = window_on(shape, view)
+    found = window_map(shape, view)
     if found is None:
         return None
     row, extents = found
@@ -319,7 +320,7 @@ def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex
         found = scattered_at(call, value, add)
         return found if isinstance(found, Refused) else (found, shape, AxisIndex(0))
     lying = tuple([shape[axis] for axis in axes])
-    own = window_on(lying, lambda x: part_written(call, x.transpose(inverse(axes))))
+    own = window_map(lying, lambda x: part_written(call, x.transpose(inverse(axes))))
     if own is None or 0 in own[1]:
         return Refused("a copy, or nothing")
     window, extents = own

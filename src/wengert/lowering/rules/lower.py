@@ -21,11 +21,11 @@ from wengert.core.forms.routine import Routine
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
+from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.index_maps import AxisIndex
 from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, selected, specialised, taken
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wengert.lowering.index_maps import AxisIndex, identity_map, strides_for
+from wengert.core.maps.index_maps import AxisIndex, identity_map, strides_for
 from wengert.lowering.nodes import BOOL, LONG, Access, Nodes, Shape
 
 BYTE = np.dtype(np.uint8)

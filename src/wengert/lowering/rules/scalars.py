@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.maps.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 from wengert.lowering.rules.ranks import bisect_row, count_before, positions, taken, write_at_places
 from wengert.support.machine import MACHINE

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import Scan, form_of
-from wengert.lowering.index_maps import AxisIndex, identity_map
+from wengert.core.maps.index_maps import AxisIndex, identity_map
 from wengert.lowering.nodes import BOOL, LONG, Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.operands import Call, Found, Refused

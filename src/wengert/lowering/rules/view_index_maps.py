@@ -1,4 +1,4 @@
-"""Views as index maps: NumPy is asked how a view lies on an array of single bytes, of which no element is read."""
+"""Views, and what arranges elements anew: by index maps, or element by element if they are few."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.lowering.index_maps import AxisIndex, decomposed, identity_map
+from wengert.core.maps.index_maps import AxisIndex, decomposed, identity_map
+from wengert.core.maps.windows import window_map
 from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import gathered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -19,27 +20,11 @@ MOST_LITERAL = 1 << 16
 """The most elements of which a program holds the places one by one."""
 
 
-def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[AxisIndex, Shape] | None:
-    """Return how a view reads an array of a shape as one row, and the view's shape; None if it is a copy.
-
-    >>> window_on((2, 3), np.transpose)
-    (AxisIndex(offset=0, terms=((0, 1), (1, 3))), (3, 2))
-    """
-    whole: Array = np.empty(shape, np.int8)
-    window = view(whole)
-    if not np.may_share_memory(whole, window):
-        return None
-    start = window.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    steps = zip(window.strides, window.shape, strict=True)
-    terms = tuple([(d, step) for d, (step, n) in enumerate(steps) if n > 1 and step])
-    return AxisIndex(start, terms), window.shape
-
-
 def viewed(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
     """Return what a view of an array of a shape reads; None if NumPy copies."""
     if not x.map and x.node.kind == "constant":
         return x
-    found = window_on(shape, view)
+    found = window_map(shape, view)
     if found is None:
         return None
     row, extents = found

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
+from wengert.core.forms.element_maps import arranged_maps, outside
 from wengert.core.forms.form import Flags, Form, Lanes, Params, form_of
 from wengert.core.forms.shape_probes import Results, example_of, unfilled_like
 from wengert.core.graph.variable import Variable
+from wengert.core.maps.box_maps import BoxMap, identity
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import rule_error
-from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.indexing.index_layout import (
     Entries,
@@ -24,6 +26,13 @@ from wengert.primitives.indexing.index_layout import (
     index_before,
     join_index,
     unit_axes,
+)
+from wengert.primitives.indexing.part_maps import (
+    last_of_places,
+    outside_part,
+    part_maps,
+    places_written,
+    written_map,
 )
 from wengert.primitives.masked import unknown_mask_error
 from wengert.primitives.shapes import reshape, transpose
@@ -80,6 +89,13 @@ class Index(Form):
             return (x, *found.arrays), [(primitive, {"index": found.entries})]
         part = apply(primitive, x, *found.arrays, index=found.entries)
         return [np.moveaxis(part, found.source, found.target)], []
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Read where the index says; along axes where an array says it that is not known, any element."""
+        x, *arrays = operands
+        return part_maps(shape_of(x), params["index"], arrays, out.shape)
 
 
 def require_writable_window(base: Any, path: Sequence[Step]) -> None:
@@ -159,3 +175,30 @@ class PartUpdate(Form):
             value = np.moveaxis(value, found.target, found.source)
         changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
         return [base, value, *found.arrays], [(update, changed)]
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Keep what is not written to, and put what is written in its places, the last of several in one."""
+        shape, path, index, add = out.shape, params["path"], params["index"], params["add"]
+        value, arrays = operands[1], operands[2:]
+        known = [isinstance(array, np.ndarray | np.generic | int) for array in arrays]
+        unknown = not all(known)
+        if position == 0:
+            if add or unknown:
+                return [identity(shape)]
+            if not path and not arrays:
+                return outside_part(shape, index)
+            mask = np.zeros(shape, bool)
+            mask.reshape(-1)[places_written(shape, path, index, arrays)] = True
+            return outside(shape, mask)
+        if position > 1 or (unknown and path):
+            return None
+        if unknown or not path:
+            found = part_maps(shape, index, arrays, None)
+        else:
+            found = arranged_maps(places_written(shape, path, index, arrays))
+        if not add and not unknown and arrays:
+            mask = last_of_places(places_written(shape, path, index, arrays))
+            found = [kept for one in found if (kept := one.where(mask)) is not None]
+        return [written_map(one, shape, shape_of(value)) for one in found]

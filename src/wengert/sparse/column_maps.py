@@ -1,0 +1,52 @@
+"""How elements of arrays depend on columns: the elements of what is differentiated by, one array after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.maps.box_maps import BoxMap, joined
+from wengert.core.maps.coordinates import Coordinate
+from wengert.core.maps.index_maps import Shape, strides_for
+from wengert.core.values.aval import UNKNOWN
+from wengert.sparse.pattern import Pattern
+
+Maps = Sequence[BoxMap]
+
+
+def column_maps(shapes: Sequence[Shape], coefficient: Any = None) -> list[Maps]:
+    """Return for each of some arrays the map from columns to its elements, one array behind the other."""
+    found: list[Maps] = []
+    start = 0
+    for shape in shapes:
+        own = [Coordinate.along(d) for d in range(len(shape))]
+        source = Coordinate.at(start)
+        for d, step in enumerate(strides_for(shape)):
+            source = source.plus(Coordinate.along(d, step))
+        found.append(joined([BoxMap(shape, own, [source], coefficient)]))
+        start += math.prod(shape)
+    return found
+
+
+def explicit(maps: Maps, shape: Shape, columns: int) -> Pattern:
+    """Return the pattern of what maps say about an array of a shape."""
+    size = math.prod(shape)
+    pairs = [one.pairs(shape, (columns,)) for one in maps]
+    rows, places = (np.concatenate([np.empty(0, np.int64), *[pair[k] for pair in pairs]]) for k in (0, 1))
+    return Pattern.of_pairs((size, columns), rows, places)
+
+
+def maps_of_pattern(pattern: Pattern, shape: Shape) -> Maps:
+    """Return a pattern of the elements of an array as maps."""
+    if not pattern.count:
+        return []
+    rows, places = (x.astype(np.int64) for x in (pattern.rows, pattern.indices))
+    return joined([BoxMap.of_pairs(shape, rows, pattern.shape[1:], places)])
+
+
+def known_lengths(shape: Shape) -> Shape:
+    """Return a shape without the axes of which nobody knows how long they are: that of any row."""
+    return tuple([n for n in shape if n != UNKNOWN])

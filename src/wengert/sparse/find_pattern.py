@@ -1,0 +1,45 @@
+"""Patterns of Jacobians: which elements may be other than zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wengert.core.graph.equation import Equation
+from wengert.core.values.aval import shape_of
+from wengert.sparse.column_maps import column_maps, explicit
+from wengert.sparse.loop_patterns import InnerGraphs
+from wengert.sparse.pattern import Pattern
+from wengert.sparse.tangent_program import TangentProgram
+from wengert.sparse.walk import Walk
+
+
+def find_pattern(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    argnums: Sequence[int],
+    local: bool = False,
+    name: str = "jacobian_pattern",
+) -> Pattern:
+    """Return the pattern of a Jacobian, of all elements of the results by all of some arguments.
+
+    Args:
+        fun: the function.
+        args: its arguments, of which only shapes and dtypes matter unless the pattern is local.
+        argnums: the positions of the arguments by which it is differentiated, whose elements are the columns.
+        local: whether the pattern may hold for these arguments alone.
+        name: who asks, for errors.
+    """
+    return pattern_with_causes(TangentProgram(name, fun, args, argnums), local)[0]
+
+
+def pattern_with_causes(program: TangentProgram, local: bool) -> tuple[Pattern, list[Equation]]:
+    """Return the pattern of a program, and the equations whose results depend on all elements of an operand."""
+    walk = Walk(program.columns, InnerGraphs)
+    tangents = program.tangents
+    maps = dict(zip(tangents, column_maps([v.shape for v in tangents]), strict=True))
+    known = dict(zip(program.graph.inputs, program.leaves, strict=False)) if local else {}
+    found = walk.run(program.graph, known, maps)
+    outputs = zip(found, program.graph.outputs, strict=True)
+    parts = [explicit(own, shape_of(x), program.columns) for own, x in outputs]
+    return (parts[0] if len(parts) == 1 else Pattern.stacked(parts, program.columns)), walk.dense

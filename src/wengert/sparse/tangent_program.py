@@ -1,0 +1,54 @@
+"""The linear half of a program: from the tangents of its arguments to those of its results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.core.values.aval import shape_of
+from wengert.transforms.forward import push_forward
+from wengert.transforms.tracing import trace
+
+
+class TangentProgram:
+    """Hold the graph from arguments and tangents to the tangents of results.
+
+    Attributes:
+        graph: its inputs are the leaves of all arguments and then those of the tangents.
+        leaves: the leaves of the arguments.
+        moving: how many leaves the tangents have.
+    """
+
+    def __init__(self, name: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int]) -> None:
+        def push(args: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            def narrowed(*chosen: Any) -> Any:
+                given = list(args)
+                for i, x in zip(argnums, chosen, strict=True):
+                    given[i] = x
+                return fun(*given)
+
+            return push_forward(name, narrowed, [args[i] for i in argnums], tangents)[1]
+
+        directions = [args[i] for i in argnums]
+        self.graph: Graph = trace(push)(list(args), directions)
+        self.leaves = flatten(list(args))[0]
+        self.moving = len(self.graph.inputs) - len(self.leaves)
+
+    @property
+    def tangents(self) -> Sequence[Variable]:
+        """The inputs that are tangents."""
+        return self.graph.inputs[len(self.leaves) : len(self.leaves) + self.moving]
+
+    @property
+    def columns(self) -> int:
+        """How many elements the tangents have."""
+        return sum([math.prod(v.shape) for v in self.tangents])
+
+    @property
+    def rows(self) -> int:
+        """How many elements the results have."""
+        return sum([math.prod(shape_of(v)) for v in self.graph.outputs])

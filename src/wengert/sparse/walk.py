@@ -1,0 +1,211 @@
+"""Walks through the linear half of a program: how the elements of each value depend on those of its tangents.
+
+The tangents of the arguments are columns, one after the other. Each value that moves with them has a list of maps from
+the columns; each equation says by its form how these go on. What a walk finds holds for every input of the same shapes
+unless values of arguments are known to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.forms.element_maps import broadcast_maps
+from wengert.core.forms.form import Pointwise, form_of
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.variable import Variable
+from wengert.core.maps.box_maps import BoxMap, joined
+from wengert.core.maps.composition import compose
+from wengert.core.maps.coordinates import Array, Coordinate, read
+from wengert.core.maps.index_maps import Shape
+from wengert.core.primitives.kinds import Elementwise, Linear
+from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.dispatch import apply
+from wengert.sparse.column_maps import Maps, explicit, known_lengths, maps_of_pattern
+
+MOST_MAPS = 300
+"""The most maps that a value keeps in a search for a pattern; more of them become one list of pairs."""
+
+
+class Walk:
+    """Follow the equations of a graph.
+
+    Attributes:
+        columns: how many elements the tangents have.
+        inside: gives what follows the graphs among the parameters of an equation.
+        maps: of each variable that moves.
+        known: the values of variables that are known.
+        dense: the equations of which every result depends on all of an operand.
+    """
+
+    def __init__(self, columns: int, inside: Callable[[Walk, Equation], StructuredLowering]) -> None:
+        self.columns = columns
+        self.inside = inside
+        self.maps: dict[Variable, Maps] = {}
+        self.known: dict[Variable, Any] = {}
+        self.dense: list[Equation] = []
+
+    def run(self, graph: Graph, known: Mapping[Variable, Any], maps: Mapping[Variable, Maps]) -> list[Maps]:
+        """Return the maps of the outputs of a graph.
+
+        Args:
+            graph: the graph.
+            known: the values of those inputs that are known.
+            maps: those of the inputs that move.
+        """
+        self.known.update(known)
+        self.maps.update({v: found for v, found in maps.items() if found})
+        for equation in graph.equations:
+            if any(type(x) is Variable and x in self.maps for x in equation.inputs):
+                for v, found in zip(equation.outputs, self.follow(equation), strict=True):
+                    if found:
+                        self.maps[v] = self.bounded(found, known_lengths(v.shape))
+            else:
+                self.evaluate(equation)
+        return [self.maps.get(v, ()) if type(v) is Variable else () for v in graph.outputs]
+
+    def bounded(self, maps: Maps, shape: Shape) -> Maps:
+        """Return maps, as one list of pairs if there are many."""
+        return maps_of_pattern(explicit(maps, shape, self.columns), shape) if len(maps) > MOST_MAPS else maps
+
+    def evaluate(self, equation: Equation) -> None:
+        """Compute what does not move, where its operands are known."""
+        given = [self.value(x) for x in equation.inputs]
+        if any(type(x) is Variable for x in given):
+            return
+        with np.errstate(all="ignore"):
+            found = apply(equation.primitive, *given, **equation.params)
+        several = len(equation.outputs) != 1 or isinstance(found, tuple)
+        self.known.update(zip(equation.outputs, found if several else (found,), strict=True))
+
+    def value(self, x: Any) -> Any:
+        """Return what is known of an operand: its value, or the variable that it is."""
+        return self.known.get(x, x) if type(x) is Variable else x
+
+    def moving(self, x: Any) -> Maps:
+        """Return the maps of an operand."""
+        return self.maps.get(x, ()) if type(x) is Variable else ()
+
+    def follow(self, equation: Equation) -> Sequence[Maps]:
+        """Return the maps of the results of an equation."""
+        primitive = equation.primitive
+        if isinstance(primitive, Structured):
+            found = primitive.lower(equation.params, self.inside(self, equation))
+            return [self.everything(equation)] * len(equation.outputs) if found is None else found
+        if primitive.kind == "constant":
+            return [()] * len(equation.outputs)
+        results = []
+        for which, out in enumerate(equation.outputs):
+            parts: list[BoxMap | None] = []
+            for position, x in enumerate(equation.inputs):
+                if self.moving(x):
+                    parts += self.through(equation, position, which, out)
+            results.append(joined(parts))
+        return results
+
+    def through(self, equation: Equation, position: int, which: int, out: Variable) -> Sequence[BoxMap | None]:
+        """Return the maps of a result as far as they come from one operand."""
+        primitive, x = equation.primitive, equation.inputs[position]
+        if isinstance(primitive, Elementwise):
+            return [] if primitive.rules[position] is None else self.at_points(equation, position, out)
+        if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
+            return []
+        form = form_of(primitive)
+        operands = [self.value(y) for y in equation.inputs]
+        steps = form.maps(primitive, position, operands, aval_of(out), equation.params, which)
+        if steps is None:
+            self.dense.append(equation)
+            return [self.all_columns(self.moving(x), out.shape)]
+        if isinstance(form, Pointwise) and shape_of(x) == out.shape:
+            return self.moving(x)
+        shape = shape_of(x)
+        kept = [known_part(self.checked(equation, position, step)) for step in steps]
+        return [compose(step, one, shape) for step in kept if step is not None for one in self.moving(x)]
+
+    def checked(self, equation: Equation, position: int, step: BoxMap) -> BoxMap:
+        """Return a map of an operand as it is composed: its coefficient matters where it is known."""
+        return step
+
+    def widened(self, x: Any, out: Shape) -> Sequence[BoxMap]:
+        """Return the maps of an operand that is broadcast."""
+        shape = shape_of(x)
+        if shape == out:
+            return self.moving(x)
+        (wide,) = broadcast_maps(shape, out)
+        found = [compose(wide, one, shape) for one in self.moving(x)]
+        return [one for one in found if one is not None]
+
+    def at_points(self, equation: Equation, position: int, out: Variable) -> Sequence[BoxMap | None]:
+        """Return the maps of an elementwise result: those of an operand, without the zeros of known factors."""
+        found = self.widened(equation.inputs[position], out.shape)
+        factor = self.factor(equation, position)
+        if factor is None:
+            return found
+        mask = factor != 0
+        if mask.all():
+            return found
+        return [one.where(read_at(mask, one, out.shape)) for one in found]
+
+    def factor(self, equation: Equation, position: int) -> Array | None:
+        """Return the derivative of an elementwise result by an operand in which it is linear, if that is known."""
+        primitive = equation.primitive
+        assert isinstance(primitive, Elementwise)
+        if not is_linear_in(primitive, position) or primitive.needs_out(position):
+            return None
+        needed = [i for i in range(len(equation.inputs)) if primitive.needs(position, i)]
+        given = [self.value(x) if i in needed else None for i, x in enumerate(equation.inputs)]
+        if not needed or position in needed or any(type(x) is Variable for x in given):
+            return None
+        rule = primitive.declared[position]
+        assert rule is not None
+        shape = np.broadcast_shapes(*[shape_of(given[i]) for i in needed])
+        with np.errstate(all="ignore"):
+            return np.asarray(rule(np.ones(shape), None, *given, **equation.params))
+
+    def all_columns(self, maps: Maps, shape: Shape) -> BoxMap | None:
+        """Return the map by which every element of an array depends on all columns that some maps reach."""
+        used = np.zeros(self.columns, bool)
+        for one in maps:
+            used[one.source[0].values(one.extents)] = True
+        columns = np.flatnonzero(used)
+        rank = len(shape)
+        own = [Coordinate.along(d) for d in range(rank)]
+        return BoxMap((*shape, len(columns)), own, [Coordinate.listed(rank, columns)]) if len(columns) else None
+
+    def everything(self, equation: Equation) -> Maps:
+        """Return the maps of results of which nothing is known but what the operands are."""
+        self.dense.append(equation)
+        maps = [one for x in equation.inputs for one in self.moving(x)]
+        (out, *_) = equation.outputs
+        return joined([self.all_columns(maps, out.shape)])
+
+    def nested(self, columns: int) -> Walk:
+        """Return a walk of the same kind through a graph within this one."""
+        found = type(self)(columns, self.inside)
+        found.dense = self.dense
+        return found
+
+
+def is_linear_in(primitive: Elementwise, position: int) -> bool:
+    """Tell whether an elementwise primitive says that it is linear in an operand."""
+    return any(position in group for group in primitive.linear_in)
+
+
+def known_part(step: BoxMap) -> BoxMap | None:
+    """Return a map without the points at which its coefficient is known to be zero."""
+    factor = step.coefficient
+    if isinstance(factor, np.ndarray | np.generic | float | int) and not np.all(factor):
+        rank = len(step.extents)
+        mask = np.asarray(factor != 0).reshape((1,) * (rank - np.ndim(factor)) + np.shape(factor))
+        return step.where(mask)
+    return step
+
+
+def read_at(array: Any, one: BoxMap, shape: Shape) -> Any:
+    """Return an array that broadcasts to a shape at the elements of that shape which a map reaches."""
+    lead = len(shape) - array.ndim
+    return read(array, one.target[lead:], one.extents)

@@ -1,0 +1,206 @@
+"""Patterns of Jacobians: they cover every element that is not zero, and name few others."""
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from wengert.core.maps.box_maps import BoxMap, identity
+from wengert.core.maps.composition import compose
+from wengert.core.maps.coordinates import Coordinate
+from wengert.sparse import hessian_pattern, jacobian_pattern
+
+TRIANGLE = np.tril(np.ones((6, 6)), -1)
+
+
+def written(x):
+    y = np.zeros(6) + 0 * x[0]
+    y[:3] = x[3:] ** 2
+    y[3:] += 3
+    return y
+
+
+def written_through_views(x):
+    y = x * 1.0
+    y[np.array([1, 1, 2])] += x[:1] * 2
+    v = y[1:]
+    v[::2] = v[::2] * 2 + y[0]
+    return y
+
+
+def last_write_wins(x):
+    y = x * 1.0
+    y[np.array([4, 2, 4])] = x[:3]
+    return y
+
+
+def left_behind(x):
+    return wg.scan(lambda c, u: (c * 0.5 + u, c * u), x[0], x)
+
+
+def long_scan(x):
+    c, ys = wg.scan(lambda c, u: (np.roll(c, 1) * 0.5 + u[:1], c[2:4]), x, np.tile(x, (40, 1)), reverse=True)
+    return c, ys
+
+
+def carried_only(x):
+    return wg.fori_loop(0, 1000, lambda i, s: 0.5 * s + np.concatenate([np.zeros(1), 0.3 * s[:-1]]), x)
+
+
+@wg.custom_rule
+def through(x):
+    return np.round(x * 3)
+
+
+through.defjvp(lambda primals, tangents: (np.round(primals[0] * 3), 3 * tangents[0]))
+
+EXACT = {
+    "reversed": lambda x: np.sin(x) * x[::-1],
+    "rolled": lambda x: np.roll(x, 2) * x,
+    "neighbours": lambda x: x[1:] * x[:-1] ** 2,
+    "reshaped": lambda x: (x.reshape(2, 3).T * np.arange(1, 3.0)).reshape(-1),
+    "regrouped": lambda x: x[:6].reshape(3, 2)[1:].reshape(2, 2).T.reshape(4, 1) * x[:1],
+    "gathered": lambda x: x[np.array([0, 3, 3])] * x[np.array([1, 1, 2])],
+    "joined": lambda x: np.concatenate([x[:3], np.cumsum(x)[-2:], x * 0.5]),
+    "summed": lambda x: np.sum(x.reshape(-1, 3) ** 2, axis=1, keepdims=True) + x.reshape(-1, 3),
+    "masked": lambda x: np.where(np.array([1, 0, 0, 1, 1, 0], bool), x * x, x[::-1]),
+    "zeros of a matrix": lambda x: (np.diag(np.ones(6)) + np.eye(6, k=1)) @ np.sin(x),
+    "zeros of an einsum": lambda x: np.einsum("i,ij->j", x, TRIANGLE[:, :5]),
+    "zeros of a factor": lambda x: x.reshape(2, 3) * np.array([[0.0, 1.0, 0.0], [0.0, 2.0, 0.0]]),
+    "differences": lambda x: np.diff(np.exp(x))[1:] + np.pad(x[2:], (0, 1))[1:],
+    "outer": lambda x: np.tril(np.outer(x[:3], x[-3:])),
+    "stacked": lambda x: np.stack([x, np.flip(x)], axis=1).reshape(-1)[:7],
+    "convolved": lambda x: np.convolve(x, np.array([1.0, 0.0, 2.0]))[:6] * x,
+    "repeated": lambda x: np.tile(x, 2) + np.repeat(x, 2),
+    "trace": lambda x: np.trace(x.reshape(2, 3)) + x[1],
+    "mean": lambda x: x.reshape(2, 3).mean(0),
+    "written": written,
+    "through views": written_through_views,
+    "last write": last_write_wins,
+    "counted": lambda x: np.bincount(np.array([0, 1, 1, 2, 5, 0]), x, minlength=6),
+    "segments": lambda x: np.add.reduceat(x, np.array([0, 2, 3])),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 3).sum(1) * x[:4],
+    "custom rule": lambda x: through(x) + wg.stop_gradient(x) * x,
+    "rounding": lambda x: np.round(x) + x[::-1],
+    "short loop": lambda x: wg.fori_loop(0, 2, lambda i, s: 0.5 * s + 0.1 * np.roll(s, 1) ** 2, x),
+    "counted indices": lambda x: wg.fori_loop(0, 3, lambda i, s: s + x[i] * np.eye(6)[0], x),
+    "scan": left_behind,
+    "long scan": long_scan,
+    "long loop": carried_only,
+    "branch": lambda x: wg.cond(x[0] > -100, lambda x: x * 2, lambda x: x * x, x),
+    "call": lambda x: wg.checkpoint(lambda y: np.sin(y) * 2)(x),
+    "while": lambda x: wg.while_loop(lambda s: np.sum(s) < 100, lambda s: s * 2 + np.pad(s[1:], (0, 1)), x),
+    "gradient": wg.grad(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2)),
+    "gradient of a loop": wg.grad(lambda x: np.sum(wg.fori_loop(0, 50, lambda i, s: np.sin(s) * 0.9, x))),
+    "gradient of while": wg.grad(lambda x: np.sum(wg.while_loop(lambda s: np.sum(s) < 100, lambda s: s * s + 1, x))),
+    "solved": lambda x: np.linalg.solve(np.stack([np.eye(2)] * 3) + 0.1, x.reshape(3, 2)[..., None]),
+}
+
+
+def dense_pattern(f, shape, points=3):
+    """Where the dense Jacobian is not zero at some point."""
+    found = None
+    for seed in range(points):
+        x = np.random.default_rng(seed).random(6) + 0.3
+        leaves = wg.tree.leaves(wg.jacobian(f)(x))
+        there = np.concatenate([np.reshape(leaf, (-1, 6)) for leaf in leaves]) != 0
+        found = there if found is None else found | there
+    return found.reshape(shape)
+
+
+@together("name", list(EXACT))
+def test_patterns_have_the_elements_that_are_not_zero_and_no_others(name):
+    pattern = jacobian_pattern(EXACT[name], np.ones(6) * 0.5).toarray()
+    seen = dense_pattern(EXACT[name], pattern.shape)
+    assert (pattern | ~seen).all(), "an element that is not zero is not in the pattern"
+    if name != "while":  # of which some iterations are not run
+        assert (seen | ~pattern).all(), "an element that is always zero is in the pattern"
+
+
+def test_places_that_depend_on_the_input_may_be_any_or_those_of_the_point():
+    x = np.array([2.0, 0.0, 1.0])
+    function = lambda x: x[np.argsort(x)] * x[0]
+    assert jacobian_pattern(function, x).nnz == 9
+    assert (jacobian_pattern(function, x, local=True).toarray() == (wg.jacobian(function)(x) != 0)).all()
+    branch = lambda x: wg.cond(x[0] > 0, lambda x: x, lambda x: x[::-1], x)
+    assert jacobian_pattern(branch, np.ones(4)).nnz == 8
+    assert jacobian_pattern(branch, np.ones(4), local=True).nnz == 4
+
+
+def test_integers_that_are_arguments_may_be_any_place():
+    def scattered(x, places):
+        y = x * 1.0
+        y[places] += x[:2]
+        return y
+
+    x, places = np.ones(4), np.array([0, 3])
+    assert jacobian_pattern(scattered, x, places).nnz == 16
+    assert jacobian_pattern(scattered, x, places, local=True).nnz == 5
+
+
+def test_containers_and_several_arguments_are_rows_and_columns_one_after_the_other():
+    def function(p, scale):
+        return {"a": p["u"] * scale, "b": p["v"][::-1]}
+
+    p = {"u": np.ones(2), "v": np.ones((2, 2))}
+    pattern = jacobian_pattern(function, p, 2.0, argnums=(1, 0)).toarray()
+    assert pattern.shape == (6, 7)
+    assert pattern[:2].astype(int).tolist() == [[1, 1, 0, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0, 0]]
+    assert pattern[2:, 3:].argmax(1).tolist() == [2, 3, 0, 1]
+
+
+def test_hessians_keep_the_zeros_of_linear_and_bilinear_parts():
+    pattern = hessian_pattern(lambda x: np.sum(x[:3] * x[3:]) + np.sum(x * np.arange(6)), np.ones(6))
+    assert (pattern.toarray() == np.roll(np.eye(6, dtype=bool), 3, 1)).all()
+
+
+def test_stencils_have_as_many_elements_as_points():
+    pattern = jacobian_pattern(lambda x: np.roll(x, 1) + np.roll(x, -1) - 2 * x, np.ones(10**5))
+    assert pattern.nnz == 3 * 10**5
+
+
+def test_a_long_loop_takes_no_longer_than_a_short_one():
+    def last(length):
+        return lambda x: wg.scan(lambda c, _: (c + np.pad(c[1:], (0, 1)), None), x, None, length=length)[0]
+
+    assert jacobian_pattern(last(10**7), np.ones(20)).nnz == 210
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_compositions_are_those_of_matrices(seed):
+    r = np.random.default_rng(seed)
+    between = (4, 3) if seed % 2 else (12,)
+
+    def some(sides, shapes):
+        rank = int(r.integers(1, 3))
+        extents = tuple(r.integers(1, 4, rank).tolist())
+        found = []
+        for shape in shapes:
+            side = []
+            for n in shape:
+                coordinate = Coordinate.at(0)
+                for d in range(rank):
+                    if r.random() < 0.7:
+                        coordinate = coordinate.plus(Coordinate.along(d, int(r.integers(0, 3)) or 1))
+                if r.random() < 0.4:
+                    coordinate = coordinate.plus(Coordinate.listed(0, r.integers(0, 3, extents[0])))
+                low, high = coordinate.span(extents)
+                side.append(coordinate.moved(-low) if high - low < n else Coordinate.at(int(r.integers(n))))
+            found.append(side)
+        return BoxMap(extents, *found, float(r.integers(1, 5)) * np.ones(extents))
+
+    def dense(one, target, source):
+        matrix = np.zeros((int(np.prod(target)), int(np.prod(source))))
+        np.add.at(matrix, one.pairs(target, source), np.broadcast_to(one.coefficient, one.extents).reshape(-1))
+        return matrix
+
+    outer, inner = some(None, [(5, 2), between]), some(None, [between, (7,)])
+    both = compose(outer, inner, between)
+    expected = dense(outer, (5, 2), between) @ dense(inner, between, (7,))
+    got = np.zeros_like(expected) if both is None else dense(both.canonical(), (5, 2), (7,))
+    assert np.array_equal(got, expected)
+
+
+def test_identity_composes_to_the_same():
+    one = BoxMap((3,), (Coordinate.along(0, 2, 1),), (Coordinate.along(0),))
+    assert compose(identity((7,)), one, (7,)).canonical().key == one.canonical().key
