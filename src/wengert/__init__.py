@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from wengert.transforms.checkpointing import checkpoint
     from wengert.transforms.custom_rule import custom_rule
     from wengert.transforms.forward import jvp, taylor
-    from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
+    from wengert.transforms.jacobian import hessian, jacfwd, jacobian, jacrev
+    from wengert.transforms.jacobian_products import hvp, linearize
     from wengert.transforms.jit import jit
     from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
     from wengert.transforms.vmap import vmap
@@ -90,12 +91,14 @@ __all__ = [
 
 # What a program may do without is imported when it is first asked for: a third of the time to import the package.
 _REVERSE = ("elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp")
-_JACOBIAN = ("hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize")
+_JACOBIAN = ("hessian", "jacfwd", "jacobian", "jacrev")
+_JACOBIAN_PRODUCTS = ("hvp", "linearize")
 _ON_FIRST_USE = {
     **dict.fromkeys(("cond", "switch"), "wengert.control.cond"),
     **dict.fromkeys(("fori_loop", "while_loop"), "wengert.control.while_loop"),
     **dict.fromkeys(_REVERSE, "wengert.transforms.reverse"),
     **dict.fromkeys(_JACOBIAN, "wengert.transforms.jacobian"),
+    **dict.fromkeys(_JACOBIAN_PRODUCTS, "wengert.transforms.jacobian_products"),
     "call": "wengert.control.call",
     "checkpoint": "wengert.transforms.checkpointing",
     "custom_rule": "wengert.transforms.custom_rule",

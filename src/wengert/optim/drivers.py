@@ -21,7 +21,8 @@ from wengert.support.attributes import own_attributes, resemble, signature
 from wengert.support.cached import cached
 from wengert.support.hints import hint_parameters
 from wengert.traces.nodes import CREATED
-from wengert.transforms.jacobian import hessian, hvp, jacobian
+from wengert.transforms.jacobian import hessian, jacobian
+from wengert.transforms.jacobian_products import hvp
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import leaves

@@ -1,30 +1,29 @@
-"""Jacobians, Hessians and products with them: one batched sweep or one batched tangent, never a Python loop."""
+"""Jacobians and Hessians: one batched sweep or one batched tangent, or batches of them, never a loop over elements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overload
+from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
+from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import UsageError
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import (
     Narrowed,
     as_given,
     declare_holomorphic,
     require_complex,
-    require_sequences,
     resolve_positions,
     result_example,
     selected_arguments,
 )
 from wengert.transforms.forward import push_forward
-from wengert.transforms.reverse import gradient_at, gradient_of, own_copy, pull_back, pullback_of, record_call
+from wengert.transforms.reverse import gradient_of, pull_back, pullback_of, record_call
 from wengert.transforms.transformed_function import ArrayDerivative, Derived, Options, make_derivative
 from wengert.transforms.vmap import map_lanes
 
@@ -55,6 +54,39 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
         found.append(block.reshape(total, *aval.shape))
         start += size
     return found
+
+
+def is_in_batches(leaves: Sequence[Any], batch_size: int | None) -> bool:
+    """Tell whether unit vectors of the joint space of some values are more than one batch."""
+    return batch_size is not None and count([aval_of(leaf) for leaf in leaves]) > batch_size
+
+
+def map_basis(fun: Function, out_axis: int, leaves: Sequence[Any], batch_size: int | None) -> Any:
+    """Return what a linear function gives for each unit vector of the joint space of some values.
+
+    In batches there are never more unit vectors than a batch has lanes: each lane makes its own of its number.
+
+    Args:
+        fun: a function of as many arrays as there are values, of their shapes and dtypes.
+        out_axis: the axis of the results that counts unit vectors.
+        leaves: the values.
+        batch_size: how many unit vectors there are at once; None for all.
+    """
+    if not is_in_batches(leaves, batch_size):
+        return map_lanes(fun, 0, out_axis, None, *basis(leaves))
+    avals = [aval_of(leaf) for leaf in leaves]
+    sizes = [math.prod(aval.shape) for aval in avals]
+
+    def of_number(number: Any, _leaves: Any) -> Any:
+        units, start = [], 0
+        for aval, size in zip(avals, sizes, strict=True):
+            unit: Any = (np.arange(start, start + size) == number).astype(aval.dtype)
+            units.append(unit.reshape(aval.shape))
+            start += size
+        return fun(*units)
+
+    # where the values are traced, batches are rounds of a loop
+    return map_lanes(of_number, (0, None), out_axis, batch_size, np.arange(sum(sizes)), leaves)
 
 
 def select_arguments(
@@ -88,14 +120,26 @@ def jacrev(
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
+    *,
+    batch_size: int | None = None,
 ) -> ArrayDerivative[P]: ...
 @overload
 def jacrev(
-    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Derived[P, Any]: ...
 @hint_parameters("jacobians")
 def jacrev(
-    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Function:
     """Return a function that computes the Jacobian by one batched reverse sweep.
 
@@ -104,6 +148,7 @@ def jacrev(
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
+        batch_size: how many rows are computed at once, if the residuals of all do not fit into memory; all by default.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
@@ -116,7 +161,9 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
-    return make_derivative(reverse_jacobian_at, fun, Options("jacrev", argnums, has_aux, holomorphic))
+    return make_derivative(
+        reverse_jacobian_at, fun, Options("jacrev", argnums, has_aux, holomorphic, batch_size=batch_size)
+    )
 
 
 def reverse_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
@@ -136,8 +183,11 @@ def pull_rows(options: Options, selection: Sequence[Any], output: Any, pullback:
         require_complex(name, "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
     action = UNDECLARED if holomorphic else declare_holomorphic(flatten(selection)[0], INSTEAD[name])
     require_complex(name, "an output", outputs, holomorphic, action)
-    lanes = unflatten(out_structure, basis(outputs))
-    columns, in_structure = flatten(map_lanes(pullback, 0, 0, None, lanes))
+
+    def pull(*lanes: Any) -> Any:
+        return pullback(unflatten(out_structure, lanes))
+
+    columns, in_structure = flatten(map_basis(pull, 0, outputs, options.batch_size))
     example = result_example(flatten(selection)[0])
     split = [split_lanes(column, outputs, 0, example) for column in columns]
     rows = [
@@ -164,14 +214,26 @@ def jacfwd(
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
+    *,
+    batch_size: int | None = None,
 ) -> ArrayDerivative[P]: ...
 @overload
 def jacfwd(
-    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Derived[P, Any]: ...
 @hint_parameters("jacobians")
 def jacfwd(
-    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Function:
     """Return a function that computes the Jacobian by one evaluation with batched tangents.
 
@@ -180,6 +242,8 @@ def jacfwd(
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
+        batch_size: how many columns are computed at once, if the tangents of all do not fit into memory; all by
+            default. `fun` is called once for each batch.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
@@ -192,7 +256,9 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
-    return make_derivative(forward_jacobian_at, fun, Options("jacfwd", argnums, has_aux, holomorphic))
+    return make_derivative(
+        forward_jacobian_at, fun, Options("jacfwd", argnums, has_aux, holomorphic, batch_size=batch_size)
+    )
 
 
 def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
@@ -209,7 +275,9 @@ def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs
         _, moved, *aux[:] = push_forward(name, function, primals, unflatten(structure, lanes), options.has_aux)
         return moved
 
-    rows, out_structure = flatten(map_lanes(push, 0, -1, None, *basis(leaves)))
+    rows, out_structure = flatten(map_basis(push, -1, leaves, options.batch_size))
+    if options.has_aux and is_in_batches(leaves, options.batch_size):
+        aux = [function(*selection)[1]]  # those of batches may be a loop's own
     if holomorphic:
         require_complex(name, "an output", rows, True, UNDECLARED)
     example = result_example(given)
@@ -225,6 +293,8 @@ def jacobian(
     mode: str = "auto",
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
+    *,
+    batch_size: int | None = None,
 ) -> ArrayDerivative[P]: ...
 @overload
 def jacobian(
@@ -233,6 +303,8 @@ def jacobian(
     mode: str = "auto",
     holomorphic: bool = False,
     has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Derived[P, Any]: ...
 @hint_parameters("jacobians")
 def jacobian(
@@ -241,6 +313,8 @@ def jacobian(
     mode: str = "auto",
     holomorphic: bool = False,
     has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Function:
     """Return a function that computes the Jacobian in the mode that costs less.
 
@@ -251,6 +325,7 @@ def jacobian(
                 arguments are real and the outputs complex.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
+        batch_size: how many rows or columns are computed at once, if all do not fit into memory; all by default.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
@@ -267,7 +342,7 @@ def jacobian(
     if not isinstance(mode, str) or mode not in MODES:
         needed = "'auto', 'fwd' or 'rev' is needed"
         raise UsageError("jacobian", f"mode={mode!r:.40}", needed, "Leave it out for 'auto'")
-    return make_derivative(MODES[mode], fun, Options("jacobian", argnums, has_aux, holomorphic))
+    return make_derivative(MODES[mode], fun, Options("jacobian", argnums, has_aux, holomorphic, batch_size=batch_size))
 
 
 def jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
@@ -304,14 +379,26 @@ def hessian(
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
+    *,
+    batch_size: int | None = None,
 ) -> ArrayDerivative[P]: ...
 @overload
 def hessian(
-    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Derived[P, Any]: ...
 @hint_parameters("jacobians")
 def hessian(
-    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    holomorphic: bool = False,
+    has_aux: bool = False,
+    *,
+    batch_size: int | None = None,
 ) -> Function:
     """Return a function that computes second derivatives: forward over reverse, batched.
 
@@ -320,6 +407,8 @@ def hessian(
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
+        batch_size: how many columns are computed at once, if all do not fit into memory; all by default. `fun` is
+            called once for each batch.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
@@ -339,7 +428,7 @@ def hessian(
            [[0., 1.],
             [1., 0.]]])
     """
-    options = Options("hessian", argnums, has_aux, holomorphic)
+    options = Options("hessian", argnums, has_aux, holomorphic, batch_size=batch_size)
     return make_derivative(forward_jacobian_at, make_derivative(first_derivative_at, fun, options), options)
 
 
@@ -352,80 +441,3 @@ def first_derivative_at(fun: Function, options: Options, /, *args: Any, **kwargs
         selection = select_arguments(fun, options, args, kwargs)[1]
         found = pull_rows(options, selection, run.result(), pullback_of(run))
     return (found, run.aux) if options.has_aux else found
-
-
-def hvp(fun: Function, primals: A, tangents: A) -> A:
-    """Return the product of the Hessian of a scalar function with a vector, without forming the Hessian.
-
-    Args:
-        fun: a function of the primals that returns one real scalar.
-        primals: the tuple of arguments (or the one argument itself).
-        tangents: the vector, in the containers and shapes of the primals.
-
-    Returns:
-        The product, in the containers and shapes of the primals.
-
-    Raises:
-        ShapeError: the shapes differ, or `fun` returned something other than one scalar.
-        DtypeError: an argument has a dtype without derivatives.
-
-    >>> hvp(lambda x: x**3, (2.0,), (1.0,))
-    (12.0,)
-    """
-    if not isinstance(primals, list | tuple) or hasattr(primals, "_fields"):
-        return hvp(fun, (primals,), (tangents,))[0]
-    directions: Any = tangents
-    require_sequences("hvp", primals, directions)
-    gradient = make_derivative(gradient_at, fun, Options("hvp", tuple(range(len(primals)))))
-    return cast(A, push_forward("hvp", gradient, tuple(primals), tuple(directions))[1])
-
-
-def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
-    """Evaluate a function and return its result with the function that applies the Jacobian.
-
-    What `jvp` does with tangents is linear, so it is recorded once, and the pullback of its pullback is it again:
-    each application costs one sweep, with nothing evaluated anew.
-
-    Args:
-        fun: a function of the primals, returning arrays in any containers.
-        *primals: floats, arrays or Tensors, or containers of them.
-
-    Returns:
-        (output, pushforward); `pushforward(*tangents)` gives the tangent of the output.
-
-    Raises:
-        ShapeError: tangents have not the containers or shapes of the primals.
-        DtypeError: a primal has a dtype without derivatives.
-        GraphError: a reverse rule that `fun` uses is not linear in the cotangent, and has no jvp beside it.
-
-    >>> y, push = linearize(lambda x: x**2, 3.0)
-    >>> push(1.0), push(10.0)
-    (6.0, 60.0)
-    """
-    kept = tuple(map_leaves(own_copy, x) for x in primals)
-
-    def moved(*tangents: Any) -> tuple[Any, Any]:
-        output, tangent = push_forward("linearize", fun, kept, tangents, originals=primals)
-        return tangent, output
-
-    ones = [map_leaves(ones_of, x) for x in primals]
-    tangent, pullback, output = pull_back("linearize", moved, ones, has_aux=True, any_result=True)
-    _, push = pull_back("linearize", pullback, [tangent], any_result=True)
-
-    def pushforward(*tangents: *Args) -> Any:
-        try:
-            return push(tangents)[0]
-        except (DtypeError, ShapeError, UsageError):
-            moved(*tangents)  # its error speaks of tangents, where that of a pullback speaks of a cotangent
-            raise
-
-    return output, pushforward
-
-
-def ones_of(leaf: Any) -> Any:
-    """Return a tangent without zeros, at which singular rules would stop; what is no array is refused later."""
-    if type(leaf) in (float, complex):
-        return type(leaf)(1)
-    if not isinstance(leaf, Tensor | np.ndarray | np.generic):
-        return leaf
-    return np.ones(leaf.shape, leaf.dtype)[()]

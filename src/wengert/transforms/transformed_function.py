@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction, global_name
 from wengert.transforms.boundary import require_positions
@@ -152,6 +152,7 @@ class Options(NamedTuple):
         has_aux: whether the function returns a pair (output, auxiliary result).
         holomorphic: whether the function is complex differentiable.
         captured: Tensors that the function closes over, to be differentiated, too; True for all that require grad.
+        batch_size: how many rows or columns of a Jacobian are computed at once; None for all.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Options(NamedTuple):
     has_aux: bool = False
     holomorphic: bool = False
     captured: Sequence[Tensor] | bool = ()
+    batch_size: int | None = None
 
     def in_form(self, derivatives: tuple[Any, ...]) -> Any:
         """Return the derivative by the one argument that was asked for, or the tuple of those by several."""
@@ -170,4 +172,7 @@ def make_derivative(run: Callable[..., Any], fun: Callable[..., Any], options: O
     require_callable(options.name, fun)
     require_flag(options.name, has_aux=options.has_aux, holomorphic=options.holomorphic)
     require_positions(options.name, options.argnums)
+    if options.batch_size is not None:
+        size = as_whole(options.name, "batch_size", options.batch_size, least=1)
+        options = options._replace(batch_size=size)
     return make_transformed(options.name, run, fun, options)

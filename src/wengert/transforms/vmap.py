@@ -85,12 +85,12 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
         values, _, structure = lanes.compute(leaves)
         return unflatten(structure, values)
     start = size - size % batch_size if any(map(is_staged, leaves)) else 0
-    parts = [lanes.compute(lanes.part(leaves, at, at + batch_size)) for at in range(start, size, batch_size)]
+    joined = JoinedBatches(size)
     if start:
-        parts.insert(0, lanes.scan_batches(lanes.part(leaves, 0, start), batch_size))
-    _, places, structure = parts[0]
-    columns = zip(*(values for values, _, _ in parts), strict=True)
-    return unflatten(structure, [join_batches(column, place) for column, place in zip(columns, places, strict=True)])
+        joined.add(lanes.scan_batches(lanes.part(leaves, 0, start), batch_size))
+    for at in range(start, size, batch_size):
+        joined.add(lanes.compute(lanes.part(leaves, at, at + batch_size)))
+    return joined.result()
 
 
 class Lanes(NamedTuple):
@@ -172,9 +172,49 @@ def unbatch(value: Any, place: int | None) -> Any:
     return np.reshape(rows, (*rows.shape[:place], -1, *rows.shape[place + 2 :]))
 
 
-def join_batches(parts: Sequence[Any], place: int | None) -> Any:
-    """Return the results of batches of lanes as one; the first where all lanes have the same."""
-    return parts[0] if place is None else np.concatenate(parts, axis=place)
+class JoinedBatches:
+    """Join the results of batches of lanes as they come, so that there is never more than all of them, and a batch.
+
+    Args:
+        size: the number of all lanes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.start = size, 0
+        self.places: list[int | None] = []
+        self.structure: Any = None
+        self.columns: list[Any] = []
+
+    def add(self, computed: Computed) -> None:
+        """Take the results of the next batch; what all lanes have the same is that of the first."""
+        values, places, structure = computed
+        if not self.columns:
+            self.places, self.structure = places, structure
+            self.columns = [self.room_for(value, place) for value, place in zip(values, places, strict=True)]
+        count = next((np.shape(x)[place] for x, place in zip(values, self.places, strict=True) if place is not None), 0)
+        for column, value, place in zip(self.columns, values, self.places, strict=True):
+            if isinstance(column, list):
+                column.append(value)
+            elif place is not None:
+                front = np.moveaxis(column, place, 0)
+                front[self.start : self.start + count] = np.moveaxis(value, place, 0)
+        self.start += count
+
+    def room_for(self, value: Any, place: int | None) -> Any:
+        """Return an array for the results of all lanes, or a list of them where elements are not plain numbers."""
+        if place is None:
+            return value
+        if type(value) is not np.ndarray or value.dtype.hasobject:
+            return []
+        shape = list(value.shape)
+        shape[place] = self.size
+        return np.empty(shape, value.dtype)
+
+    def result(self) -> Any:
+        """Return the results of all lanes."""
+        pairs = zip(self.columns, self.places, strict=True)
+        joined = [np.concatenate(x, axis=place) if isinstance(x, list) else x for x, place in pairs]
+        return unflatten(self.structure, joined)
 
 
 def find_without_lanes(leaves: Sequence[Any], axes: Sequence[int | None]) -> Any:
