@@ -137,7 +137,7 @@ def shares(result: Any, leaves: list[Any]) -> bool:
 # Derivatives
 
 
-@over([s for s in DIFFERENTIATED if s.order >= 1])
+@over([s for s in DIFFERENTIATED if s.order >= 1], third=True)
 def test_derivatives_are_those_of_differences(sample: Sample) -> None:
     check_derivatives(sample, order=min(sample.order, 2))
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import some_of
 from tests.samples.base import normal
 from wengert.control.loop_segments import bytes_kept, sizes_for
 from wengert.errors import RangeError, TracedTruthError
@@ -71,6 +72,10 @@ def reversed_rows(w: Any, x: Any) -> Any:
 FUNCTIONS = [scanned, reversed_rows, counted, nested, branching, ended]
 
 
+def eager(f: Any) -> Any:
+    return f
+
+
 def derivatives(f: Any, wrap: Any) -> list[Any]:
     functions = [
         f,
@@ -84,8 +89,7 @@ def derivatives(f: Any, wrap: Any) -> list[Any]:
 
 
 @pytest.mark.usefixtures("evaluated")
-@pytest.mark.parametrize("wrap", [wg.jit, lambda f: f], ids=["jit", "eager"])
-@pytest.mark.parametrize("f", FUNCTIONS)
+@pytest.mark.parametrize(("f", "wrap"), some_of([(f, wrap) for f in FUNCTIONS for wrap in (wg.jit, eager)], "budgets"))
 def test_the_bits_are_those_without_a_budget(f: Any, wrap: Any) -> None:
     """Of values and gradients, forward over reverse, lanes inside and outside.
 
