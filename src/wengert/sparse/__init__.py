@@ -3,5 +3,25 @@
 from wengert.sparse.coloring import Coloring
 from wengert.sparse.coloring_methods import color
 from wengert.sparse.patterns import hessian_pattern, jacobian_pattern
+from wengert.sparse.plans import Plan, load_plan
+from wengert.sparse.sparse_functions import (
+    hessian,
+    jacobian,
+    lagrangian_hessian,
+    value_and_hessian,
+    value_and_jacobian,
+)
 
-__all__ = ["Coloring", "color", "hessian_pattern", "jacobian_pattern"]
+__all__ = [
+    "Coloring",
+    "Plan",
+    "color",
+    "hessian",
+    "hessian_pattern",
+    "jacobian",
+    "jacobian_pattern",
+    "lagrangian_hessian",
+    "load_plan",
+    "value_and_hessian",
+    "value_and_jacobian",
+]

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 STRUCTURES = ("general", "symmetric")
 PARTITIONS = ("auto", "columns", "rows", "both")
 
-FEW_PAIRS = 3_000_000
+FEW_PAIRS = 1_000_000
 """Pairs of elements in one row up to which orders by changing degrees, which look at all of them, are tried, too."""
 FEW_ELEMENTS = 200_000
 """Elements up to which all orders are tried that do not."""
@@ -180,16 +180,27 @@ def best_of(graph: Hypergraph, names: list[str], colored: Callable[[Array], tupl
     return best
 
 
+def best_with_lattice(
+    graph: Hypergraph, order: str, colored: Callable[[Array], tuple[Array, int]], bound: int, stencil: Pattern
+) -> tuple[Array, int]:
+    """Return the fewest colours of some orders, or those of a stencil if the first order gives more, and how many."""
+    names = graph.orders(order)
+    best: tuple[Array, int] = best_of(graph, names[:1], colored, bound)
+    if order == "auto" and best[1] > bound:
+        lattice = color_lattice(stencil, int(np.diff(stencil.indptr).max(initial=0)), best[1])
+        if lattice is not None:
+            return lattice
+        rest = best_of(graph, names[1:], colored, bound)
+        return rest if rest is not None and rest[1] < best[1] else best
+    return best
+
+
 def color_one_side(pattern: Pattern, other: Pattern, order: str) -> tuple[Array, int]:
     """Colour the columns of a pattern so that those that share a row differ; return how many colours there are, too."""
     graph = Hypergraph(pattern, other)
     if not pattern.count:
         return np.zeros(pattern.shape[1], np.int32), min(1, pattern.shape[1])
-    names = graph.orders(order)
-    best: tuple[Array, int] = best_of(graph, names, lambda chosen: color_apart(chosen, *graph.arrays), graph.bound)
-    if order == "auto" and best[1] > graph.bound:
-        return color_lattice(pattern, graph.bound, best[1]) or best
-    return best
+    return best_with_lattice(graph, order, lambda chosen: color_apart(chosen, *graph.arrays), graph.bound, pattern)
 
 
 def color_general(pattern: Pattern, partition: str, order: str) -> Coloring:
@@ -239,8 +250,11 @@ def hubs_of(degrees: Array) -> Array:
     return np.asarray(degrees > values[np.argmin(above + values)])
 
 
-def color_graph(starts: Array, neighbours: Array, order: str) -> tuple[Array, int]:
-    """Return a star colouring of a graph, and how many colours there are; hubs have colours of their own."""
+def color_graph(starts: Array, neighbours: Array, order: str, stencil: Pattern) -> tuple[Array, int]:
+    """Return a star colouring of a graph, and how many colours there are; hubs have colours of their own.
+
+    Colours by which the columns of `stencil` that share a row differ are a star colouring, too.
+    """
     starts, neighbours = as_int32(starts, neighbours)
     degrees = np.diff(starts)
     own = hubs_of(degrees)
@@ -254,11 +268,11 @@ def color_graph(starts: Array, neighbours: Array, order: str) -> tuple[Array, in
     graph = Hypergraph(pattern, pattern)
 
     def colored(chosen: Array) -> tuple[Array, int]:
-        return color_stars(np.ascontiguousarray(chosen[~own[chosen]]), starts, neighbours)
+        colours, found = color_stars(np.ascontiguousarray(chosen[~own[chosen]]), starts, neighbours)
+        colours[own] = found + np.arange(count - len(others))
+        return colours, found + count - len(others)
 
-    colours, found = best_of(graph, graph.orders(order), colored, min(2, len(others)))
-    colours[own] = found + np.arange(count - len(others))
-    return colours, found + count - len(others)
+    return best_with_lattice(graph, order, colored, min(2, len(others)) + count - len(others), stencil)
 
 
 def color_symmetric(pattern: Pattern, order: str) -> Coloring:
@@ -266,10 +280,7 @@ def color_symmetric(pattern: Pattern, order: str) -> Coloring:
     rows = pattern.rows
     apart = rows != pattern.indices
     starts = np.concatenate([[0], np.cumsum(apart)])[pattern.indptr]
-    colours, count = color_graph(starts, pattern.indices[apart], order)
-    if order == "auto":
-        bound = int(np.diff(pattern.indptr).max(initial=0))
-        colours, count = color_lattice(pattern, bound, count) or (colours, count)
+    colours, count = color_graph(starts, pattern.indices[apart], order, pattern)
     repeated = mark_repeated(pattern.indptr, pattern.indices, colours, count)
     line, group = np.where(repeated, pattern.indices, rows), colours[np.where(repeated, rows, pattern.indices)]
     return Coloring(pattern, "symmetric", (colours, count), None, (np.ones(pattern.count, bool), line, group))
@@ -280,7 +291,7 @@ def color_both(pattern: Pattern, other: Pattern, back: Array, order: str) -> Col
     m = pattern.shape[0]
     starts = np.concatenate([pattern.indptr, pattern.indptr[-1] + other.indptr[1:]])
     neighbours = np.concatenate([pattern.indices + m, other.indices])
-    colours, count = color_graph(starts, neighbours, order)
+    colours, count = color_graph(starts, neighbours, order, Pattern((0, 0), np.zeros(1, np.int32), starts[:0]))
     repeated = mark_repeated(starts, neighbours, colours, count)
     alone_by_column = ~repeated[: pattern.count]
     alone_by_row = np.empty(pattern.count, bool)

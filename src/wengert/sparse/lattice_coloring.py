@@ -42,7 +42,7 @@ def color_lattice(pattern: Pattern, least: int, most: int) -> tuple[Array, int] 
         The colour of each column, and how many there are; None if none are found.
     """
     most = min(most, MOST_COLOURS)
-    if least >= most or not pattern.count:
+    if not 0 < least < most:
         return None
     rows = pattern.rows
     diagonals = present(pattern.indices - rows + pattern.shape[0])

@@ -1,0 +1,89 @@
+"""The arguments of a sparse derivative: which are differentiated, which traced, and which are part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.identity import identity_of_static
+from wengert.core.values.aval import aval_of, aval_text
+from wengert.core.values.tensor import Tensor
+
+Function = Callable[..., Any]
+
+ARRAYS = (Tensor, np.ndarray, np.number, float, complex)
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether an argument is made of arrays and floats alone."""
+    return all(isinstance(x, ARRAYS) for x in flatten(value)[0])
+
+
+def kind_of_leaf(leaf: Any) -> Any:
+    """Return what tells a leaf from those that need another plan."""
+    return aval_of(leaf) if isinstance(leaf, ARRAYS) else identity_of_static(leaf)
+
+
+def describe_inputs(call: Call) -> str:
+    """Return shapes and dtypes of arguments, and the values of those that have none, as errors and plans show them."""
+    texts = []
+    for value in (*call.args, *call.kwargs.values()):
+        leaves = [aval_text(leaf) if isinstance(leaf, ARRAYS) else repr(leaf) for leaf in flatten(value)[0]]
+        texts.append(leaves[0] if len(leaves) == 1 else f"[{', '.join(leaves)}]")
+    return f"({', '.join(texts)})"
+
+
+class Call(NamedTuple):
+    """Hold the arguments of a call.
+
+    Attributes:
+        args: those by position.
+        kwargs: those by name.
+        chosen: the positions of those to differentiate.
+        key: what tells their kind: containers, shapes and dtypes of arrays, and the values of all else.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    chosen: tuple[int, ...]
+    key: Any
+
+    @property
+    def selection(self) -> tuple[Any, ...]:
+        """The arguments to differentiate."""
+        return tuple(self.args[i] for i in self.chosen)
+
+    @property
+    def static(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The positions and names of arguments that are no arrays and floats: integers may count, words may choose."""
+        positions = [i for i, x in enumerate(self.args) if i not in self.chosen and not is_traced(x)]
+        return tuple(positions), tuple(name for name, x in self.kwargs.items() if not is_traced(x))
+
+
+class Positional:
+    """Be a function of those of its arguments that are traced, all by position; the others are as in a call.
+
+    Attributes:
+        values: the traced arguments.
+        argnums: which of them are differentiated.
+    """
+
+    def __init__(self, fun: Function, call: Call) -> None:
+        self.fun = self.__wrapped__ = fun
+        self.call = call
+        positions, names = call.static
+        self.positions = [i for i in range(len(call.args)) if i not in positions]
+        self.names = [name for name in call.kwargs if name not in names]
+        self.values = [*(call.args[i] for i in self.positions), *(call.kwargs[name] for name in self.names)]
+        self.argnums = tuple(self.positions.index(i) for i in call.chosen)
+
+    def __call__(self, *values: Any) -> Any:
+        """Call the function."""
+        args, kwargs = list(self.call.args), dict(self.call.kwargs)
+        for i, value in zip(self.positions, values, strict=False):
+            args[i] = value
+        kwargs.update(zip(self.names, values[len(self.positions) :], strict=True))
+        return self.fun(*args, **kwargs)

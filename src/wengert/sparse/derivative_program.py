@@ -1,0 +1,150 @@
+"""What computes a sparse derivative for arguments of one kind: a plan, and the jitted function that carries it out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.values.aval import Aval, aval_of
+from wengert.errors import ShapeError
+from wengert.sparse.block_layout import BlockLayout
+from wengert.sparse.derivative_arguments import Call, Positional, describe_inputs
+from wengert.sparse.lanes import lane_elements
+from wengert.sparse.pattern_check import require_every_element
+from wengert.sparse.plan_choice import Request, Wanted, choose_plan
+from wengert.sparse.plans import Plan
+from wengert.transforms.boundary import Narrowed, name_of, require_complex, selected_arguments, split_aux
+from wengert.transforms.jit import Jitted
+from wengert.transforms.reverse import gradient_at
+from wengert.transforms.tracing import Traced, trace_converting, trace_function
+from wengert.transforms.transformed_function import Options, make_derivative
+
+Function = Callable[..., Any]
+
+
+INSTEAD = "Use wengert.jacobian, or hold real and imaginary parts in two arrays"
+
+
+class Program(NamedTuple):
+    """Hold what computes a derivative for arguments of one kind.
+
+    Attributes:
+        plan: what it does.
+        run: the jitted function of all arguments that gives elements, perhaps the value, and the auxiliary result.
+        write: the same of memory and all arguments, which writes elements into the memory.
+        layout: the matrices that elements are put into.
+        outer: the containers of the results by which matrices come.
+        inner: the containers of the arguments.
+        memory: where elements are written to again, once there are some.
+    """
+
+    plan: Plan
+    run: Function
+    layout: BlockLayout
+    outer: Any
+    inner: Any
+    write: Function
+    memory: list[Any]
+
+
+def make_program(fun: Function, request: Request, call: Call) -> Program:
+    """Return the program for arguments of a kind."""
+    name = request.options.name
+    leaves = selected_arguments(name, fun, call.chosen, call.selection)
+    require_complex(name, "an argument", leaves, False, INSTEAD)
+    inputs = [aval_of(leaf) for leaf in leaves]
+    traced, form = trace_call(name, fun, call)
+    outputs, structure = output_of(request, traced)
+    rows = inputs if request.second else outputs
+    positional = Positional(differentiated(form, request, call), call)
+    wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), traced.graph)
+    plan = choose_plan(wanted, positional, request)
+    if request.check:
+        require_every_element(name, positional, plan.coloring, traced.graph)
+    is_flat = request.format == "flat"
+    heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
+    layout = BlockLayout(plan.coloring.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
+    outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
+    run, write = jitted_elements(form, request, call, plan, layout)
+    return Program(plan, run, layout, outer, flatten(call.selection)[1], write, [])
+
+
+def count(avals: Sequence[Aval]) -> int:
+    """Return the number of elements of values."""
+    return sum(math.prod(aval.shape) for aval in avals)
+
+
+def trace_call(name: str, fun: Function, call: Call) -> tuple[Traced, Function]:
+    """Return the graph of a function for the arguments of a call, and the form of the function that was traced.
+
+    That is its converted form where control flow follows traced values.
+    """
+
+    def run(form: Function, reach: Any) -> Traced:
+        positional = Positional(form, call)
+        leaves, structure = flatten(positional.values)
+        return trace_function(positional, name, leaves, lambda xs: (unflatten(structure, xs), {}), reach=reach)
+
+    return trace_converting(name_of(name, fun), fun, run)
+
+
+def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:
+    """Return what a function gives, without the auxiliary result: leaves that are real, and their containers.
+
+    Raises:
+        DtypeError: they are complex.
+        ShapeError: a Hessian is asked of something else than a number.
+    """
+    name = request.options.name
+    output = unflatten(traced.structure, range(len(traced.graph.outputs)))
+    if request.options.has_aux:
+        output = split_aux(name, output)[0]
+    numbers, structure = flatten(output)
+    leaves = [traced.graph.outputs[i] for i in numbers]
+    require_complex(name, "an output", leaves, False, INSTEAD)
+    avals = [aval_of(leaf) for leaf in leaves]
+    if request.second and (structure is not None or avals[0].shape != ()):
+        given = f"a function that returned shape {avals[0].shape}" if structure is None else "a function of containers"
+        needed = "one number is needed"
+        raise ShapeError(name, given, needed, "Sum what it returns, or use wengert.sparse.jacobian of its gradient")
+    return avals, structure
+
+
+def differentiated(form: Function, request: Request, call: Call) -> Function:
+    """Return the function of all arguments whose Jacobian is wanted: without the auxiliary result, or the gradient."""
+    options = request.options
+
+    def main(*args: Any, **kwargs: Any) -> Any:
+        found = form(*args, **kwargs)
+        return split_aux(options.name, found)[0] if options.has_aux else found
+
+    return make_derivative(gradient_at, main, Options(options.name, call.chosen)) if request.second else main
+
+
+def jitted_elements(
+    form: Function, request: Request, call: Call, plan: Plan, layout: BlockLayout
+) -> tuple[Jitted[..., Any], Jitted[..., Any]]:
+    """Return the jitted functions that give the elements of matrices and what else is returned: `run` and `write`."""
+    options, coloring = request.options, plan.coloring
+    places = coloring.lane_places if layout.order is None else coloring.lane_places[layout.order]
+    of_arguments = differentiated(form, request, call)
+
+    def elements(*args: Any, **kwargs: Any) -> Any:
+        chosen = tuple(args[i] for i in call.chosen)
+        data = lane_elements(options.name, Narrowed(of_arguments, args, call.chosen, kwargs), chosen, coloring, places)
+        if not (request.with_value or options.has_aux):
+            return (data,)
+        found = form(*args, **kwargs)
+        value, *aux = split_aux(options.name, found) if options.has_aux else (found,)
+        return (data, *([value] if request.with_value else []), *aux)
+
+    def write(memory: Any, *args: Any, **kwargs: Any) -> Any:
+        data, *more = elements(*args, **kwargs)
+        memory[...] = data
+        return tuple(more)
+
+    positions, names = call.static
+    shifted = tuple(i + 1 for i in positions)
+    return Jitted(elements, positions, names, ()), Jitted(write, shifted, names, (0,))

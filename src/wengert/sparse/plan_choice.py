@@ -1,0 +1,160 @@
+"""Which plan a sparse derivative gets: the one that was given, or by colours of its pattern."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.graph.graph import Graph
+from wengert.core.graph.identity import digest, identity
+from wengert.errors import ShapeError, UsageError
+from wengert.sparse.coloring import Coloring
+from wengert.sparse.coloring_methods import as_pattern, color_general, color_symmetric, require_symmetric, transpose
+from wengert.sparse.derivative_arguments import Positional
+from wengert.sparse.find_pattern import pattern_with_causes
+from wengert.sparse.pattern import Pattern
+from wengert.sparse.plans import VERSION, Identity, Plan
+from wengert.sparse.tangent_program import TangentProgram
+from wengert.transforms.transformed_function import Options
+
+Array = np.ndarray[Any, Any]
+METHODS = ("auto", "colors", "dense")
+FEW_LINES = 20
+"""Rows or columns up to which nobody is told that they are computed one by one."""
+MANY = 0.5
+"""The share of rows or columns from which colours are so many that it is told."""
+NAMED = 3
+"""How many rows or columns a warning names."""
+
+
+class Request(NamedTuple):
+    """Hold what is asked for.
+
+    Attributes:
+        options: the name of the function, which arguments, and whether there is an auxiliary result.
+        second: whether it is a Hessian.
+        with_value: whether the value is returned, too.
+        pattern: the pattern that the user gave.
+        plan: the name of a method, or a plan.
+        format: of the matrices: "csr", "csc", or "flat" for one of all.
+        reuse: whether elements are written into the memory of what was returned before.
+        lower: whether elements above the diagonal are left out.
+        check: whether a pattern is compared with two random products.
+    """
+
+    options: Options
+    second: bool
+    with_value: bool = False
+    pattern: Any = None
+    plan: Any = "auto"
+    format: str = "csr"
+    reuse: bool = False
+    lower: bool = False
+    check: bool = False
+
+
+class Wanted(NamedTuple):
+    """Hold what a plan is wanted for.
+
+    Attributes:
+        name: the derivative, for errors.
+        inputs: shapes and dtypes of arguments.
+        second: whether it is a Hessian.
+        shape: the numbers of rows and columns.
+        graph: of the function.
+    """
+
+    name: str
+    inputs: str
+    second: bool
+    shape: tuple[int, int]
+    graph: Graph
+
+    def identity(self) -> Identity:
+        """Return what tells the plan from those for other functions, arguments and versions."""
+        own = digest(identity((self.graph, self.second, VERSION)))
+        return Identity("hessian" if self.second else "jacobian", self.inputs, "" if own is None else own.hex())
+
+
+def choose_plan(wanted: Wanted, of: Positional, request: Request) -> Plan:
+    """Return the plan that was given, if it is of this function and these arguments, or the best one."""
+    own = wanted.identity()
+    if isinstance(request.plan, Plan):
+        require_same(wanted.name, request.plan.identity, own)
+        return request.plan
+    if request.pattern is None:
+        pattern, dense = pattern_with_causes(TangentProgram(wanted.name, of, of.values, of.argnums), False)
+        reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
+        if wanted.second:
+            pattern = with_transpose(pattern)
+    else:
+        pattern, reasons = given_pattern(wanted, request.pattern), []
+    if request.plan == "dense":
+        return Plan(own, "dense", each_line(pattern), reasons)
+    coloring = color_symmetric(pattern, "auto") if wanted.second else color_general(pattern, "auto", "auto")
+    warn_of_many(wanted.name, coloring, reasons)
+    return Plan(own, "colors", coloring, reasons)
+
+
+def require_same(name: str, plan: Identity, own: Identity) -> None:
+    """Raise a UsageError of a plan of another derivative, function or version, or for other arguments."""
+    if plan == own and own.digest:
+        return
+    if plan.name != own.name:
+        given = f"a plan of a {plan.name}"
+    elif plan.inputs != own.inputs:
+        given = f"a plan for arguments {plan.inputs}, not {own.inputs}"
+    else:
+        given = "a plan of another function, or of another version of this one or of Wengert"
+    raise UsageError(name, given, "one of this function is needed", "Leave plan out, and save the new one")
+
+
+def with_transpose(pattern: Pattern) -> Pattern:
+    """Return the pattern of a matrix and its transpose together."""
+    other = transpose(pattern)[0]
+    if np.array_equal(other.indptr, pattern.indptr) and np.array_equal(other.indices, pattern.indices):
+        return pattern
+    return Pattern.of_scipy(pattern.to_scipy() + other.to_scipy())
+
+
+def given_pattern(wanted: Wanted, given: Any) -> Pattern:
+    """Return the pattern that the user gave; raise a ShapeError if it is not of the shape of the derivative."""
+    pattern = as_pattern(wanted.name, given)
+    if pattern.shape != wanted.shape:
+        text = f"a pattern of {pattern.shape[0]} x {pattern.shape[1]}"
+        needed = f"{wanted.shape[0]} x {wanted.shape[1]} is needed, all results by all arguments"
+        raise ShapeError(wanted.name, text, needed, "Count elements in the order of wengert.tree.ravel")
+    if wanted.second:
+        require_symmetric(pattern)
+    return pattern
+
+
+def each_line(pattern: Pattern) -> Coloring:
+    """Return the coloring in which each column, or each row if these are fewer, has a colour of its own."""
+    m, n = pattern.shape
+    if n <= m:
+        places = np.ones(pattern.count, bool), pattern.rows, pattern.indices
+        return Coloring(pattern, "general", (np.arange(n, dtype=np.int32), n), None, places)
+    places = np.zeros(pattern.count, bool), pattern.indices, pattern.rows
+    return Coloring(pattern, "general", None, (np.arange(m, dtype=np.int32), m), places)
+
+
+def warn_of_many(name: str, coloring: Coloring, reasons: Sequence[str]) -> None:
+    """Warn if there are so many colours that the dense derivative is no more work, and say what causes it."""
+    pattern = coloring.sparsity
+    if min(pattern.shape) <= FEW_LINES or coloring.count <= MANY * min(pattern.shape):
+        return
+    by_rows = coloring.columns is not None
+    lengths = np.diff(pattern.indptr) if by_rows else np.bincount(pattern.indices, minlength=pattern.shape[1])
+    longest = np.argsort(-lengths, kind="stable")[:NAMED]
+    lines = ", ".join(f"{i} ({lengths[i]} elements)" for i in longest)
+    text = (
+        f"{name}: {coloring.count} colours for {pattern.shape[0]} x {pattern.shape[1]}, as many products as "
+        f"{coloring.count / min(pattern.shape):.0%} of the dense derivative takes; the longest "
+        f"{'rows' if by_rows else 'columns'} are {lines}"
+    )
+    warnings.warn("; ".join([text, *reasons]) + ".", stacklevel=user_stacklevel())

@@ -1,0 +1,239 @@
+"""Plans: what is computed for a sparse derivative, as data that can be looked at, kept and loaded."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.errors import FileFormatError, UsageError
+from wengert.sparse.coloring import Coloring
+from wengert.sparse.pattern import Pattern
+from wengert.support.digests import digest_of
+from wengert.support.whole_files import write_whole
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+"""Of the layout of files; of another version nothing is loaded."""
+PICTURE_ROWS, PICTURE_COLUMNS = 12, 24
+SHADES = " .:+#"
+SIDE = 96
+"""Squares along the longer side of a picture in a notebook."""
+ARRAYS = ("indptr", "indices", "columns", "rows", "by_column", "line", "group")
+
+
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged archive may raise."""
+
+
+class Identity(NamedTuple):
+    """Hold what a plan is for.
+
+    Attributes:
+        name: the derivative: "jacobian" or "hessian".
+        inputs: shapes and dtypes of the arguments.
+        digest: of the graph of the function, or nothing if it holds what no other process has.
+    """
+
+    name: str
+    inputs: str
+    digest: str
+
+
+class Plan:
+    """Hold what is done for a sparse derivative, and why; prints with a small picture of the pattern.
+
+    Attributes:
+        identity: what it is for.
+        method: "colors", or "dense" if each column or row is computed by itself.
+        coloring: the colours of rows and columns, with the pattern.
+        reasons: what else is to be said: what the dense parts of the pattern come from.
+
+    >>> import wengert as wg
+    >>> plan = wg.sparse.jacobian(lambda x: x[1:] * x[:-1]).plan(np.ones(5))
+    >>> print(plan)
+    jacobian of 4 x 5: 8 elements (40 %), by 2 colours of columns
+    2 products in place of 4: 0.5 of the dense derivative
+    |++   |
+    | ++  |
+    |  ++ |
+    |   ++|
+    """
+
+    def __init__(self, identity: Identity, method: str, coloring: Coloring, reasons: Sequence[str] = ()) -> None:
+        self.identity, self.method, self.coloring, self.reasons = identity, method, coloring, tuple(reasons)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns, of all results and all arguments."""
+        return self.coloring.sparsity.shape
+
+    @property
+    def nnz(self) -> int:
+        """How many elements are stored."""
+        return self.coloring.sparsity.count
+
+    @property
+    def cost(self) -> float:
+        """What it takes by what the dense derivative does, by the number of products with the Jacobian."""
+        dense = min(self.shape) if self.coloring.structure == "general" else self.shape[1]
+        return self.coloring.count / max(dense, 1)
+
+    def __str__(self) -> str:
+        m, n = self.shape
+        share = 100 * self.nnz / max(m * n, 1)
+        how = str(self.coloring).partition(": ")[2].removesuffix(">").replace(" colours", "")
+        sides = how.replace(" of ", " colours of ", 1) if self.method == "colors" else f"all {how}"
+        lines = [
+            f"{self.identity.name} of {m} x {n}: {self.nnz} elements ({share:.2g} %), by {sides}",
+            f"{self.coloring.count} products in place of {round(self.coloring.count / self.cost) if self.cost else 0}: "
+            f"{self.cost:.2g} of the dense derivative",
+            *self.reasons,
+        ]
+        return "\n".join(lines + picture_lines(self.coloring.sparsity))
+
+    def __repr__(self) -> str:
+        return f"<plan: {str(self).partition(chr(10))[0]}>"
+
+    def _repr_svg_(self) -> str:
+        return svg_of(self.coloring.sparsity)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the plan to a file: arrays and text, nothing that runs; the function is known by a digest.
+
+        Args:
+            file: a path, which is written as given; the file appears whole or not at all.
+
+        Raises:
+            UsageError: the function holds what no other process has, so that no digest tells it from others.
+            OSError: it cannot be written.
+        """
+        if not self.identity.digest:
+            given = "a plan of a function that captures what has no digest"
+            needed = "arrays and numbers alone are needed"
+            raise UsageError("Plan.save", given, needed, "Pass what it captures as arguments")
+        head = {"version": VERSION, **self.identity._asdict(), "method": self.method, "reasons": self.reasons}
+        head |= {"shape": self.shape, "structure": self.coloring.structure}
+        head |= {"counts": (self.coloring.column_count, self.coloring.row_count)}
+        arrays = {name: array for name, array in self.arrays().items() if array is not None}
+        text = json.dumps(head)
+        entries = {"head": np.array(text), "fingerprint": np.array(fingerprint(text, arrays)), **arrays}
+        opened = io.BytesIO()
+        np.savez_compressed(opened, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
+        write_whole(file, lambda target: target.write(opened.getbuffer()))
+
+    def arrays(self) -> dict[str, Array | None]:
+        """Return the arrays that make it up, by their names in files."""
+        pattern, coloring = self.coloring.sparsity, self.coloring
+        found = pattern.indptr, pattern.indices, coloring.columns, coloring.rows, coloring.by_column
+        return dict(zip(ARRAYS, (*found, coloring.line, coloring.group), strict=True))
+
+
+def fingerprint(text: str, arrays: dict[str, Array]) -> str:
+    """Return a digest of what a file holds."""
+    parts: list[Any] = [text.encode()]
+    for name in sorted(arrays):
+        parts += [f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode()]
+        parts += [np.ascontiguousarray(arrays[name]).tobytes()]
+    return digest_of(*parts).hex()
+
+
+def load_plan(file: str | os.PathLike[str]) -> Plan:
+    """Return a plan that was saved: data alone, nothing of which is run.
+
+    Pass it as `plan` to the function that made it: `jacobian(fun, plan=load_plan("file"))`. The function, and shapes
+    and dtypes of its arguments, have to be those that it was made for.
+
+    Args:
+        file: a path.
+
+    Returns:
+        The plan.
+
+    Raises:
+        FileFormatError: the file holds no plan, one of another version, or was damaged.
+        OSError: it cannot be read.
+
+    >>> import tempfile
+    >>> import wengert as wg
+    >>> differences = lambda x: x[1:] ** 2 - x[:-1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     wg.sparse.jacobian(differences).plan(np.ones(4)).save(f"{folder}/plan")
+    ...     plan = load_plan(f"{folder}/plan")
+    >>> wg.sparse.jacobian(differences, plan=plan)(np.ones(4)).toarray()
+    array([[-1.,  2.,  0.,  0.],
+           [ 0., -1.,  2.,  0.],
+           [ 0.,  0., -1.,  2.]])
+    """
+    needed, action = "one that Plan.save wrote is needed", "Make the plan again, and save it"
+    try:
+        with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            entries = {name: archive[name] for name in archive.files}
+        text, told = str(entries.pop("head")), str(entries.pop("fingerprint"))
+        is_whole = told == fingerprint(text, entries)
+        head = json.loads(text)
+    except (OSError, *DAMAGED) as error:
+        if isinstance(error, OSError):
+            raise
+        raise FileFormatError("sparse.load_plan", "a file without a plan", needed, action) from error
+    if not is_whole:
+        raise FileFormatError("sparse.load_plan", "a file that has changed since", needed, action)
+    if head["version"] != VERSION:
+        raise FileFormatError("sparse.load_plan", f"a plan of version {head['version']}", needed, action)
+    arrays = {name: entries.get(name) for name in ARRAYS}
+    pattern = Pattern(tuple(head["shape"]), entries["indptr"], entries["indices"])
+    sides = [
+        None if (colours := arrays[name]) is None else (colours, count)
+        for name, count in zip(("columns", "rows"), head["counts"], strict=True)
+    ]
+    places = entries["by_column"], entries["line"], entries["group"]
+    coloring = Coloring(pattern, head["structure"], sides[0], sides[1], places)
+    return Plan(Identity(head["name"], head["inputs"], head["digest"]), head["method"], coloring, head["reasons"])
+
+
+def shares(pattern: Pattern, rows: int, columns: int) -> Array:
+    """Return which share of each cell of a picture has elements, an array of shape (rows, columns)."""
+    m, n = pattern.shape
+    down = np.minimum(pattern.rows.astype(np.int64) * rows // max(m, 1), rows - 1)
+    right = np.minimum(pattern.indices.astype(np.int64) * columns // max(n, 1), columns - 1)
+    counts = np.bincount(down * columns + right, minlength=rows * columns).reshape(rows, columns)
+    heights = np.diff(np.ceil(np.arange(rows + 1) * m / rows))
+    widths = np.diff(np.ceil(np.arange(columns + 1) * n / columns))
+    return np.asarray(counts / np.maximum(np.outer(heights, widths), 1))
+
+
+def picture_lines(pattern: Pattern) -> list[str]:
+    """Return a small picture of a pattern, in letters."""
+    m, n = pattern.shape
+    if not m or not n:
+        return []
+    found = shares(pattern, min(m, PICTURE_ROWS), min(n, PICTURE_COLUMNS))
+    top = len(SHADES) - 1
+    levels = np.where(found > 0, np.clip(np.ceil(found * (top - 1)), 1, top - 1), 0).astype(int)
+    return ["|" + "".join(SHADES[level] for level in row) + "|" for row in levels]
+
+
+def svg_of(pattern: Pattern) -> str:
+    """Return a picture of a pattern as the text of an `.svg` file: the darker, the more elements are not zero."""
+    m, n = pattern.shape
+    longest = max(m, n, 1)
+    rows, columns = (max(1, min(size, round(SIDE * size / longest))) for size in (m, n))
+    found = shares(pattern, rows, columns) if pattern.count else np.zeros((rows, columns))
+    squares = [
+        f'<rect x="{x}" y="{y}" width="1" height="1" fill-opacity="{0.25 + 0.75 * min(found[y, x], 1):.2f}"/>'
+        for y, x in zip(*(axis.tolist() for axis in np.nonzero(found)), strict=True)
+    ]
+    size = 3 * SIDE / max(rows, columns)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * size:.0f}" height="{rows * size:.0f}"'
+        f' viewBox="0 0 {columns} {rows}"><title>{m} x {n}, {pattern.count} elements</title>'
+        f'<rect width="{columns}" height="{rows}" fill="#ffffff" stroke="#5f6f7f" stroke-width="0.3"/>'
+        f'<g fill="#2f6ea5">{"".join(squares)}</g></svg>'
+    )
