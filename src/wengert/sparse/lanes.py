@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ def pull_rows(name: str, fun: Function, arguments: tuple[Any, ...], colours: Arr
 def joined_lanes(product: Callable[[Any], list[Any]], count: int) -> Any:
     """Return the products for each colour as one vector: of each lane the elements of all leaves."""
     lanes = map_lanes(product, 0, 0, None, np.arange(count, dtype=np.int32))
-    rows = [np.reshape(lane, (count, -1)) for lane in lanes]
+    rows = [np.reshape(lane, (count, math.prod(aval_of(lane).shape[1:]))) for lane in lanes]
     return np.reshape(rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1), (-1,))
 
 
@@ -78,6 +79,6 @@ def seed_of(colours: Array, colour: Any, leaf: Any) -> Any:
 def split_like(colours: Array, leaves: Sequence[Any]) -> list[Array]:
     """Return a vector, with a number for each element of some leaves, as arrays of their shapes."""
     shapes = [aval_of(leaf).shape for leaf in leaves]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
     parts = np.split(colours, ends[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]

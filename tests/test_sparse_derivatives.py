@@ -1,0 +1,228 @@
+"""Sparse Jacobians and Hessians against dense ones: containers, formats, plans in files, and what is refused."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse as sp
+
+import wengert as wg
+from tests.cases import together
+from wengert import sparse
+from wengert.core.containers.tree_leaves import flatten
+from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+
+
+def differences(x):
+    return x[1:] * x[:-1] + np.sin(x[1:])
+
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def arrow(x):
+    return np.concatenate([np.sum(x * x)[None], x[1:] ** 2 * x[0]])
+
+
+def in_containers(p, scale, times):
+    for _ in range(times):
+        p = {"a": p["a"] * scale, "b": p["b"]}
+    return {"sums": p["a"][:, 0] + p["a"][:, 1], "both": (p["b"] ** 2, np.sum(p["b"]))}
+
+
+def with_loop(x):
+    total = x
+    while np.sum(total * total) < 10.0:  # follows a traced value
+        total = total * 2.0
+    return total[1:] - total[:-1]
+
+
+POINT = np.array([0.3, 1.2, -0.7, 0.9, 2.1])
+TREE = {"a": np.arange(1.0, 7.0).reshape(3, 2), "b": np.array([0.5, 2.0])}
+
+JACOBIANS = [
+    (differences, (POINT,), 0),
+    (differences, (POINT.astype(np.float32),), 0),
+    (arrow, (np.linspace(1.0, 2.0, 9),), 0),
+    (in_containers, (TREE, 2.0, 3), 0),
+    (in_containers, (TREE, 2.0, 3), (0, 1)),
+    (in_containers, (TREE, 2.0, 2), (1, 0)),
+    (lambda x: x**2, (3.0,), 0),
+    (lambda x: np.sum(x[:2]), (POINT,), 0),
+    (lambda x: x[:0], (POINT,), 0),
+    (lambda x, k: x[k] ** 2, (POINT, np.array([1, 1, 4])), 0),
+    (with_loop, (POINT,), 0),
+    (lambda x, y: x[:, None] * y, (POINT[:2], POINT[:3]), (1, 0)),
+]
+
+
+def matrix_of(dense, output, leaf):
+    return np.reshape(np.asarray(dense), (np.size(output), np.size(leaf)))
+
+
+@together("case", JACOBIANS)
+def test_jacobians_are_the_dense_ones_at_each_leaf(case):
+    fun, args, argnums = case
+    dense = wg.jacobian(fun, argnums)(*args)
+    chosen = [args[argnums]] if isinstance(argnums, int) else [args[i] for i in argnums]
+    outputs, leaves = flatten(fun(*args))[0], flatten(chosen)[0]
+    for format in ("csr", "csc"):
+        found = sparse.jacobian(fun, argnums, format=format)(*args)
+        expected, structure = flatten(dense)
+        matrices, same = flatten(found, is_leaf=sp.issparse)
+        assert same == structure
+        pairs = [(output, leaf) for output in outputs for leaf in leaves]
+        for matrix, block, (output, leaf) in zip(matrices, expected, pairs, strict=True):
+            assert matrix.format == format
+            assert matrix.dtype == np.asarray(block).dtype
+            np.testing.assert_allclose(matrix.toarray(), matrix_of(block, output, leaf), rtol=1e-6, atol=1e-12)
+    flat = sparse.jacobian(fun, argnums, format="flat")(*args)
+    blocks = [matrix_of(x, *pair) for x, pair in zip(expected, pairs, strict=True)]
+    rows = [np.hstack(blocks[i : i + len(leaves)]) for i in range(0, len(blocks), len(leaves))]
+    np.testing.assert_allclose(flat.toarray(), np.vstack(rows), rtol=1e-6, atol=1e-12)
+
+
+def test_hessians_are_the_dense_ones():
+    def energy(p, scale):
+        return scale * np.sum(p["a"] ** 3) + np.sum(p["a"][:, 0]) * p["b"][0] + p["b"][1] ** 4
+
+    dense, found = wg.hessian(energy)(TREE, 2.0), sparse.hessian(energy)(TREE, 2.0)
+    for one in "ab":
+        for other in "ab":
+            expected = matrix_of(dense[one][other], TREE[one], TREE[other])
+            np.testing.assert_allclose(found[one][other].toarray(), expected)
+    flat = sparse.hessian(energy, format="flat")(TREE, 2.0)
+    lower = sparse.hessian(energy, format="flat", lower=True)(TREE, 2.0)
+    np.testing.assert_allclose(np.tril(flat.toarray()), lower.toarray())
+    assert lower.nnz == (flat.nnz + 8) // 2 - (8 - np.count_nonzero(flat.diagonal())) // 2
+    by_two = sparse.hessian(lambda x, y: np.sum(x * y[::-1]), (0, 1))(POINT, POINT)
+    np.testing.assert_allclose(by_two[0][1].toarray(), np.eye(5)[::-1])
+    assert by_two[0][0].nnz == 0
+
+
+def test_values_auxiliary_results_and_names():
+    def f(x, *, power, word="sum"):
+        return differences(x) ** power, {"word": len(word), "sum": np.sum(x)}
+
+    value, matrix, aux = sparse.value_and_jacobian(f, has_aux=True)(POINT, power=2, word="total")
+    np.testing.assert_allclose(value, differences(POINT) ** 2)
+    np.testing.assert_allclose(matrix.toarray(), wg.jacobian(lambda x: differences(x) ** 2)(POINT))
+    assert aux["word"] == 5
+    assert aux["sum"] == pytest.approx(POINT.sum())
+    value, matrix = sparse.value_and_hessian(rosenbrock)(POINT)
+    assert value == pytest.approx(rosenbrock(POINT))
+    np.testing.assert_allclose(matrix.toarray(), wg.hessian(rosenbrock)(POINT))
+
+
+def test_the_hessian_of_a_lagrangian_has_one_pattern_for_all_multipliers():
+    def constraints(x):
+        return {"products": x[1:] * x[:-1], "last": x[-1] ** 3}
+
+    h = sparse.lagrangian_hessian(rosenbrock, constraints, lower=True)
+    multipliers = {"products": np.array([1.0, 0.0, -2.0, 3.0]), "last": 0.5}
+    for weight in (1.0, 0.0, -2.0):
+
+        def lagrangian(x, weight=weight):
+            found = constraints(x)
+            return weight * rosenbrock(x) + np.sum(multipliers["products"] * found["products"]) + 0.5 * found["last"]
+
+        matrix = h(POINT, multipliers, weight)
+        assert matrix.nnz == 9
+        np.testing.assert_allclose(matrix.toarray(), np.tril(wg.hessian(lagrangian)(POINT)), atol=1e-12)
+    with pytest.raises(ShapeError, match=r"lagrangian_hessian: multipliers of shapes \(3,\); \(4,\) is needed"):
+        sparse.lagrangian_hessian(rosenbrock, differences)(POINT, np.ones(3))
+
+
+def test_the_same_memory_is_written_to_where_that_is_asked_for():
+    derivative = sparse.jacobian(differences, reuse=True)
+    first = derivative(POINT)
+    address, before = first.data.ctypes.data, first.toarray()
+    second = derivative(2 * POINT)
+    assert second.data.ctypes.data == address
+    assert not np.array_equal(first.toarray(), before)
+    np.testing.assert_allclose(second.toarray(), wg.jacobian(differences)(2 * POINT))
+    other = sparse.jacobian(differences)
+    assert other(POINT).data.ctypes.data != other(POINT).data.ctypes.data
+
+
+def test_plans_say_what_is_done_and_can_be_kept(tmp_path):
+    plan = sparse.jacobian(arrow).plan(np.ones(30))
+    assert (plan.method, plan.coloring.count, plan.nnz, plan.shape) == ("colors", 3, 88, (30, 30))
+    lines = str(plan).splitlines()
+    assert lines[0] == "jacobian of 30 x 30: 88 elements (9.8 %), by 2 colours of columns and 1 of rows"
+    assert lines[1] == "3 products in place of 30: 0.1 of the dense derivative"
+    assert len(lines[2:]) == 12
+    assert all(len(line) == 26 for line in lines[2:])
+    assert plan._repr_svg_().count("<rect") == 89
+    plan.save(tmp_path / "plan")
+    derivative = sparse.jacobian(arrow, plan=sparse.load_plan(tmp_path / "plan"))
+    x = np.linspace(1.0, 2.0, 30)
+    np.testing.assert_allclose(derivative(x).toarray(), wg.jacobian(arrow)(x))
+    for fun, point, text in (
+        (lambda x: 2.0 * arrow(x), x, "a plan of another function, or of another version of this one"),
+        (arrow, np.ones(29), r"a plan for arguments \(float64\[30\]\), not \(float64\[29\]\)"),
+    ):
+        with pytest.raises(UsageError, match=rf"sparse.jacobian: {text}.*; one of this function is needed\. Leave"):
+            sparse.jacobian(fun, plan=sparse.load_plan(tmp_path / "plan"))(point)
+    with pytest.raises(UsageError, match=r"sparse.hessian: a plan of a jacobian; one of this function is needed"):
+        sparse.hessian(rosenbrock, plan=plan)(x)
+    damaged = bytearray((tmp_path / "plan").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "plan").write_bytes(damaged)
+    with pytest.raises(
+        FileFormatError, match=r"sparse.load_plan: a file .*; one that Plan.save wrote is needed\. Make"
+    ):
+        sparse.load_plan(tmp_path / "plan")
+
+
+def test_a_function_that_was_prepared_takes_arguments_of_that_kind():
+    derivative = sparse.jacobian(differences).prepare(POINT)
+    np.testing.assert_allclose(derivative(POINT).toarray(), wg.jacobian(differences)(POINT))
+    text = (
+        r"sparse.jacobian: arguments \(float64\[4\]\); \(float64\[5\]\) is needed, as it was prepared for\. Call prep"
+    )
+    with pytest.raises(ShapeError, match=text):
+        derivative(POINT[:4])
+    assert derivative.prepare(POINT[:4])(POINT[:4]).shape == (3, 4)
+
+
+def test_a_pattern_of_the_user_is_checked():
+    band = sp.diags_array([1.0, 1.0], offsets=[0, 1], shape=(4, 5))
+    exact = sparse.jacobian(differences, pattern=band, check=True)(POINT)
+    np.testing.assert_allclose(exact.toarray(), wg.jacobian(differences)(POINT))
+    text = r"a pattern of 4 x 5 without the element at row 0, column 1, .*; every element .*\n.*x\[1:\] \* x\[:-1\]"
+    with pytest.raises(ShapeError, match=text):
+        sparse.jacobian(differences, pattern=np.eye(4, 5), check=True)(POINT)
+    with pytest.raises(ShapeError, match=r"sparse.jacobian: a pattern of 5 x 5; 4 x 5 is needed, all results by all"):
+        sparse.jacobian(differences, pattern=np.eye(5))(POINT)
+    with pytest.raises(ShapeError, match="without the element at row 0, column 1, -120"):
+        sparse.hessian(rosenbrock, pattern=np.eye(5), check=True)(POINT)
+
+
+def test_many_colours_are_told_once_with_their_cause():
+    def mixed(x):
+        return np.sum(x) * x
+
+    with pytest.warns(UserWarning, match=r"30 colours for 30 x 30, .* the longest rows are 0 \(30 elements\)"):
+        derivative = sparse.jacobian(mixed).prepare(np.ones(30))
+    with warnings.catch_warnings(action="error"):
+        np.testing.assert_allclose(derivative(np.ones(30)).toarray(), wg.jacobian(mixed)(np.ones(30)))
+        sparse.jacobian(mixed, plan="dense")(np.ones(30))
+
+
+def test_what_cannot_be_used_is_refused():
+    with pytest.raises(
+        ShapeError, match=r"sparse.hessian: a function that returned shape \(4,\); one number is needed"
+    ):
+        sparse.hessian(differences)(POINT)
+    with pytest.raises(DtypeError, match=r"sparse.jacobian: .*int64"):
+        sparse.jacobian(differences)(np.arange(5))
+    with pytest.raises(
+        DtypeError, match=r"sparse.jacobian: an argument of dtype complex128 .* is needed\. Use wengert"
+    ):
+        sparse.jacobian(differences)(POINT + 0j)
+    with pytest.raises(UsageError, match=r"sparse.jacobian: format='coo'; 'csr', 'csc' or 'flat' .* is needed"):
+        sparse.jacobian(differences, format="coo")
+    with pytest.raises(UsageError, match=r"sparse.jacobian: plan='best'; a plan or one of 'auto', .* is needed"):
+        sparse.jacobian(differences, plan="best")
