@@ -56,6 +56,7 @@ OWN_BATCH = {
     "quantile_distribute": "as in quantile",
     "sparse_product": "lanes are further columns of the other factor",
     "solve": "a vector on the right is one only without lanes",
+    "linear_solution": "right-hand sides of lanes that share a matrix are columns of one system",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }
 """Primitives with a rule of their own for lanes, and why their form does not give it."""

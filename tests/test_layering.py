@@ -45,6 +45,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "autograd",
             "creation",
             "graph",
+            "implicit",
             "explanation",
             "visualization",
             "testing",

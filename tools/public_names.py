@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 LEFT_OUT_PAGE = PAGE.with_name("left-out.md")
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
-    *("wengert.tree", "wengert.functional", "wengert.optim", "wengert.sparse"),
+    *("wengert.tree", "wengert.functional", "wengert.implicit", "wengert.optim", "wengert.sparse"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
     "wengert.scipy.linalg",

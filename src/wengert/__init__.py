@@ -26,6 +26,7 @@ with CollectorPause():
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
+    from wengert import implicit as implicit
     from wengert import optim as optim
     from wengert import tree as tree
     from wengert.control.call import call
@@ -115,6 +116,7 @@ _MODULES = (
     "extend",
     "functional",
     "graph",
+    "implicit",
     "nn",
     "optim",
     "random",

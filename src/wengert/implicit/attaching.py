@@ -1,0 +1,128 @@
+"""Derivatives attached to solutions that somebody found: what every solver, of the library or not, is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.graph.graph import Graph
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
+from wengert.implicit.solution import implicit_solution as solution_operation
+from wengert.implicit.systems import TOLERANCE
+from wengert.implicit.vectors import residual_vector, vector_of
+from wengert.transforms.reverse import stop_gradient
+from wengert.transforms.tracing import trace_converting
+
+DENSE = 2000
+"""Unknown numbers up to which Jacobians are made by default: they take 32 MB then, and their factors as much."""
+
+
+def implicit_solution(
+    residual: Callable[..., Any],
+    solution: Any,
+    args: tuple[Any, ...],
+    *,
+    name: str,
+    tol: float = TOLERANCE,
+    singular: str = "raise",
+    linear_solver: Any = "auto",
+    symmetric: bool = False,
+) -> Any:
+    """Attach the derivatives to a solution that has been found: of x with residual(x, *args) = 0 by all that it reads.
+
+    It is what every solver ends with, whoever wrote it. Find x by whatever means from `stop_gradient(args)`, so that
+    nothing of that is recorded, and hand it on to this function: the result is the same x, with derivatives of any
+    order, in every mode. Where nothing is differentiated it is x itself, and nothing is computed.
+
+    Args:
+        residual: `residual(x, *args)`: as many real numbers as x has, in any containers, zero at the solution. What it
+            captures is differentiated like its arguments. It is traced once, so it may not look at elements.
+        solution: x, in any containers of real or complex floats; no derivative of it is used.
+        args: what the residual gets besides, in any containers.
+        name: what the user called, for errors.
+        tol: by how much of their terms the equations may be missed before a derivative is refused; see
+            `wengert.implicit.systems.excess_of`.
+        singular: "raise", or "minimum_norm" for the smallest of all derivatives where the Jacobian is singular.
+        linear_solver: what solves systems with the Jacobian: "dense", one of `METHODS`, an `OwnSolver`, or "auto":
+            dense factors of up to `DENSE` unknown numbers, else "minres" or "gmres".
+        symmetric: whether the Jacobian is symmetric, as that of a gradient is.
+
+    Returns:
+        The solution.
+
+    Raises:
+        NumericalError: when a derivative is asked for: x misses the equations, or their Jacobian is singular.
+        ShapeError: there are not as many equations as unknown numbers.
+        DtypeError: the solution has elements that are no floats.
+        GraphError: the residual looked at the elements of an array.
+
+    >>> import numpy as np
+    >>> import wengert as wg
+    >>> def square_root(a):
+    ...     x = np.sqrt(wg.stop_gradient(a))
+    ...     return implicit_solution(lambda x, a: x * x - a, x, (a,), name="square_root")
+    >>> wg.grad(square_root)(4.0), wg.grad(wg.grad(square_root))(4.0)
+    (0.25, -0.03125)
+    """
+    given, structure = flatten(args)
+    places = [i for i, leaf in enumerate(given) if is_operand(leaf)]
+    moving = any(type(leaf) is Tensor and leaf._trace is not None for leaf in given)
+    if not moving and not reaches_traced(name, residual):
+        return solution
+    vector, leaves = vector_of(name, "a solution", stop_gradient(solution))
+    start = vector.join(leaves)
+    operands = [given[i] for i in places]
+
+    def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
+        inside = list(given)
+        for place, value in zip(places, values, strict=True):
+            inside[place] = value
+        return [residual_vector(name, vector, form(vector.pack(x), *unflatten(structure, inside)))]
+
+    graph, captured = trace_closing(name, residual, flat, [start, *operands])
+    linear = resolve_solver(linear_solver, vector.size, symmetric)
+    params = {"residual": graph, "lanes": (), "name": name, "tol": float(tol), "singular": singular, "linear": linear}
+    return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
+
+
+def resolve_solver(linear_solver: Any, size: int, symmetric: bool) -> Any:
+    """Return what solves linear systems of a size, if that is left to us."""
+    if linear_solver != "auto":
+        return linear_solver
+    if size <= DENSE:
+        return "dense"
+    return "minres" if symmetric else "gmres"
+
+
+def trace_closing(
+    name: str, function: Callable[..., Any], flat: Callable[..., Sequence[Any]], operands: Sequence[Any]
+) -> tuple[Graph, list[Tensor]]:
+    """Return the graph of a user's function, converted where it decides, and the Tensors that it captured.
+
+    Args:
+        name: of what was called, for errors.
+        function: the user's.
+        flat: calls a form of it, the first argument, with the operands.
+        operands: inputs of the graph, before what is captured.
+    """
+
+    def trace(form: Callable[..., Any], reach: Reach) -> tuple[Graph, list[Tensor]]:
+        return trace_within(reach, lambda *values: flat(form, *values), operands, name)
+
+    return trace_converting(name, function, trace)[0]
+
+
+def is_operand(leaf: Any) -> bool:
+    """Tell whether a leaf of the arguments is an array that equations read."""
+    return type(leaf) is Tensor or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc")
+
+
+def reaches_traced(name: str, function: Callable[..., Any]) -> bool:
+    """Tell whether a function captures a Tensor that is differentiated, traced or in lanes."""
+    return any(x._trace is not None for x, _ in Reach(name, function).tensors)

@@ -1,0 +1,206 @@
+"""Linear systems in a Jacobian that is never made: solved by products with it, by SciPy's methods or those of the user.
+
+Right-hand sides are scaled to unit length, since methods stop at absolute tolerances and squares of small numbers
+underflow. What has not converged is an error: derivatives have no other way to say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.subgraphs import trace_closed
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Like
+from wengert.core.forms.routine import Routine
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.primitives.kinds import Constant
+from wengert.core.values.bounded_cache import Recent
+from wengert.core.values.dispatch import apply
+from wengert.errors import NumericalError
+from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.implicit.systems import require_solved
+from wengert.implicit.vectors import Vector
+from wengert.transforms.forward import push_forward
+from wengert.transforms.reverse import pull_back
+
+Values = Sequence[Any]
+METHODS = ("cg", "minres", "gmres", "lsmr")
+PRECISION = 1e-10
+"""By how much of the right-hand side systems may be missed, in double precision; of single precision 1e-5."""
+ALLOWED = 1e-6
+"""By how much of a right-hand side a user's solver may miss a system."""
+MOST_PRODUCTS = 64
+"""Of how many Jacobians the products are remembered."""
+RESTART = 50
+"""Vectors that GMRES keeps."""
+
+
+class OwnSolver(NamedTuple):
+    """Hold a user's solver of linear systems.
+
+    Attributes:
+        solve: from a function that multiplies a container of arrays, and a right-hand side, to the solution.
+        transpose_solve: the same for the transpose.
+        vector: the containers that they know.
+    """
+
+    solve: Callable[..., Any]
+    transpose_solve: Callable[..., Any]
+    vector: Vector
+
+    @property
+    def transposed(self) -> OwnSolver:
+        """The same for the transposed system."""
+        return OwnSolver(self.transpose_solve, self.solve, self.vector)
+
+    def __call__(self, multiply: Callable[[Any], Any], right: Any) -> Any:
+        """Return the solution of a system of vectors."""
+        vector = self.vector
+        found = self.solve(lambda y: vector.pack(multiply(vector.flatten(y))), vector.pack(right))
+        return vector.flatten(found)
+
+
+# Products with a Jacobian
+
+
+PRODUCTS: Recent[tuple[Graph, bool], Graph] = Recent(MOST_PRODUCTS)
+
+
+def product_graph(residual: Graph, transposed: bool, name: str) -> Graph:
+    """Return the graph from (y, right, x, *operands) to op(J) y - right, where J is the Jacobian of a residual by x."""
+    key = residual, transposed
+    found = PRODUCTS.get(key)
+    if found is None:
+        x = residual.inputs[0]
+        examples = [x, x, *residual.inputs]
+        found = PRODUCTS[key] = trace_closed(multiplied(residual, transposed, name), examples, name)
+    PRODUCTS.touch(key)
+    return found
+
+
+def multiplied(residual: Graph, transposed: bool, name: str) -> Callable[..., list[Any]]:
+    """Return the function of which that is the graph."""
+
+    def difference(y: Any, right: Any, x: Any, *operands: Any) -> list[Any]:
+        def equations(x: Any) -> Any:
+            return evaluate(residual, (x, *operands))[0]
+
+        if transposed:
+            (product,) = pull_back(name, equations, (x,), any_result=True)[1](y)
+        else:
+            product = push_forward(name, equations, (x,), (y,))[1]
+        return [product - right]
+
+    return difference
+
+
+# Solutions
+
+
+def solve_by_products(linear: Any, graphs: tuple[Graph, Graph], right: Any, held: Values, name: str) -> Any:
+    """Return the solution of a system, as a constant.
+
+    Args:
+        linear: the name of a method, or an `OwnSolver` for the system that is meant.
+        graphs: of op(J) y - right, and of its transpose.
+        right: the right-hand side.
+        held: x and the operands of the residual.
+        name: of what was called, for errors.
+    """
+    if isinstance(linear, OwnSolver):
+
+        def solver(right: Any, *held: Any) -> Any:
+            return linear(lambda y: evaluate(graphs[0], (y, np.zeros_like(y), *held))[0], right)
+
+        return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right)
+    return apply(iteration, right, *held, product=graphs[0], back=graphs[1], method=linear, name=name)
+
+
+def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, method: str, name: str) -> Any:
+    """Solve one system by a method of SciPy's."""
+    from scipy.sparse.linalg import LinearOperator
+
+    largest = float(np.max(np.abs(right), initial=0.0))
+    if largest == 0 or not np.isfinite(largest):
+        return np.array(right)
+    size = largest * float(np.linalg.norm(right / largest))  # squares of small numbers are none
+    zero = np.zeros_like(right)
+    count = 0
+
+    def multiply(graph: Graph, y: Any) -> Any:
+        nonlocal count
+        count += 1
+        return evaluate(graph, (np.asarray(y, right.dtype).reshape(-1), zero, *held))[0]
+
+    shape = (right.size, right.size)
+    operator = LinearOperator(
+        shape, matvec=lambda y: multiply(product, y), rmatvec=lambda y: multiply(back, y), dtype=right.dtype
+    )
+    unit = right / size
+    precision = PRECISION if right.dtype.itemsize > 4 else 1e-5
+    with np.errstate(all="ignore"):  # what has broken down is told below
+        found = run_method(method, operator, unit, precision)
+    missed = float(np.linalg.norm(operator.matvec(found) - unit))
+    if not missed <= 10 * precision * max(1.0, float(np.linalg.norm(found)) * precision):
+        given = f"a linear system that {method} left with a residual of {missed:.1e} after {count} products"
+        action = "Pass another linear_solver ('dense', if there is room for the Jacobian), or rescale the equations"
+        raise NumericalError(name, given, f"one of {10 * precision:.0e} is needed to differentiate", action)
+    return np.asarray(found * size, right.dtype)
+
+
+def run_method(method: str, operator: Any, right: Any, precision: float) -> Any:
+    """Return what a method of SciPy's finds."""
+    from scipy.sparse import linalg
+
+    most = 10 * right.size
+    if method == "cg":
+        return linalg.cg(operator, right, rtol=precision, maxiter=most)[0]
+    if method == "minres":
+        return linalg.minres(operator, right, rtol=precision * 0.1, maxiter=most)[0]
+    if method == "lsmr":
+        return linalg.lsmr(operator, right, atol=precision * 0.1, btol=precision * 0.1, conlim=0, maxiter=most)[0]
+    restart = min(RESTART, right.size)
+    return linalg.gmres(operator, right, rtol=precision, restart=restart, maxiter=-(-most // restart))[0]
+
+
+def batch_iteration(
+    _primitive: Any, size: int, operands: Values, batched: Sequence[bool], params: Mapping[str, Any]
+) -> Any:
+    """Solve the systems of all lanes, one after the other."""
+    lanes = [
+        apply(iteration, *(x[i] if flag else x for x, flag in zip(operands, batched, strict=True)), **params)
+        for i in range(size)
+    ]
+    return np.stack(lanes) if lanes else lead(operands[0], batched[0], size)
+
+
+iteration = Constant(
+    "implicit_iteration", evaluate_iteration, form=Like(lambda right, *_, **__: right), batch=batch_iteration
+)
+
+
+# What was found
+
+
+def evaluate_certified_solution(found: Any, missed: Any, excess: Any, *, name: str, tol: float) -> Any:
+    """Evaluate `certified_solution`."""
+    require_solved(excess, name, tol)
+    if not np.all(missed <= 1):
+        given = f"a linear system of which {float(np.max(missed)) * ALLOWED:.1e} of the right-hand side remains"
+        action = "Solve the system that matvec gives, to about ten digits; give transpose_solve for the transpose"
+        raise NumericalError(name, given, f"at most {ALLOWED:.0e} is needed to differentiate", action)
+    return found.copy()
+
+
+certified_solution = Constant(
+    "certified_solution", evaluate_certified_solution, form=Routine("(n),(),()->(n)", stacked=True)
+)
+
+
+def lengths(x: Any, whole: Any) -> Any:
+    """Return the largest element of a vector as a part of that of another one; 0 for that of two zeros."""
+    size, scale = np.max(np.abs(x), initial=0.0), np.max(np.abs(whole), initial=0.0)
+    return np.where(size == 0, 0.0, np.where(scale == 0, np.inf, size / np.where(scale == 0, 1.0, scale)))

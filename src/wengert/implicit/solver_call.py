@@ -1,0 +1,203 @@
+"""Calls of solvers: on plain arrays where there are such, traced where they can be, else again at each evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.control.call import primitive as call_operation
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
+from wengert.core.forms.form import Region
+from wengert.core.memory.views import current
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.traced_rules import in_form
+from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.object_arrays import leaves_of_result
+from wengert.core.values.tensor import Tensor, is_staged
+from wengert.errors import GraphError, UsageError, WengertError
+from wengert.support.attributes import function_name
+from wengert.support.refusals import forgive, refusal_count
+from wengert.traces.calls import InLanes, UserCall, lane, readable
+from wengert.transforms.captured_gradients import Substitution
+from wengert.transforms.reverse import stop_gradient
+
+Values = Sequence[Any]
+
+
+@dataclasses.dataclass
+class SolverNotes:
+    """Hold what is known of a solver that has been called: whether it looks at numbers where there are none."""
+
+    refuses_lanes: bool = False
+    refuses_tracing: bool = False
+
+
+class OfSolver(UserCall):
+    """Be a call of a solver, of one lane or of all."""
+
+    notes: SolverNotes
+
+    def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Call the solver for all lanes at once, or for each if it looks at their numbers, as it did before."""
+        if not self.notes.refuses_lanes or any(map(is_staged, operands)):
+            return super().compute_lanes(lanes, operands)
+
+        def solve(values: Values) -> Sequence[Tensor]:
+            found = self.compute([readable(value) for value in values])
+            self.remember(found)
+            return found
+
+        return lanes.one_by_one(solve, operands, lanes.flags, lanes.size)
+
+    def batch(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
+        """Compute all lanes of a batch around it."""
+        return apply(SolverLanes(self, size, batched), *operands)
+
+
+class SolverCall(OfSolver):
+    """Be one call of a solver, whose operands are the Tensors among its arguments and those that it captured.
+
+    It has no derivatives of its own: nothing that reaches it is being differentiated.
+    """
+
+    def __init__(
+        self,
+        solver: Callable[..., Any],
+        leaves: Values,
+        structure: Any,
+        places: Sequence[int],
+        captured: Sequence[Tensor],
+        notes: SolverNotes,
+    ) -> None:
+        super().__init__(solver, function_name(solver), places, False)
+        self.solver = solver
+        self.leaves = leaves
+        self.structure = structure
+        self.captured = captured
+        self.notes = notes
+        self.out_structure: Any = None
+
+    def called(self) -> Sequence[Any]:
+        """Return the solver."""
+        return (self.solver,)
+
+    def anew(self, _operands: Values) -> SolverCall:
+        """Return the same call, not made yet."""
+        made = SolverCall(self.solver, self.leaves, self.structure, self.places, self.captured, self.notes)
+        made.form = self.form
+        return made
+
+    def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Call the solver: on ndarrays where operands have elements of their own."""
+        if self.notes.refuses_tracing and any(map(is_staged, operands)):
+            needed = "one that can be traced is needed to be part of a graph"
+            raise GraphError(self.name, "a solver that looks at numbers", needed, "Let Python call it")
+        count = len(self.places)
+        leaves = list(self.leaves)
+        for place, value in zip(self.places, operands[:count], strict=True):
+            leaves[place] = in_plain_form(value)
+        args, kwargs = unflatten(self.structure, leaves)
+
+        def run(form: Callable[..., Any]) -> Any:
+            with Substitution(self.name, form, self.captured) as substitution:
+                return substitution.called(list(map(readable, operands[count:])), *args, **kwargs)
+
+        found, self.out_structure = leaves_of_result(in_form(operands, self.solver, run))
+        if not found:
+            raise UsageError(self.name, "a solver that returned no array", "a solution is needed", "Return it")
+        return list(map(as_tensor, found))
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save nothing."""
+        return False, lambda operand: False
+
+    def pull(self, ct: Any, out: Any, operands: Values, avals: Sequence[Aval | None]) -> Values:
+        """Send nothing back."""
+        return [None] * len(operands)
+
+
+class SolverLanes(InLanes, OfSolver):
+    """Be the calls of a solver of all lanes."""
+
+    one: OfSolver
+
+    def __init__(self, one: OfSolver, size: int, flags: Sequence[bool]) -> None:
+        super().__init__(one, size, flags)
+        self.notes = one.notes
+
+    def anew(self, operands: Values) -> UserCall:
+        """Return the same calls, not made yet."""
+        one = self.one.anew(operands)
+        assert isinstance(one, OfSolver)
+        return SolverLanes(one, self.size, self.flags)
+
+    def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
+        """Call the solver for each lane, which is what solvers do: there is nothing to warn of."""
+        self.notes.refuses_lanes = True
+        lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
+        return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
+
+
+def in_plain_form(value: Tensor) -> Any:
+    """Return a Tensor; of a plain one its array, which is what solvers of other libraries take."""
+    found = current(value)
+    return found._value if found._trace is None else found
+
+
+def solve_without_derivatives(
+    solver: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    like: Callable[..., Any] | None,
+    notes: SolverNotes | None = None,
+) -> Any:
+    """Return what a solver gives for arguments of which no derivative is taken, called once.
+
+    Args:
+        solver: any function; it gets ndarrays where its arguments have elements.
+        args: its arguments, in any containers.
+        kwargs: likewise.
+        like: from these to what is of the containers, shapes and dtypes of its result; None if tracing it tells, or
+            a call with made-up numbers.
+        notes: of earlier calls.
+    """
+    leaves, structure = flatten((args, kwargs))
+    places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
+    reach = Reach(function_name(solver), solver)
+    captured = [x for x, _ in reach.tensors if x._trace is not None]
+    operands = stop_gradient([*(leaves[i] for i in places), *captured])
+    if not operands:
+        return solver(*args, **kwargs)
+    fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
+    call = SolverCall(solver, fixed, structure, places, captured, notes or SolverNotes())
+    if any(map(is_staged, operands)):
+        found = None if call.notes.refuses_tracing else trace_solver(call, operands)
+        if found is not None:
+            return found
+        if like is not None:
+            example = map_leaves(lambda x: np.zeros(aval_of(x).shape, aval_of(x).dtype), like(*args, **kwargs))
+            known, call.out_structure = flatten(example)
+            call.outputs = len(known)
+            call.form = Region(lambda _inputs, _params: known)
+    results = apply(call, *operands)
+    return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+
+
+def trace_solver(call: SolverCall, operands: Values) -> Any:
+    """Return the results of a solver that is part of the graph that is being traced; None if it looks at elements."""
+    reach = Reach(call.name, call.compute, call.called())
+    before = refusal_count()
+    try:
+        graph, captured = trace_within(reach, lambda *xs: call.compute(xs), operands, call.name)
+    except (WengertError, TypeError, ValueError):
+        forgive(before)
+        call.notes.refuses_tracing = True
+        return None
+    results = apply(call_operation, *operands, *captured, graph=graph, name=call.name)
+    return unflatten(call.out_structure, list(results))

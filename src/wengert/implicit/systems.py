@@ -1,0 +1,226 @@
+"""Linear systems in the Jacobian of equations: one factorisation for all right-hand sides, transposes and derivatives.
+
+A matrix is known by the array that it is: its factors are kept as long as it lives. All rules hand on the same array,
+with a flag where its transpose is meant, so that derivatives of any order, and each cotangent, use the same factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.forms.batching import aligned
+from wengert.core.forms.form import Pointwise
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import linear, opaque
+from wengert.core.primitives.primitive import Primitive, RoutineCall
+from wengert.core.values.dispatch import apply
+from wengert.errors import NumericalError
+from wengert.primitives.linear_algebra.matrices import lapack, total
+from wengert.support.weak_identity_map import WeakIdentityMap
+
+Params = Mapping[str, Any]
+MINIMUM_NORM = "minimum_norm"
+TOLERANCE = 1e-3
+"""By how much of their terms equations may be missed: derivatives are as certain as solutions are."""
+SHOWN = 6
+"""Up to how many numbers of a direction errors show."""
+
+
+# Factors
+
+
+class Factors(NamedTuple):
+    """Hold what solves systems with a matrix A, or its transpose.
+
+    Attributes:
+        solve: from right-hand sides, of shape (n, m), and whether A^T is meant, to solutions.
+        condition: the condition of A in the 1-norm, as LAPACK estimates it.
+    """
+
+    solve: Callable[[Any, bool], Any]
+    condition: float
+
+
+FACTORS: WeakIdentityMap[np.ndarray[Any, Any], Factors] = WeakIdentityMap()
+
+
+def factors_of(matrix: np.ndarray[Any, Any]) -> Factors:
+    """Return the factors of a matrix, which nobody writes to; made once."""
+    found = FACTORS.get(matrix)
+    if found is None:
+        found = FACTORS[matrix] = factorise(matrix)
+    return found
+
+
+def factorise(matrix: np.ndarray[Any, Any]) -> Factors:
+    """Return the LU factors of a matrix A: its rows are columns of A^T for LAPACK, which is what is factorised."""
+    kind = np.result_type(matrix, np.float32).char
+    columns = np.asarray(matrix.T, dtype=kind)
+    if not columns.size or not np.isfinite(columns).all():
+        return Factors(lambda b, _transposed: np.full(b.shape, np.nan, kind), 1.0 if not columns.size else np.nan)
+    packed, pivots, _ = lapack("getrf", kind)(columns)
+    norm = np.abs(columns).sum(axis=0).max()
+    rcond, _ = lapack("gecon", kind)(packed, norm, norm="1")
+    condition = 1 / float(rcond) if rcond > 0 else np.inf
+
+    def solve(b: Any, transposed: bool) -> Any:
+        return lapack("getrs", kind)(packed, pivots, b, trans=0 if transposed else 1)[0]
+
+    return Factors(solve, condition)
+
+
+def is_singular(condition: float, dtype: np.dtype[Any]) -> bool:
+    """Tell whether no digit of a solution is certain."""
+    return not condition * np.finfo(np.result_type(dtype, np.float32)).eps < 1
+
+
+# Errors
+
+
+def free_direction(jacobian: Any) -> Any:
+    """Return the direction of unit length along which a matrix changes what it multiplies least."""
+    return np.linalg.svd(jacobian)[2][-1]
+
+
+def singular_error(name: str, columns: np.ndarray[Any, Any], condition: float) -> NumericalError:
+    """Return the error about a Jacobian J that is singular, of which J^T is given."""
+    if not np.isfinite(columns).all():
+        given = "a Jacobian with NaN or infinite elements at the solution"
+        return NumericalError(name, given, "finite ones are needed", "Look at the residual's derivative there")
+    direction = free_direction(columns.T)
+    shown = ", ".join(f"{x:.3g}" for x in direction[:SHOWN])
+    given = (
+        f"equations whose Jacobian is singular at the solution (condition {condition:.1e}): they leave the direction "
+        f"({shown}{', ...' if len(direction) > SHOWN else ''}) free"
+    )
+    action = "Add an equation that fixes it, or pass singular='minimum_norm' for derivatives without it"
+    return NumericalError(name, given, "a regular one is needed to differentiate", action)
+
+
+# Solutions
+
+
+def evaluate_solution(columns: Any, b: Any, *, transposed: bool, name: str, singular: str, tol: float) -> Any:
+    """Evaluate `linear_solution`."""
+    if columns.ndim == b.ndim == 2:
+        return solve_one(columns, b, transposed, name, singular, tol)
+    shape = np.broadcast_shapes(columns.shape[:-2], b.shape[:-2])
+    lanes = (np.broadcast_to(x, (*shape, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (columns, b))
+    found = [solve_one(x, y, transposed, name, singular, tol) for x, y in zip(*lanes, strict=True)]
+    dtype = np.result_type(columns, b, np.float32)
+    return np.stack(found).reshape(*shape, *b.shape[-2:]) if found else np.zeros((*shape, *b.shape[-2:]), dtype)
+
+
+def solve_one(columns: Any, b: Any, transposed: bool, name: str, singular: str, tol: float) -> Any:
+    """Solve with one matrix."""
+    if not b.size:
+        return np.zeros(b.shape, np.result_type(columns, b, np.float32))
+    factors = factors_of(columns)
+    if not is_singular(factors.condition, columns.dtype):
+        return factors.solve(b, transposed)
+    if np.all(columns == -np.inf):
+        raise unsolved_error(name, f"more than {tol:.1e}", tol)
+    if singular != MINIMUM_NORM or not np.isfinite(columns).all():
+        raise singular_error(name, columns, factors.condition)
+    inverse = np.linalg.pinv(columns, rcond=len(columns) * np.finfo(columns.dtype).eps)
+    return (inverse.T if transposed else inverse) @ b
+
+
+def vjp_solution(ct: Any, out: Any, columns: Any, b: Any, *, transposed: bool, **options: Any) -> tuple[Any, Any]:
+    """Solve with the transpose: for op(A) X = B, ct_B = op(A)^-T ct and ct_op(A) = -ct_B X^T."""
+    ct_b = apply(linear_solution, columns, ct, transposed=not transposed, **options)
+    ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
+    return unbroadcast(ct_a, columns.shape), unbroadcast(ct_b, b.shape)
+
+
+def jvp_solution(tangents: Sequence[Any], out: Any, columns: Any, _b: Any, *, transposed: bool, **options: Any) -> Any:
+    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
+    moved, db = tangents
+    change = None if moved is None else -((moved.mT if transposed else moved) @ out)
+    return apply(linear_solution, columns, total(db, change), transposed=transposed, **options)
+
+
+def batch_solution(
+    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
+) -> Any:
+    """Solve for all lanes: where they have one matrix in common, their right-hand sides are columns of one system."""
+    columns, b = operands
+    if batched[0] or len(columns.shape) > 2 or len(b.shape) > 3:
+        return apply(linear_solution, *aligned(operands, batched, (2, 2)), **params)
+    _, rows, count = b.shape
+    side_by_side = np.moveaxis(b, 0, 1).reshape(rows, size * count)
+    found = apply(linear_solution, columns, side_by_side, **params)
+    return np.moveaxis(found.reshape(rows, size, count), 1, 0)
+
+
+def routine_of_solution(*, transposed: bool, name: str, singular: str, tol: float) -> RoutineCall:
+    """Return how native code is called, which leaves what is nearly singular to Python."""
+    return RoutineCall("solve_conditioned", (0,) if transposed else (), {"finite": 1})
+
+
+linear_solution: Primitive = opaque(
+    "linear_solution",
+    evaluate_solution,
+    vjp=vjp_solution,
+    jvp=jvp_solution,
+    form=Routine("(n,n),(n,m)->(n,m)"),
+    batch=batch_solution,
+    routine=routine_of_solution,
+)
+"""The solution X of op(A) X = B, where op is nothing or, with `transposed`, the transpose.
+
+A is the transpose of a Jacobian, as forward mode makes it: each row is what comes of one direction.
+"""
+
+
+# The point
+
+
+def evaluate_certified(columns: Any, excess: Any, *, name: str, tol: float) -> Any:
+    """Evaluate `certified`."""
+    require_solved(excess, name, tol)
+    return columns.copy()
+
+
+def require_solved(excess: Any, name: str, tol: float) -> None:
+    """Raise a NumericalError where equations are missed by more than is allowed, whose multiples are given."""
+    if not np.all(excess <= 1):
+        raise unsolved_error(name, f"{float(np.max(excess)) * tol:.1e}", tol)
+
+
+def unsolved_error(name: str, missed: str, tol: float) -> NumericalError:
+    """Return the error about a point that does not solve its equations, which are missed by so much of their terms."""
+    given = f"a solution that misses its equations by {missed} of their terms"
+    action = "Let the solver go on, raise an error where it does not converge, or allow more with tol"
+    return NumericalError(name, given, f"at most {tol:.1e} (tol) is needed to differentiate", action)
+
+
+certified = linear(
+    "certified",
+    evaluate_certified,
+    transpose=lambda ct, _aval, _excess, **_params: ct,
+    form=Pointwise(),
+    scalar=lambda columns, excess, *, name, tol: np.where(excess <= 1, columns, -np.inf),
+)
+"""A Jacobian at what is known to solve its equations; an error where it does not.
+
+Native code makes all elements of the Jacobian -inf, which leaves its system to `evaluate_solution`, which knows them.
+"""
+
+
+def excess_of(residual: Any, columns: Any, solution: Any, tol: float) -> Any:
+    """Return the greatest backward error of a solution, as a multiple of what is allowed.
+
+    Equation i is solved by numbers that differ from x by the factor |r_i| / (|J| (1 + |x|))_i of their size, in the
+    first order (W. Oettli and W. Prager, Compatibility of approximate solution of linear equations, 1964). It does not
+    depend on the units of equations.
+    """
+    size = np.abs(residual)
+    scale = (1 + np.abs(solution)) @ np.abs(columns)
+    allowed = np.where(scale > 0, tol * scale, 1.0)
+    parts = np.where((scale > 0) | (size == 0), size / allowed, np.inf)
+    return np.max(parts, initial=0.0)

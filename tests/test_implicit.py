@@ -1,0 +1,377 @@
+"""Tests of `wengert.implicit`: derivatives of what solvers find, in every mode, and what is said of bad luck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import linalg, optimize
+from scipy.sparse.linalg import LinearOperator, cg, gmres
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
+from wengert.implicit import custom_fixed_point, custom_root, linear_solve, stationary
+
+CALLS: list[str] = []
+Z = np.array([0.7, 1.3, 2.0, 3.0])
+"""Two parameters and two right-hand sides."""
+
+
+def equations(x: Any, p: Any, b: Any) -> Any:
+    return {"u": x["u"] ** 3 + p["a"] * x["v"] - b, "v": x["v"] - np.tanh(x["u"]) * p["c"]}
+
+
+def newton(p: Any, b: Any, u: Any) -> Any:
+    v = np.tanh(u) * p["c"]
+    return (u**3 + p["a"] * v - b) / (3 * u * u + p["a"] * p["c"] * (1 - np.tanh(u) ** 2))
+
+
+@custom_root(equations)
+def by_scipy(p: Any, b: Any) -> Any:
+    """Solve as a program that knows nothing of Tensors."""
+    CALLS.append("scipy")
+    a, c = float(p["a"]), float(p["c"])
+    assert type(b) is np.ndarray
+
+    def residual(z: Any) -> Any:
+        u, v = z.reshape(2, -1)
+        return np.concatenate([u**3 + a * v - b, v - np.tanh(u) * c])
+
+    found = optimize.root(residual, np.ones(2 * b.size), tol=1e-13).x
+    return {"u": found[: b.size], "v": found[b.size :]}
+
+
+@custom_root(equations)
+def by_loop(p: Any, b: Any) -> Any:
+    """Solve in NumPy, and count the calls, which a graph could not."""
+    CALLS.append("loop")
+    return by_traced_loop.solver(p, b)
+
+
+@custom_root(equations)
+def by_traced_loop(p: Any, b: Any) -> Any:
+    """Solve by what can be traced."""
+    u, error = np.ones_like(b), 1.0
+    while error > 1e-13:
+        step = newton(p, b, u)
+        u = u - step
+        error = np.max(np.abs(step))
+    return {"u": u, "v": np.tanh(u) * p["c"]}
+
+
+def unrolled(p: Any, b: Any) -> Any:
+    u = np.ones_like(b)
+    for _ in range(9):
+        u = u - newton(p, b, u)
+    return {"u": u, "v": np.tanh(u) * p["c"]}
+
+
+def loss_of(solver: Any) -> Any:
+    def loss(z: Any) -> Any:
+        x = solver({"a": z[0], "c": z[1]}, z[2:])
+        return np.sum(x["u"] ** 2 * np.array([1.0, 2.0]) + x["v"])
+
+    return loss
+
+
+def lanes(z: Any) -> Any:
+    return np.stack([z, 1.1 * z, 1.2 * z])
+
+
+MODES: dict[str, tuple[Any, int]] = {
+    "value": (lambda f: f, 1),
+    "grad": (wg.grad, 1),
+    "value_and_grad": (wg.value_and_grad, 1),
+    "jvp": (lambda f: lambda z: wg.jvp(f, (z,), (np.ones(4),)), 1),
+    "vjp": (lambda f: lambda z: wg.vjp(f, z)[1](2.0), 1),
+    "linearize": (lambda f: lambda z: wg.linearize(f, z)[1](np.ones(4)), 1),
+    "hessian": (wg.hessian, 1),
+    "forward twice": (lambda f: wg.jacfwd(wg.jacfwd(f)), 1),
+    "reverse twice": (lambda f: wg.jacrev(wg.jacrev(f)), 1),
+    "hvp": (lambda f: lambda z: wg.hvp(f, (z,), (np.ones(4),)), 1),
+    "third": (lambda f: lambda z: wg.jvp(wg.hessian(f), (z,), (np.ones(4),))[1], 1),
+    "third in reverse": (lambda f: wg.grad(lambda z: np.sum(wg.hessian(f)(z) ** 2)), 1),
+    "taylor": (lambda f: lambda z: wg.taylor(f, (z,), (np.ones(4),), 3), 1),
+    "vmap": (lambda f: lambda z: wg.vmap(f)(lanes(z)), 3),
+    "grad in lanes": (lambda f: lambda z: wg.vmap(wg.grad(f))(lanes(z)), 3),
+    "lanes in grad": (lambda f: wg.grad(lambda z: np.sum(wg.vmap(f)(lanes(z)))), 3),
+    "hessian in lanes": (lambda f: lambda z: wg.vmap(wg.hessian(f))(lanes(z)), 3),
+    "lanes of lanes": (lambda f: lambda z: wg.vmap(wg.vmap(wg.grad(f)))(np.stack([lanes(z), lanes(2 * z)])), 6),
+}
+
+
+@together("mode", list(MODES))
+def test_each_mode_solves_once_and_agrees_with_the_derivatives_of_all_steps(mode: str) -> None:
+    transform, solves = MODES[mode]
+    expected = wg.tree.leaves(transform(loss_of(unrolled))(Z))
+    for solver in (by_scipy, by_loop):
+        solver.notes.refuses_lanes = True  # known from the first call on
+        CALLS.clear()
+        found = wg.tree.leaves(transform(loss_of(solver))(Z))
+        assert len(CALLS) == solves
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+@together("mode", ["grad", "jvp", "hessian", "third", "grad in lanes", "lanes in grad"])
+def test_jitted_functions_call_once_what_cannot_be_traced(mode: str) -> None:
+    transform, solves = MODES[mode]
+    expected = wg.tree.leaves(transform(loss_of(unrolled))(1.05 * Z))
+    for solver in (by_scipy, by_traced_loop):
+        for jitted in (wg.jit(transform(loss_of(solver))), transform(wg.jit(loss_of(solver)))):
+            jitted(Z)
+            CALLS.clear()
+            found = wg.tree.leaves(jitted(1.05 * Z))
+            assert len(CALLS) == (solves if solver is by_scipy else 0)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+def test_solvers_that_can_be_traced_are_loops_of_the_graph() -> None:
+    translation = wg.jit(wg.grad(loss_of(by_traced_loop))).lower(Z)
+    assert "while_loop" in str(translation.graph)
+    assert "NumPy" not in str(translation.kernels)
+
+
+def test_tapes_record_solutions_and_derivatives_of_their_sweeps() -> None:
+    z = wg.tensor(Z, requires_grad=True)
+    loss = loss_of(by_scipy)(z)
+    (gradient,) = wg.autograd.grad(loss, [z], create_graph=True)
+    (second,) = wg.autograd.grad(gradient.sum(), [z])
+    np.testing.assert_allclose(second.numpy(), wg.hessian(loss_of(unrolled))(Z).sum(0), rtol=1e-9)
+    loss_of(by_loop)(z).backward()
+    np.testing.assert_allclose(z.grad.numpy(), wg.grad(loss_of(unrolled))(Z), rtol=1e-9)
+
+
+def test_plain_calls_are_those_of_the_solver() -> None:
+    CALLS.clear()
+    found = by_scipy({"a": 0.7, "c": 1.3}, Z[2:])
+    assert type(found["u"]) is np.ndarray
+    assert CALLS == ["scipy"]
+
+
+def square_root_of_captured(a: Any) -> Any:
+    """Return the root of what both functions capture."""
+    solver = custom_root(lambda x, two: x**two - a)(lambda two: float(np.sqrt(float(a))))
+    return solver(2.0)
+
+
+def test_captured_values_are_differentiated_like_arguments() -> None:
+    for derivative, expected in (
+        (wg.grad(square_root_of_captured), 0.25),
+        (wg.grad(wg.grad(square_root_of_captured)), -0.03125),
+        (lambda a: wg.jvp(wg.grad(square_root_of_captured), (a,), (1.0,))[1], -0.03125),
+        (wg.jit(wg.grad(square_root_of_captured)), 0.25),
+        (lambda a: wg.vmap(wg.grad(square_root_of_captured))(np.array([a]))[0], 0.25),
+    ):
+        assert derivative(4.0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_equations_may_decide_and_have_complex_unknowns_and_any_containers() -> None:
+    @custom_root(lambda z, a: z * z - a if a.real < 0 else z * z + a)
+    def root(a: Any) -> Any:
+        return np.sqrt(np.asarray(a if a.real < 0 else -a, complex))
+
+    for a in (-4.0 + 0j, 4.0 + 1j):
+        tangent = wg.jvp(root, (a,), (1.0 + 0j,))[1]
+        assert tangent == pytest.approx((1 if a.real < 0 else -1) / (2 * root(a)), rel=1e-12)
+    # not holomorphic: |z|^2 and the real part
+    conjugate = custom_root(lambda z, a: (np.abs(z) ** 2 - a, z.real - 1.0))(lambda a: 1.0 + 1j * np.sqrt(a - 1.0))
+    assert wg.grad(lambda a: conjugate(a).imag)(5.0) == pytest.approx(0.25, rel=1e-12)
+
+
+def test_fixed_points_and_where_the_solution_stands() -> None:
+    @custom_fixed_point(lambda x, a: {"x": np.cos(x["x"]) * a})
+    def solve(a: Any) -> Any:
+        x = np.ones(2)
+        for _ in range(200):
+            x = np.cos(x) * np.asarray(a)
+        return {"x": x}
+
+    a = np.array([0.3, 0.8])
+    x = solve(a)["x"]
+    np.testing.assert_allclose(
+        wg.jacobian(lambda a: solve(a)["x"])(a), np.diag(np.cos(x) / (1 + a * np.sin(x))), rtol=1e-12, atol=1e-14
+    )
+    second = custom_root(lambda a, x: x**3 - a, argnums=1)(lambda a: np.cbrt(np.asarray(a)))
+    np.testing.assert_allclose(wg.grad(second)(8.0), 1 / 12)
+
+
+A = np.array([[4.0, 1.0, 0.0], [0.0, 3.0, 1.0], [1.0, 0.0, 5.0]])
+B = np.array([1.0, 2.0, 3.0])
+
+
+def by_gmres(matvec: Any, b: Any) -> Any:
+    return gmres(LinearOperator((b.size, b.size), matvec, dtype=b.dtype), b, rtol=1e-13, restart=3)[0]
+
+
+def solved(a: Any, b: Any) -> Any:
+    return np.sum(np.sin(linear_solve(lambda x: a @ x, b, by_gmres)))
+
+
+@together("mode", ["value", "grad", "jvp", "hessian", "forward twice", "vmap", "grad in lanes", "jit"])
+def test_linear_solves_agree_with_those_of_numpy(mode: str) -> None:
+    def of(solve: Any) -> Any:
+        return lambda z: solve(A * z[:3, None] + np.outer(z[1:], z[:3]), B * z[3])
+
+    transform = wg.jit if mode == "jit" else MODES[mode][0]
+    if mode == "jit":
+        transform = lambda f: wg.jit(wg.grad(f))
+    found = transform(of(solved))(Z)
+    expected = transform(of(lambda a, b: np.sum(np.sin(np.linalg.solve(a, b)))))(Z)
+    for one, other in zip(wg.tree.leaves(found), wg.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+
+
+def test_factors_need_a_solver_of_the_transpose() -> None:
+    factors = linalg.lu_factor(A)
+
+    def loss(b: Any, transpose_solve: Any) -> Any:
+        solve = lambda _matvec, b: linalg.lu_solve(factors, b)
+        return np.sum(linear_solve(lambda x: A @ x, b, solve, transpose_solve) ** 2)
+
+    right = wg.grad(loss)(B, lambda _matvec, b: linalg.lu_solve(factors, b, trans=1))
+    np.testing.assert_allclose(right, wg.grad(lambda b: np.sum(np.linalg.solve(A, b) ** 2))(B), rtol=1e-12)
+    with pytest.raises(NumericalError, match=r"linear_solve: a linear system of which .* remains; at most 1e-06"):
+        wg.grad(loss)(B, None)
+
+
+@together("method", ["cg", "minres", "gmres", "lsmr"])
+def test_methods_without_a_matrix_agree_with_factors(method: str) -> None:
+    stiffness = np.diag(np.arange(2.0, 8.0)) + 0.3
+
+    def of(linear_solver: str) -> Any:
+        @custom_root(lambda x, a: x**3 + stiffness @ x - a * a, linear_solver=linear_solver)
+        def solve(a: Any) -> Any:
+            return optimize.root(lambda x: x**3 + stiffness @ x - a * a, np.ones(6), tol=1e-13).x
+
+        return lambda a: np.sum(np.cos(solve(a)))
+
+    a = np.linspace(0.5, 1.5, 6)
+    for transform in (wg.grad, wg.hessian, lambda f: lambda a: wg.vmap(wg.grad(f))(np.stack([a, 2 * a]))):
+        np.testing.assert_allclose(transform(of(method))(a), transform(of("dense"))(a), rtol=1e-7, atol=1e-9)
+
+
+def test_cotangents_of_any_size_are_solved_for() -> None:
+    solve = custom_root(lambda x, a: 3.0 * x - a, linear_solver="cg")(lambda a: np.asarray(a) / 3)
+    for size in (1e-200, 1e200):
+        gradient = wg.grad(lambda a, size: size * np.sum(solve(a)))(B, size)
+        np.testing.assert_allclose(gradient, np.full(3, size / 3), rtol=1e-9)
+
+
+def test_optimal_values_need_no_system_at_first_order() -> None:
+    def cost(x: Any, a: Any) -> Any:
+        return np.sum(x**4 / 4 - a * x)
+
+    a = np.array([1.0, 8.0])
+    least = stationary(cost, lambda a: np.cbrt(np.asarray(a)))
+    np.testing.assert_allclose(wg.grad(least)(a), [-1.0, -2.0])
+    np.testing.assert_allclose(wg.hessian(least)(a), np.diag([-1 / 3, -1 / 12]), atol=1e-12)
+    np.testing.assert_allclose(wg.jit(wg.hessian(least))(a), np.diag([-1 / 3, -1 / 12]), atol=1e-12)
+    flat = stationary(lambda x, a: a * (x - 1.0) ** 4, lambda a: 1.0)  # no derivative of the optimum exists
+    assert wg.grad(flat)(2.0) == 0.0
+    with pytest.raises(NumericalError, match="singular"):
+        wg.grad(wg.grad(flat))(2.0)
+
+
+def test_points_that_solve_nothing_have_values_and_no_derivatives() -> None:
+    solve = custom_root(lambda x, a: 1e9 * (x * x - a))(lambda a: 1.1 * np.sqrt(np.asarray(a)))
+    assert solve(4.0) == 2.2
+    text = (
+        r"^custom_root: a solution that misses its equations by .+ of their terms; at most 1.0e-03 \(tol\) is needed "
+        r"to differentiate. Let the solver go on, raise an error where it does not converge, or allow more with tol\.$"
+    )
+    for derivative in (
+        wg.grad(solve),
+        wg.jit(wg.grad(solve)),
+        lambda a: wg.jvp(solve, (a,), (1.0,)),
+        lambda a: wg.vmap(wg.grad(solve))(np.array([a])),
+    ):
+        with pytest.raises(NumericalError, match=text):
+            derivative(4.0)
+    loose = custom_root(lambda x, a: x * x - a, tol=0.5)(lambda a: 1.1 * np.sqrt(np.asarray(a)))
+    assert wg.grad(loose)(4.0) == pytest.approx(1 / 4.4)
+
+
+def test_singular_systems_name_the_direction_that_is_free() -> None:
+    def of(singular: str) -> Any:
+        residual = lambda x, a: np.stack([x[0] + x[1] - a, 2 * x[0] + 2 * x[1] - 2 * a])
+        return custom_root(residual, singular=singular)(lambda a: np.full(2, np.asarray(a) / 2))
+
+    text = (
+        r"^custom_root: equations whose Jacobian is singular at the solution \(condition \S+\): they leave the "
+        r"direction \(-?0.707, -?0.707\) free; a regular one is needed to differentiate. Add an equation that fixes "
+        r"it, or pass singular='minimum_norm' for derivatives without it\.$"
+    )
+    for derivative in (wg.jacrev(of("raise")), wg.jit(wg.jacfwd(of("raise")))):
+        with pytest.raises(NumericalError, match=text):
+            derivative(2.0)
+    for derivative in (wg.jacrev, wg.jacfwd, lambda f: wg.jit(wg.jacrev(f))):
+        np.testing.assert_allclose(derivative(of("minimum_norm"))(2.0), [0.5, 0.5])
+
+
+def test_what_has_not_converged_is_an_error() -> None:
+    indefinite = np.diag([1.0, -1.0])
+    solve = custom_root(lambda x, a: indefinite @ x - a, linear_solver="cg")(lambda a: np.asarray(a) / [1.0, -1.0])
+    with pytest.raises(NumericalError, match=r"a linear system that cg left with a residual of \S+ after \d+ products"):
+        wg.grad(lambda a: np.sum(solve(a)))(np.ones(2))
+
+
+def test_failures_in_the_middle_leave_nothing_behind() -> None:
+    a = wg.tensor(4.0, requires_grad=True)
+    fail = True
+
+    @custom_root(lambda x: x * x - a)
+    def solve() -> Any:
+        if fail:
+            raise RuntimeError("the solver gave up")
+        return float(a) ** 0.5
+
+    with pytest.raises(RuntimeError, match="the solver gave up"):
+        solve()
+    assert a.requires_grad
+    fail = False
+    solve().backward()
+    assert a.grad == 0.25
+
+
+@together(
+    "make, error, text",
+    [
+        (lambda: custom_root(3), DtypeError, "custom_root: "),
+        (lambda: custom_root(np.sin)(3), DtypeError, "custom_root: "),
+        (lambda: custom_root(np.sin, argnums=-1), UsageError, "argnums=-1"),
+        (lambda: custom_root(np.sin, linear_solver="qmr"), UsageError, "'minres'"),
+        (lambda: custom_root(np.sin, singular="ignore"), UsageError, "'raise' or 'minimum_norm'"),
+        (lambda: custom_root(np.sin, tol=0), UsageError, "a positive number"),
+        (lambda: wg.grad(custom_root(lambda x, a: x)(lambda a: 3))(2.0), DtypeError, "a solution of dtype int64"),
+        (lambda: wg.grad(custom_root(lambda x, a: (x, a))(lambda a: 3.0))(2.0), ShapeError, "as many equations"),
+        (
+            lambda: wg.grad(custom_fixed_point(lambda x, a: (x, a))(lambda a: 3.0))(2.0),
+            ShapeError,
+            "the same containers and shapes",
+        ),
+        (
+            lambda: linear_solve(lambda x: x[:2], wg.tensor(B, requires_grad=True), lambda _, b: b),
+            ShapeError,
+            "the same containers and shapes",
+        ),
+    ],
+)
+def test_wrong_use_is_refused(make: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_symmetric_systems_need_one_solver() -> None:
+    spring = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+    def solve(matvec: Any, b: Any) -> Any:
+        return cg(LinearOperator((2, 2), matvec, dtype=float), b, rtol=1e-13)[0]
+
+    def energy(k: Any) -> Any:
+        return B[:2] @ linear_solve(lambda x: k * (spring @ x), B[:2], solve, symmetric=True)
+
+    assert wg.grad(wg.grad(energy))(2.0) == pytest.approx(B[:2] @ np.linalg.solve(spring, B[:2]) / 4)
