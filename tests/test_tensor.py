@@ -452,6 +452,10 @@ POLYNOMIAL = (
         (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),
         (
             lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x[0]),
+            USE.format("integrate.solve_ivp"),
+        ),
+        (
+            lambda x: scipy.integrate.odeint(lambda y, t: -y, x[0], [0, 1]),
             "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
             "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule",
         ),

@@ -185,6 +185,7 @@ CALLS: dict[str, dict[str, Sample]] = {
     "wengert.scipy.integrate": {
         **dict.fromkeys(("cumulative_trapezoid", "simpson", "trapezoid", "romb"), of(SPREAD)),
         "fixed_quad": of(np.sin, positive(), 2.0 + positive()),
+        "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
     "wengert.scipy.spatial.distance": {
         "cdist": of(normal(3, 2), normal(4, 2)),
@@ -242,6 +243,8 @@ USUAL = [of(V), of(A), of(V, W), of(A, A), of(A, 2)]
 """Calls that are tried for functions that have no other."""
 EVALUATED = {"make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline": 2}
 """Functions, and classes, whose results are called with the last arguments: how many these are, 1 for others."""
+SOLVING = frozenset({"solve_ivp"})
+"""Functions that return objects whose `y` is the solution."""
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """Functions that write to their first argument and return nothing."""
 NOTHING = frozenset({"ndenumerate"}) | {
@@ -330,8 +333,13 @@ def as_called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         count = EVALUATED.get(name, 1)
         return function(*args[:-count])(*args[-count:])
 
+    def solved(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs).y
+
     if name in WRITING:
         return written
+    if name in SOLVING:
+        return solved
     return evaluated if name in EVALUATED or inspect.isclass(function) else function
 
 

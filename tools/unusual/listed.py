@@ -99,6 +99,16 @@ LISTED = [
         "dx=1j|*of float32|*of complex64",
         "SciPy converts to doubles, and drops the imaginary part",
     ),
+    Listed("other", "scipy.integrate.solve_ivp", "1: *", "SciPy forgets the output times of empty intervals"),
+    Listed("refused", "scipy.integrate.solve_ivp", "1: *inf", "steps do not get to infinity"),
+    Listed(
+        "other", "scipy.integrate.solve_ivp", "t_eval: no items|t_eval: one item less|2: empty", "nothing has a shape"
+    ),
+    Listed("refused", "scipy.integrate.solve_ivp", "an unknown name|*=*", "what is not supported is refused"),
+    Listed("other", "scipy.integrate.solve_ivp", "as usual", "a message is about numbers, which are not known yet"),
+    Listed(
+        "accepted", "scipy.integrate.solve_ivp", "t_eval: *", "an order of times that are not known is not looked at"
+    ),
     # scipy.interpolate
     Listed(
         "refused",

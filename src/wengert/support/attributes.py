@@ -90,10 +90,19 @@ def unwrap(function: Any) -> Any:
     return function
 
 
-def with_closure(function: FunctionType, cells: Sequence[CellType], code: CodeType | None = None) -> FunctionType:
-    """Return a function like another one with other closure cells, and other code if some is given."""
+def with_closure(
+    function: FunctionType,
+    cells: Sequence[CellType],
+    code: CodeType | None = None,
+    space: dict[str, Any] | None = None,
+) -> FunctionType:
+    """Return a function like another one with other closure cells, and other code or global variables if given."""
     found = FunctionType(
-        code or function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+        code or function.__code__,
+        function.__globals__ if space is None else space,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells),
     )
     found.__kwdefaults__ = function.__kwdefaults__
     found.__qualname__ = function.__qualname__

@@ -1,0 +1,136 @@
+"""Steps of adaptive explicit methods: what is differentiated are the steps taken, whose sizes are held.
+
+The controller of the step size is SciPy's, so that the steps are. It is not differentiated: with respect to it a
+solution moves within its tolerance only, while derivatives through it cost twice the time and are less accurate (P.
+Eberhard and C. Bischof, Math. Comput. 68, 1999). So are the times at which steps end; the first begins at t0 and the
+last ends at t1, which makes the derivatives by these what they are: f(t1), and that by the initial state times -f(t0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.scipy.integrate._tableaux import Slope, Tableau, root_mean_square
+from wengert.transforms.reverse import stop_gradient
+
+SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
+TOO_SMALL, TOO_MANY = 1, 2
+"""What ended an integration before its end."""
+
+
+class Control(NamedTuple):
+    """Hold the numbers that the choice of steps depends on."""
+
+    rtol: Any
+    atol: Any
+    max_step: Any
+    first_step: Any
+    most: Any
+
+
+class Walk(NamedTuple):
+    """Hold where an integration is.
+
+    Attributes:
+        t, y, f: the time, the state and its slope.
+        size: of the next step, in absolute value.
+        rejected: whether the last attempt was.
+        attempts: how many there were.
+        failure: what ended the integration, 0 if nothing has.
+    """
+
+    t: Any
+    y: Any
+    f: Any
+    size: Any
+    rejected: Any
+    attempts: Any
+    failure: Any
+
+
+class Step(NamedTuple):
+    """Hold the last step: where it began, its size, its end, and the slopes of its stages."""
+
+    t: Any
+    y: Any
+    h: Any
+    end: Any
+    slopes: tuple[Any, ...]
+
+
+def first_size(slope: Slope, walk: Walk, t1: Any, order: int, control: Control) -> Any:
+    """Return the size of the first step (E. Hairer et al., section II.4), as SciPy chooses it."""
+    t, y, f = walk.t, walk.y, walk.f
+    length = np.abs(t1 - t)
+    direction = np.sign(t1 - t)
+    if not y.shape[0]:
+        return np.minimum(length, control.max_step)
+    scale = control.atol + np.abs(y) * control.rtol
+    d0, d1 = root_mean_square(y / scale), root_mean_square(f / scale)
+    small = (d0 < 1e-5) | (d1 < 1e-5)
+    trial = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), length)
+    there = slope(t + trial * direction, y + trial * direction * f)
+    d2 = root_mean_square((there - f) / scale) / np.where(trial == 0, 1.0, trial)
+    top = np.maximum(d1, d2)
+    flat = (d1 <= 1e-15) & (d2 <= 1e-15)
+    size = np.where(flat, np.maximum(1e-6, trial * 1e-3), (0.01 / np.where(flat, 1.0, top)) ** (1.0 / (order + 1)))
+    return np.minimum(np.minimum(100 * trial, size), np.minimum(length, control.max_step))
+
+
+def begin(slope: Slope, tableau: Tableau, t0: Any, t1: Any, y0: Any, control: Control, chosen: bool) -> Walk:
+    """Return where an integration begins; `chosen` says that the user gave the size of the first step."""
+    walk = Walk(t0, y0, slope(t0, y0), control.first_step, False, 0, 0)
+    if chosen:
+        return walk
+    held = stop_gradient(walk)
+    return walk._replace(size=first_size(slope, held, stop_gradient(t1), tableau.order, control))
+
+
+def try_step(slope: Slope, tableau: Tableau, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+    """Take a step, which is accepted or not; return where that leads, and the step."""
+    now, bound = stop_gradient(walk.t), stop_gradient(t1)
+    direction = np.sign(bound - now)
+    least = 10.0 * np.abs(np.nextafter(now, direction * np.inf) - now)
+    size = stop_gradient(walk.size)
+    size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
+    lost = ~(size >= least)  # of NaN, too
+    end = now + size * direction
+    end = np.where(direction * (end - bound) >= 0, t1, end)
+    h = end - walk.t
+    slopes, state = tableau.stages(slope, walk.t, walk.y, walk.f, h)
+    held = [stop_gradient(x) for x in slopes]
+    scale = control.atol + np.maximum(np.abs(stop_gradient(walk.y)), np.abs(stop_gradient(state))) * control.rtol
+    norm = tableau.error_norm(held, scale, stop_gradient(h))
+    good = (norm < 1) & ~lost
+    size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, tableau.order)
+    t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (slopes[-1], walk.f)))
+    attempts = walk.attempts + np.where(lost, 0, 1)
+    failure = np.where(lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
+    done = good & (stop_gradient(end) == bound)
+    step = Step(walk.t, walk.y, h, state, tuple(slopes))
+    return Walk(t, y, f, size, ~good, attempts, np.where(done, 0, failure)), step
+
+
+def change_of_size(norm: Any, rejected: Any, order: int) -> Any:
+    """Return the factor from a step's size to that of the next; sizes do not grow right after a rejection."""
+    factor = SAFETY * np.where(norm == 0, 1.0, norm) ** (-1.0 / (order + 1))
+    grown = np.where(norm == 0, LARGEST_FACTOR, np.minimum(LARGEST_FACTOR, factor))
+    grown = np.where(rejected, np.minimum(1.0, grown), grown)
+    shrunk = np.where(factor > SMALLEST_FACTOR, factor, SMALLEST_FACTOR)  # which NaN gives, too
+    return np.where(norm < 1, grown, shrunk)
+
+
+def goes_on(walk: Walk, until: Any, direction: Any) -> Any:
+    """Tell whether an integration has to go on to get to a time."""
+    return (direction * (until - walk.t) > 0) & (walk.failure == 0)
+
+
+def interpolated(tableau: Tableau, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
+    """Return the state at a part of a step."""
+    total = y
+    for weight, coefficient in zip(tableau.basis(part), coefficients, strict=True):
+        total = total + weight * coefficient
+    return total

@@ -1,0 +1,162 @@
+"""Explicit Runge-Kutta methods with error estimates and continuous extensions, by their coefficients.
+
+RK23 (P. Bogacki and L. F. Shampine, Appl. Math. Lett. 2, 1989), RK45 (J. R. Dormand and P. J. Prince, J. Comput. Appl.
+Math. 6, 1980; continuous extension: L. F. Shampine, Math. Comput. 46, 1986) and DOP853 (E. Hairer, S. P. Norsett and
+G. Wanner, *Solving Ordinary Differential Equations I*, 1993, section II.10) have the coefficients of SciPy's classes.
+Tsit5: C. Tsitouras, Comput. Math. Appl. 62, 2011.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Rows = Sequence[Sequence[float]]
+Slope = Callable[[Any, Any], Any]
+
+
+class Tableau(NamedTuple):
+    """Hold the coefficients of an explicit method.
+
+    Attributes:
+        c: where the stages are, as parts of the step.
+        a: their weights, a row for each stage.
+        b: the weights of the step.
+        error: weights of the error estimate, that of the slope at the end last; of two estimates, a pair.
+        order: of the error estimate.
+        extension: weights of the powers 1, 2, ... of the part of the step, a row for each stage.
+        more: rows and places of the further stages that the extension of DOP853 has.
+    """
+
+    c: Sequence[float]
+    a: Rows
+    b: Sequence[float]
+    error: Any
+    order: int
+    extension: Any
+    more: tuple[Rows, Sequence[float]] | None = None
+
+    @property
+    def evaluations(self) -> int:
+        """The number of evaluations of the slope in a step, that at its end included."""
+        return len(self.b)
+
+    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any]:
+        """Return the slopes of a step, that at its end last, and the state there."""
+        slopes = [f]
+        for place, row in zip(self.c[1:], self.a[1:], strict=True):
+            slopes.append(slope(t + place * h, y + h * combination(row, slopes)))
+        end = y + h * combination(self.b, slopes)
+        return [*slopes, slope(t + h, end)], end
+
+    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+        """Return the norm of the error estimate; below 1 the step is good."""
+        if not isinstance(self.error, tuple):
+            return root_mean_square(h * combination(self.error, slopes) / scale)
+        third, fifth = (sum_of_squares(combination(weights, slopes) / scale) for weights in self.error)
+        below = fifth + 0.01 * third
+        return np.abs(h) * fifth / np.sqrt(np.where(below == 0, 1.0, below) * max(scale.shape[0], 1))
+
+    def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, those of `basis`."""
+        if self.more is None:
+            columns = np.asarray(self.extension).T.tolist()
+            return [h * combination(column, slopes) for column in columns]
+        slopes = list(slopes)
+        first, last = slopes[0], slopes[-1]
+        for row, place in zip(*self.more, strict=True):
+            slopes.append(slope(t + place * h, y + h * combination(row, slopes)))
+        change = end - y
+        higher = [h * combination(row, slopes) for row in self.extension]
+        return [change, h * first - change, 2 * change - h * (last + first), *higher]
+
+    def basis(self, x: Any) -> list[Any]:
+        """Return the functions of the part of a step that the continuous extension is a sum of."""
+        count = len(self.extension) + 3 if self.more is not None else len(self.extension[0])
+        found = [x]
+        for i in range(1, count):
+            found.append(found[-1] * (1.0 - x if self.more is not None and i % 2 else x))
+        return found
+
+
+def combination(weights: Sequence[float], values: Sequence[Any]) -> Any:
+    """Return the sum of values with weights, without those whose weight is zero."""
+    terms = [float(weight) * value for weight, value in zip(weights, values, strict=False) if weight != 0.0]
+    return functools.reduce(lambda total, term: total + term, terms)
+
+
+def sum_of_squares(x: Any) -> Any:
+    """Return the sum of the squares of absolute values."""
+    return np.sum(x * x) if x.dtype.kind == "f" else np.sum(x.real * x.real + x.imag * x.imag)
+
+
+def root_mean_square(x: Any) -> Any:
+    """Return the norm of steps and errors."""
+    return np.sqrt(sum_of_squares(x) / max(x.shape[0], 1))
+
+
+def rows_of(matrix: Any) -> Rows:
+    """Return a matrix as lists of numbers."""
+    found: Rows = np.asarray(matrix).tolist()
+    return found
+
+
+@functools.cache
+def tableau(method: str) -> Tableau:
+    """Return the coefficients of a method by its name."""
+    from scipy import integrate
+
+    if method == "Tsit5":
+        return tsitouras()
+    kind = getattr(integrate, method)
+    main = (kind.C.tolist(), rows_of(kind.A), kind.B.tolist())
+    if method == "DOP853":
+        error = kind.E3.tolist(), kind.E5.tolist()
+        return Tableau(*main, error, 7, rows_of(kind.D), (rows_of(kind.A_EXTRA), kind.C_EXTRA.tolist()))
+    return Tableau(*main, kind.E.tolist(), kind.error_estimator_order, rows_of(kind.P))
+
+
+def tsitouras() -> Tableau:
+    """Return the coefficients of Tsit5."""
+    a = [
+        [],
+        [0.161],
+        [-0.008480655492356989, 0.335480655492357],
+        [2.8971530571054935, -6.359448489975075, 4.3622954328695815],
+        [5.325864828439257, -11.748883564062828, 7.4955393428898365, -0.09249506636175525],
+        [5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383],
+    ]
+    b = [
+        0.09646076681806523,
+        0.01,
+        0.4798896504144996,
+        1.379008574103742,
+        -3.290069515436081,
+        2.324710524099774,
+    ]
+    lower = [
+        0.09468075576583945,
+        0.009183565540343254,
+        0.4877705284247616,
+        1.234297566930479,
+        -2.7077123499835256,
+        1.866628418170587,
+        1 / 66,
+    ]
+    power = np.polynomial.Polynomial
+    x = power([0.0, 1.0])
+    weights = [
+        -1.0530884977290216 * x * (x - 1.3299890189751412) * (x**2 - 1.4364028541716351 * x + 0.7139816917074209),
+        0.1017 * x**2 * (x**2 - 2.1966568338249754 * x + 1.2949852507374631),
+        2.490627285651252793 * x**2 * (x**2 - 2.38535645472061657 * x + 1.57803468208092486),
+        -16.54810288924490272 * (x - 1.21712927295533244) * (x - 0.61620406037800089) * x**2,
+        47.37952196281928122 * (x - 1.203071208372362603) * (x - 0.658047292653547382) * x**2,
+        -34.87065786149660974 * (x - 1.2) * (x - 2 / 3) * x**2,
+        2.5 * (x - 1) * (x - 0.6) * x**2,
+    ]
+    extension = [np.pad(p.coef, (0, 5 - len(p.coef)))[1:].tolist() for p in weights]
+    error = [high - low for high, low in zip([*b, 0.0], lower, strict=True)]
+    return Tableau([0.0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0], a, b, error, 4, extension)

@@ -1,0 +1,296 @@
+"""What functions use besides their arguments, as arguments: so that programs are kept for functions made anew.
+
+`solve_ivp(lambda t, y: -k * y, ...)` in a loop has another function each time, of the same code, and another `k`. What
+is compiled for the first serves all, with `k` as an argument. Floats and arrays of them that variables of functions
+hold, directly, in containers, or as variables of further functions of the user, become arguments. Everything else
+(integers, strings, attributes of objects, classes) is compared by what it holds whenever a program is looked up.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterator, Sequence
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from wengert.control.code_owners import is_library
+from wengert.control.mutable_state import content_of, holder_of
+from wengert.control.reachable_state import is_users_module, names_of
+from wengert.control.side_effects import effect_error, has_been_written
+from wengert.control.variable_places import UNBOUND
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.graph.identity import Object, identity
+from wengert.core.memory.write_watches import snapshot
+from wengert.core.values.aval import aval_of, is_differentiable
+from wengert.core.values.tensor import Tensor
+from wengert.support.attributes import own_attributes, with_closure
+
+NUMBERS = frozenset((float, complex))
+STATIC = frozenset((int, bool, str, bytes, type(None)))
+
+
+class Leaf:
+    """Stand for a value that is an argument, by its place among these."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class ContainerTemplate:
+    """Stand for a container with arguments in it."""
+
+    def __init__(self, structure: Any, leaves: Sequence[Any], templates: Sequence[Any]) -> None:
+        self.structure, self.leaves, self.templates = structure, leaves, templates
+
+
+class FunctionTemplate:
+    """Stand for a function that reaches arguments.
+
+    Attributes:
+        cells: its variables that do, by the identity of the cell, with what they hold.
+        names: global variables that do, with what they hold.
+        parts: of a method or partial: its function and what is bound, each with its template.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.cells: dict[int, tuple[Any, Any]] = {}
+        self.names: dict[str, tuple[Any, Any]] = {}
+        self.parts: list[tuple[Any, Any]] = []
+
+    def reaches(self) -> bool:
+        """Tell whether there is an argument behind it; recursive functions count as if there were."""
+        return bool(self.cells or self.names or any(template is not None for _, template in self.parts))
+
+
+class OuterValues:
+    """Find the arguments that values and functions hold, and what tells these apart from others otherwise.
+
+    Args:
+        values: functions and arguments of theirs, in any containers.
+        lifted: whether floats become arguments at all.
+
+    Attributes:
+        key: what is equal for values that a program serves with other arguments.
+        leaves: the arguments.
+    """
+
+    def __init__(self, values: Sequence[Any], lifted: bool = True) -> None:
+        self.lifted = lifted
+        self.parts: list[Hashable] = [lifted]
+        self.leaves: list[Any] = []
+        self.known: dict[int, tuple[int, Any, Any]] = {}
+        self.values = values
+        self.templates = [self.enter(value, lifted) for value in values]
+        self.key: Hashable = tuple(self.parts)
+
+    def enter(self, value: Any, lifted: bool) -> Any:
+        """Add a value to the key; return its template, None where it stays as it is."""
+        kind = type(value)
+        if kind in STATIC:
+            self.parts.append((kind, value))
+            return None
+        if kind in NUMBERS or issubclass(kind, np.generic):
+            return self.enter_leaf(value, lifted)
+        if id(value) in self.known:
+            place, template, _ = self.known[id(value)]
+            self.parts.append(("again", place))
+            return template
+        self.know(value, None)
+        if issubclass(kind, np.ndarray | Tensor):
+            return self.know(value, self.enter_leaf(value, lifted))
+        if kind is FunctionType:
+            return self.enter_function(value, lifted)
+        if kind is MethodType or kind is functools.partial:
+            return self.enter_bound(value, lifted)
+        leaves, structure = flatten(value)
+        if structure is not None:
+            return self.enter_container(value, structure, leaves, lifted)
+        return self.enter_object(value)
+
+    def know(self, value: Any, template: Any) -> Any:
+        """Remember the template of a value, which may come up again."""
+        self.known[id(value)] = len(self.known), template, value
+        return template
+
+    def enter_leaf(self, value: Any, lifted: bool) -> Leaf | None:
+        """Add a number or an array."""
+        dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
+        if not lifted or (dtype is not None and not is_differentiable(dtype)):
+            tensor = type(value) is Tensor
+            fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
+            content = value._value if fixed else value
+            self.parts.append(Object(value) if tensor and not fixed else (tensor, identity(content)))
+            return None
+        self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
+        self.leaves.append(value)
+        return Leaf(len(self.leaves) - 1)
+
+    def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
+        """Add a container, with what is in it."""
+        self.parts.append(structure)
+        templates = [self.enter(leaf, lifted) for leaf in leaves]
+        if all(template is None for template in templates):
+            return None
+        return self.know(value, ContainerTemplate(structure, leaves, templates))
+
+    def enter_function(self, function: FunctionType, lifted: bool) -> Any:
+        """Add a function: those of the user with the variables that they read."""
+        if is_library(function.__code__):
+            self.parts.append(Object(function))
+            for content in map(content_of, function.__closure__ or ()):  # what a transformation is of
+                self.enter(content, False)
+            return None
+        self.parts.append(Object(function.__code__))
+        template = self.know(function, FunctionTemplate(function))
+        for cell in function.__closure__ or ():
+            content = content_of(cell)
+            inside = None if content is UNBOUND else self.enter(content, lifted)
+            if inside is not None:
+                template.cells[id(cell)] = content, inside
+        self.enter_global_variables(function, template, lifted)
+        for default in (function.__defaults__, function.__kwdefaults__):
+            self.enter(default, False)
+        if not template.reaches():
+            return self.know(function, None)
+        return template
+
+    def enter_global_variables(self, function: FunctionType, template: FunctionTemplate, lifted: bool) -> None:
+        """Add what a function's global variables hold, and those of further modules of the user that it may name."""
+        space, names = function.__globals__, names_of(function.__code__)
+        for name in names:
+            if name not in space or name.startswith("__"):
+                continue
+            value = space[name]
+            inside = self.enter(value, lifted)
+            if inside is not None:
+                template.names[name] = value, inside
+            if issubclass(type(value), ModuleType) and is_users_module(value):
+                held = own_attributes(value)
+                for key in names.intersection(held):
+                    self.enter(held[key], False)
+
+    def enter_bound(self, value: Any, lifted: bool) -> Any:
+        """Add a method or a partial."""
+        template = FunctionTemplate(value)
+        if type(value) is MethodType:
+            self.parts.append(MethodType)
+            inside: Sequence[Any] = (value.__func__, value.__self__)
+        else:
+            self.parts.append(functools.partial)
+            inside = (value.func, value.args, value.keywords)
+        template.parts = [(x, self.enter(x, lifted)) for x in inside]
+        return self.know(value, template if template.reaches() else None)
+
+    def enter_object(self, value: Any) -> None:
+        """Add an object, of the user's with what it holds, which is compared."""
+        self.parts.append(Object(value))
+        if issubclass(type(value), ModuleType):
+            return
+        holder = holder_of(value, "")
+        if holder is None:
+            return
+        for key, content in holder.contents().items():
+            self.parts.append(key if isinstance(key, Hashable) else Object(key))
+            self.enter(content, False)
+        if not issubclass(type(value), type):
+            self.enter(type(value), False)
+
+    def emptied(self) -> OuterValues:
+        """Return the same of values with zeros for the arguments, which a program keeps."""
+        return OuterValues(self.replaced(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
+
+    def replaced(self, values: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], Replacement]:
+        """Return values like those given at first, which may have been converted, with others for the arguments.
+
+        And what tells, after they were called, whether they wrote to what would be lost.
+        """
+        made = Replacement(leaves)
+        return [made.of(value, template) for value, template in zip(values, self.templates, strict=True)], made
+
+
+def zeros_like(leaf: Any) -> Any:
+    """Return zeros in the place of an argument, in one number of memory."""
+    if type(leaf) in NUMBERS:
+        return type(leaf)()
+    aval = aval_of(leaf)
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape) if aval.shape else np.zeros((), aval.dtype)[()]
+
+
+class Replacement:
+    """Make values of templates, each once, and see that nobody writes to them."""
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self.leaves = leaves
+        self.before = [snapshot(x) if type(x) is Tensor else x for x in leaves]
+        self.made: dict[int, Any] = {}
+        self.cells: list[tuple[CellType, Any]] = []
+        self.spaces: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.containers: list[tuple[Any, Any, list[Any]]] = []
+
+    def of(self, value: Any, template: Any) -> Any:
+        """Return a value with other arguments."""
+        if template is None:
+            return value
+        if type(template) is Leaf:
+            return self.leaves[template.place]
+        if id(template) in self.made:
+            return self.made[id(template)]
+        if type(template) is ContainerTemplate:
+            inside = [self.of(x, one) for x, one in zip(template.leaves, template.templates, strict=True)]
+            found = self.made[id(template)] = unflatten(template.structure, inside)
+            self.containers.append((found, template.structure, inside))
+            return found
+        return self.of_function(value, template)
+
+    def of_function(self, function: Any, template: FunctionTemplate) -> Any:
+        """Return a function, method or partial that reaches other arguments."""
+        if type(function) is MethodType:
+            inner, bound = (self.of(x, one) for x, one in self.parts_of(function, template))
+            return self.made.setdefault(id(template), MethodType(inner, bound))
+        if type(function) is functools.partial:
+            inner, args, keywords = (self.of(x, one) for x, one in self.parts_of(function, template))
+            return self.made.setdefault(id(template), functools.partial(inner, *args, **keywords))
+        old = function.__closure__ or ()
+        cells = [CellType() if id(cell) in template.cells else cell for cell in old]
+        space = self.space_of(function.__globals__) if template.names else function.__globals__
+        found = self.made[id(template)] = with_closure(function, cells, space=space)
+        for name, (content, inside) in template.names.items():
+            space[name] = self.spaces[id(function.__globals__)][1][name] = self.of(content, inside)
+        for before, cell in zip(old, cells, strict=True):
+            if cell is not before:
+                cell.cell_contents = self.of(*template.cells[id(before)])
+                self.cells.append((cell, cell.cell_contents))
+        return found
+
+    def parts_of(self, function: Any, template: FunctionTemplate) -> Iterator[tuple[Any, Any]]:
+        """Yield the parts of a method or partial, whose function may have been converted, with their templates."""
+        own = function.__func__ if type(function) is MethodType else function.func
+        yield own, template.parts[0][1]
+        yield from template.parts[1:]
+
+    def space_of(self, space: dict[str, Any]) -> dict[str, Any]:
+        """Return a copy of the global variables of a module, the same for all of its functions."""
+        if id(space) not in self.spaces:
+            self.spaces[id(space)] = {**space}, {**space}
+        return self.spaces[id(space)][0]
+
+    def require_unwritten(self, name: str) -> None:
+        """Raise if something that was made, and is forgotten now, has been written to."""
+        for leaf, before in zip(self.leaves, self.before, strict=True):
+            if type(leaf) is Tensor and has_been_written(leaf, before):
+                raise effect_error(name, f"writes to an array of shape {leaf.shape} from outside", "Write into a copy")
+        for cell, content in self.cells:
+            if content_of(cell) is not content:
+                raise effect_error(name, "changes a variable that is not its own", "Compute its value")
+        for space, before in self.spaces.values():
+            changed = [key for key in {**space, **before} if space.get(key, self) is not before.get(key, self)]
+            if changed:
+                raise effect_error(name, f"changes {changed[0]}, which is not its own", "Compute its value")
+        for value, structure, leaves in self.containers:
+            found, other = flatten(value)
+            if other != structure or any(x is not y for x, y in zip(found, leaves, strict=True)):
+                given = f"changes a {type(value).__name__} that is not its own"
+                raise effect_error(name, given, "Compute its value")
