@@ -631,7 +631,9 @@ def test_rows_are_left_behind_in_a_chain(transformed: Any, failed: list[Graph]) 
     assert not failed
 
 
-def test_rows_that_lie_in_another_order_are_left_and_read() -> None:
+def test_rows_that_lie_in_another_order_are_left_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "DEBUG", True)  # its diagonals are of kernels of their own
+
     def f(x: Any) -> Any:
         value, rounds = np.outer(x, x), 0.0
         while rounds < 3.0:

@@ -60,6 +60,8 @@ class Group:
                 if found is not None and found != dimension:
                     return False, None
                 found = dimension
+                if any(found == term for k, other in enumerate(read) if k != row for term, _ in other.terms):
+                    return False, None  # a diagonal: another place of each row, which buffers of the row have not
         if found is None:
             found = orders.rows_of(root)
         if found in (None, root.scanned) or root.space[found] != self.rows:
